@@ -1,0 +1,53 @@
+"""What can go wrong, told in one message.
+
+    JudgecalError
+    ├── InputError      wrong use or bad input: exit 2, every problem in one message
+    ├── AuthError       the provider refused the key: the run stops at once (exit 2)
+    └── BusyError       another process works on the same experiment (exit 2)
+
+A failed *judgement* is not an exception: it is a row with an error (`records.Failure`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+__all__ = ["AuthError", "BusyError", "InputError", "JudgecalError", "unknown_name"]
+
+
+class JudgecalError(Exception):
+    """Any error that judgecal explains in words; `str(error)` is the whole message."""
+
+
+class InputError(JudgecalError):
+    """Wrong use or bad input.
+
+    Args:
+        problems: one message, or every problem found (each says what, where, what was found, what to do).
+    """
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class AuthError(JudgecalError):
+    """The provider refused the credentials; no further call can succeed."""
+
+
+class BusyError(InputError):
+    """Another process holds the experiment."""
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
+    """An error for a name that is not there, with the nearest names that are.
+
+    Args:
+        kind: what was looked up, such as "model" or "gold set".
+        name: what was asked for.
+        known: every valid name, in the order to be listed.
+    """
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    return InputError(f"unknown {kind} {name!r}: {hint}")

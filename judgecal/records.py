@@ -1,0 +1,201 @@
+"""The rows that judgecal reads and writes, and the one shape of every number that it reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from judgecal.scale import Label
+
+__all__ = [
+    "RETRIED_ON_RESUME",
+    "Context",
+    "ErrorKind",
+    "Estimate",
+    "Failure",
+    "Item",
+    "Judgement",
+    "Key",
+    "Rating",
+    "canonical_json",
+    "digest",
+]
+
+ErrorKind = Literal[
+    "transport",
+    "rate_limit",
+    "server",
+    "timeout",
+    "budget",
+    "parse",
+    "out_of_range",
+    "refused",
+    "context_length",
+]
+RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "server", "timeout", "budget"})
+"""Errors that lie with the wire and not with the reply: a resumed run tries these again by itself."""
+
+Key = tuple[str, str, str, int]
+"""What makes a judgement one: item_id, item_sha, judge_fingerprint, repeat."""
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces, nothing escaped that need not be.
+
+    Raises:
+        ValueError: the value holds NaN or an infinity.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256 of a value's canonical JSON, 64 hex digits; unpaired surrogates count as themselves."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A passage that the system under test was given."""
+
+    text: str
+    document_id: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
+
+    `reference_answers` holds equally right answers; empty where the set gives none. `group` is the question:
+    items of one group are not independent and never stand in two splits.
+    """
+
+    item_id: str
+    group: str
+    question: str
+    answer: str
+    reference_answers: tuple[str, ...] = ()
+    system: str | None = None
+    reference_documents: tuple[str, ...] = ()
+    contexts: tuple[Context, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    @property
+    def reference_answer(self) -> str | None:
+        """The reference as a judge is shown it: the alternatives joined by ` | `, or None."""
+        return " | ".join(self.reference_answers) if self.reference_answers else None
+
+    @cached_property
+    def sha(self) -> str:
+        """16 hex digits over the text that a judge may see; a changed text is a new key."""
+        contexts = [context.text for context in self.contexts]
+        return digest([self.question, self.answer, list(self.reference_answers), contexts])[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One human row. `saw_draft` is true where the rater was shown a machine's label."""
+
+    item_id: str
+    rater: str
+    label: Label
+    note: str | None = None
+    saw_draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a judgement has no verdict."""
+
+    kind: ErrorKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One judge row: the verdict on one item in one repeat, or the failure in its place.
+
+    `verdict` is on the judge's own scale. `latency_s` is the time of the call that gave the verdict;
+    `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601.
+    """
+
+    item_id: str
+    item_sha: str
+    judge: str
+    judge_fingerprint: str
+    repeat: int
+    verdict: Label | None
+    reasoning: str = ""
+    raw_reply: str | None = None
+    error: Failure | None = None
+    attempts: int = 1
+    latency_s: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    model_id: str | None = None
+    cached: bool = False
+    at: str = ""
+    unit: str = "item"
+
+    @property
+    def key(self) -> Key:
+        """For one key the last line of a journal wins."""
+        return (self.item_id, self.item_sha, self.judge_fingerprint, self.repeat)
+
+    def as_json(self) -> dict[str, Any]:
+        """The journal line: every field, in the order of the class."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Judgement:
+        """Read a journal line.
+
+        Raises:
+            TypeError, KeyError: the line misses a field or has one too many.
+        """
+        values = dict(row)
+        error = values.pop("error", None)
+        return cls(**values, error=None if error is None else Failure(error["kind"], error["message"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that may leave the house: with its interval, its n, and what is missing from it.
+
+    Attributes:
+        value: the point value; None where it is undefined, then `reason` says why.
+        low, high: the ends of the interval; None where none can be given, then `reason` says why.
+        level: the interval's nominal coverage.
+        n: judgements (or pairs) that the value rests on.
+        n_expected: judgements asked for.
+        n_groups: questions that they belong to.
+        n_unscored: judgements asked for and without a verdict.
+        method: how the interval was made.
+        reason: why the value or the interval is missing.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    level: float = 0.95
+    n: int = 0
+    n_expected: int = 0
+    n_groups: int = 0
+    n_unscored: int = 0
+    method: str = ""
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON object of the contract."""
+        return dataclasses.asdict(self)
+
+    @property
+    def clear_of_zero(self) -> bool:
+        """Whether there is an interval and it does not hold 0."""
+        return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)

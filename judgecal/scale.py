@@ -1,0 +1,183 @@
+"""Scales: what a label means, how it is read, and how one scale stands on another.
+
+A scale prints and parses as one string: `percentage`, `ordinal:0:4`, `binary`, `nominal`.
+`fraction` (0..1) is read on import only and stored as a percentage.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from judgecal.errors import InputError
+
+__all__ = ["FALSE_WORDS", "TRUE_WORDS", "Kind", "Label", "Scale", "common_scale", "onto"]
+
+Kind = Literal["percentage", "ordinal", "binary", "nominal"]
+Label = float | str
+"""A label or a verdict: a number on a numeric scale (binary is 1.0 or 0.0), a word on a nominal one."""
+
+TRUE_WORDS = frozenset({"yes", "true", "pass", "correct", "1", "1.0", "100", "100.0"})
+FALSE_WORDS = frozenset({"no", "false", "fail", "incorrect", "0", "0.0"})
+_FORMS = "percentage, ordinal:MIN:MAX, fraction (import only), binary, nominal"
+# A label of exactly one third belongs above the cut, whatever floating point makes of it.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale of labels.
+
+    Attributes:
+        kind: percentage, ordinal, binary or nominal.
+        low, high: the ends (0 and 100 for percentage, 0 and 1 for binary, 0 and 0 for nominal).
+        step: the labels' spacing, or None where every value between the ends is a label.
+        pass_at: the people's pass mark on this scale, or None; on a binary scale the percentage, 0..100, from
+            which a graded judge's verdict counts as a pass.
+        categories: the words of a nominal scale, where known.
+        from_fraction: labels are read as 0..1 and stored as percentages.
+    """
+
+    kind: Kind
+    low: float
+    high: float
+    step: float | None = None
+    pass_at: float | None = None
+    categories: tuple[str, ...] = ()
+    from_fraction: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, pass_at: float | None = None, step: float | None = None) -> Scale:
+        """Read a scale from its string.
+
+        Raises:
+            InputError: the string names no scale, or the pass mark or the step does not fit it.
+        """
+        scale = _parse_kind(text)
+        if step is not None and not 0 < step <= scale.span:
+            raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
+        if pass_at is not None:
+            _check_pass_mark(scale, pass_at)
+        return replace(scale, pass_at=pass_at, step=step if step is not None else scale.step)
+
+    def __str__(self) -> str:
+        if self.kind == "ordinal":
+            return f"ordinal:{self.low:g}:{self.high:g}"
+        return self.kind
+
+    @property
+    def span(self) -> float:
+        """Width of the scale (0 for nominal)."""
+        return self.high - self.low
+
+    @property
+    def numeric(self) -> bool:
+        """Whether differences of labels mean something (all but nominal)."""
+        return self.kind != "nominal"
+
+    def read(self, text: object) -> Label:
+        """Read one label, from text or a number.
+
+        Raises:
+            ValueError: it is no label of this scale; the message says what would be.
+        """
+        if self.kind == "nominal":
+            return self._read_word(str(text).strip())
+        if self.kind == "binary":
+            return _read_binary(text)
+        return self._read_number(text)
+
+    def _read_word(self, word: str) -> str:
+        if not word:
+            raise ValueError("empty label")
+        if self.categories and word not in self.categories:
+            raise ValueError(f"{word!r} is none of {', '.join(self.categories)}")
+        return word
+
+    def _read_number(self, text: object) -> float:
+        if isinstance(text, bool):
+            raise ValueError(f"{text!r} is no number")
+        try:
+            value = float(text) if isinstance(text, int | float) else float(str(text).strip().rstrip("%"))
+        except ValueError:
+            raise ValueError(f"{str(text)[:60]!r} is no number") from None
+        low, high = (0.0, 1.0) if self.from_fraction else (self.low, self.high)
+        if not math.isfinite(value) or not low <= value <= high:
+            raise ValueError(f"{value:g} lies outside {low:g}..{high:g}")
+        value = value * 100.0 if self.from_fraction else value
+        if self.kind == "ordinal" and value != round(value):
+            raise ValueError(f"{value:g} is no whole number")
+        return value
+
+    def stratum(self, label: float) -> int:
+        """Low, middle or high third of the scale: 0, 1 or 2 (a binary scale has 0 and 2 only).
+
+        `min(2, floor(3 (y - min) / (max - min)))`; the error of floating point never moves a label down.
+        """
+        return min(2, math.floor(3.0 * (label - self.low) / self.span + _ROUNDING))
+
+    def farthest(self, label: float) -> float:
+        """The verdict farthest from a label; for a label in the middle, the lower end."""
+        return self.high if label - self.low < self.high - label else self.low
+
+
+def _parse_kind(text: str) -> Scale:
+    fixed = {
+        "percentage": Scale("percentage", 0.0, 100.0),
+        "fraction": Scale("percentage", 0.0, 100.0, from_fraction=True),
+        "binary": Scale("binary", 0.0, 1.0, step=1.0),
+        "nominal": Scale("nominal", 0.0, 0.0),
+    }
+    if text in fixed:
+        return fixed[text]
+    match = re.fullmatch(r"ordinal:(-?\d+):(-?\d+)", text)
+    if match is None:
+        raise InputError(f"unknown scale {text!r}: use one of {_FORMS}")
+    low, high = float(match[1]), float(match[2])
+    if low >= high:
+        raise InputError(f"scale {text!r}: MIN must be below MAX")
+    return Scale("ordinal", low, high, step=1.0)
+
+
+def _check_pass_mark(scale: Scale, mark: float) -> None:
+    if scale.kind == "nominal":
+        raise InputError("a nominal scale has no order, so it takes no pass_at")
+    low, high = (0.0, 100.0) if scale.kind == "binary" else (scale.low, scale.high)
+    if not low <= mark <= high:
+        raise InputError(f"scale {scale}: pass_at {mark:g} lies outside {low:g}..{high:g}")
+
+
+def _read_binary(text: object) -> float:
+    word = str(text).strip().lower().removesuffix("%")
+    if word in TRUE_WORDS:
+        return 1.0
+    if word in FALSE_WORDS:
+        return 0.0
+    raise ValueError(
+        f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0"
+    )
+
+
+def common_scale(people: Scale, judge: Scale) -> Scale:
+    """The scale on which a judge's verdicts are held against the people's labels.
+
+    Equal scales stay. Binary labels are taken to the ends of a graded judge's scale, which is then cut at
+    the people's pass mark or in the middle (50 for a percentage). Any other pair is compared on the people's
+    scale.
+
+    Raises:
+        InputError: one side is nominal and the other is not: their labels have no common order.
+    """
+    if (people.kind == "nominal") != (judge.kind == "nominal"):
+        raise InputError(f"a {judge} judge cannot be held against {people} labels: they share no order")
+    if people.kind == "binary" and judge.kind in ("percentage", "ordinal"):
+        mark = 50.0 if people.pass_at is None else people.pass_at
+        return replace(judge, pass_at=judge.low + judge.span * mark / 100.0)
+    return people
+
+
+def onto(target: Scale, source: Scale, label: float) -> float:
+    """Map a label linearly from one numeric scale onto another (ends to ends)."""
+    return target.low + (label - source.low) * target.span / source.span

@@ -1,0 +1,176 @@
+"""The workspace: `signatures/`, `gold/`, `experiments/` and `judgecal.toml` under one root.
+
+It is the user's property, in the way of a dbt project. The wheel carries a starter copy, which is read-only:
+results then go to `./experiments`. Nothing is ever written into the installed package.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError, JudgecalError, unknown_name
+
+__all__ = [
+    "SCHEMA",
+    "Workspace",
+    "check_keys",
+    "check_schema",
+    "find_workspace",
+    "init_workspace",
+    "read_toml",
+    "starter_root",
+]
+
+SCHEMA = 1
+"""The schema of every TOML and JSON artefact that this version writes; a higher one is refused."""
+
+_COPIED = ("signatures", "gold", "judgecal.toml")
+_NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+_EXPERIMENTS_README = """# Experiments
+
+A line for each experiment worth remembering, newest first: the question, the answer, the date. Keep the ones
+that did not work: they save somebody the second try.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where things are.
+
+    Attributes:
+        root: the folder that holds `signatures/` and `gold/`.
+        experiments: where results go: `root/experiments`, or `./experiments` for the read-only starter.
+        is_starter: whether the root is the installed starter copy.
+    """
+
+    root: Path
+    experiments: Path
+    is_starter: bool = False
+
+    @property
+    def signatures(self) -> Path:
+        """The folder of the signature files."""
+        return self.root / "signatures"
+
+    @property
+    def gold(self) -> Path:
+        """The folder of the gold sets."""
+        return self.root / "gold"
+
+    @property
+    def config_file(self) -> Path:
+        """`judgecal.toml`; it need not exist."""
+        return self.root / "judgecal.toml"
+
+    def require_writable(self, what: str) -> None:
+        """Refuse to write into the installed starter.
+
+        Raises:
+            InputError: this is the starter; the message says to run `judgecal init`.
+        """
+        if self.is_starter:
+            raise InputError(
+                f"{what} needs a workspace of your own, and the installed starter is read-only: "
+                "run `judgecal init DIR`, then `cd DIR`"
+            )
+
+
+def find_workspace(explicit: Path | None = None) -> Workspace:
+    """Find the one root: `explicit`, else the current folder, else the read-only starter.
+
+    Raises:
+        InputError: `explicit` is no workspace.
+    """
+    if explicit is not None:
+        if not _is_workspace(explicit):
+            raise InputError(
+                f"{explicit} is no workspace (no signatures/ and gold/ in it): run `judgecal init {explicit}`"
+            )
+        return Workspace(explicit, explicit / "experiments")
+    here = Path.cwd()
+    if _is_workspace(here):
+        return Workspace(here, here / "experiments")
+    return Workspace(starter_root(), here / "experiments", is_starter=True)
+
+
+def _is_workspace(folder: Path) -> bool:
+    return (folder / "signatures").is_dir() and (folder / "gold").is_dir()
+
+
+def starter_root() -> Path:
+    """The starter: inside the installed package, or, in an editable install, the folder above it.
+
+    Raises:
+        JudgecalError: neither is there; the installation is broken.
+    """
+    package = Path(__file__).resolve().parent
+    for root in (package / "starter", package.parent):
+        if _is_workspace(root):
+            return root
+    raise JudgecalError(
+        f"the starter workspace is missing from the installation at {package}: reinstall judgecal"
+    )
+
+
+def init_workspace(target: Path) -> Workspace:
+    """Write a copy of the starter into a new or empty folder.
+
+    Raises:
+        InputError: the folder holds something already.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"{target} is not empty: choose a new folder")
+    source = starter_root()
+    target.mkdir(parents=True, exist_ok=True)
+    for name in _COPIED:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, target / name, ignore=_NOT_COPIED)
+        else:
+            shutil.copyfile(source / name, target / name)
+    (target / "experiments").mkdir()
+    (target / "experiments" / "README.md").write_text(_EXPERIMENTS_README, encoding="utf-8")
+    return Workspace(target, target / "experiments")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML artefact and hold its `schema` against ours (absent counts as 1).
+
+    Raises:
+        InputError: the file is missing, no UTF-8, no TOML, or of a later schema; the message names the line.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    check_schema(table, str(path))
+    return table
+
+
+def check_schema(table: Mapping[str, Any], where: str) -> None:
+    """Refuse an artefact written by a later judgecal.
+
+    Raises:
+        InputError: its `schema` is no whole number or above `SCHEMA`.
+    """
+    schema = table.get("schema", SCHEMA)
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
+    if schema > SCHEMA:
+        raise InputError(
+            f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal"
+        )
+
+
+def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
+    """The problems of a table's keys: each unknown one, with the nearest valid one."""
+    names = sorted(known)
+    return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
