@@ -1,0 +1,222 @@
+"""Find a DSPy signature by its file name, read its scale and its roles from the types, and fingerprint it.
+
+A signature file is plain DSPy: one class, nothing of judgecal in it. The file belongs to the user and is loaded
+by path, never imported as part of a package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from judgecal.errors import InputError, JudgecalError, unknown_name
+from judgecal.records import digest
+from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
+from judgecal.workspace import Workspace, find_workspace
+
+if TYPE_CHECKING:
+    import dspy
+
+__all__ = ["ITEM_INPUTS", "LoadedSignature", "list_signatures", "load_signature"]
+
+ITEM_INPUTS = ("question", "reference_answer", "answer_under_test", "context", "contexts")
+"""The input fields that an item can fill; `context` and `contexts` both take the item's contexts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSignature:
+    """A signature and what judgecal read from it.
+
+    Attributes:
+        name: the file's name without `.py`.
+        cls: the DSPy class.
+        text: the file's text.
+        fingerprint: 64 hex digits over instructions, fields and annotations.
+        scale: the verdict's scale; None where the signature has no verdict (an answerer's).
+        verdict: the verdict's field, or None.
+        words: on a binary scale written in words, (word for 1, word for 0).
+    """
+
+    name: str
+    cls: type[dspy.Signature]
+    text: str
+    fingerprint: str
+    scale: Scale | None
+    verdict: str | None
+    words: tuple[str, str] | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the input fields, in the order of the prompt."""
+        return tuple(self.cls.input_fields)
+
+    @property
+    def reasoning(self) -> str | None:
+        """The first text output beside the verdict."""
+        texts = (name for name, field in self.cls.output_fields.items() if field.annotation is str)
+        return next(texts, None)
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether an item must have a reference answer."""
+        return "reference_answer" in self.inputs
+
+    def judge_scale(self) -> Scale:
+        """The verdict's scale, for a signature that is used as a judge.
+
+        Raises:
+            InputError: there is no verdict field, or an input that no item can fill.
+        """
+        if self.scale is None or self.verdict is None:
+            outputs = ", ".join(self.cls.output_fields)
+            raise InputError(
+                f"signature {self.name} cannot judge: among its outputs ({outputs}) none is a verdict; give one field "
+                "a number, Literal or bool type"
+            )
+        strange = [name for name in self.inputs if name not in ITEM_INPUTS]
+        if strange:
+            raise InputError(
+                f"signature {self.name}: an item has nothing for input {', '.join(strange)}; "
+                f"judges may ask for {', '.join(ITEM_INPUTS)}"
+            )
+        return self.scale
+
+
+def list_signatures(workspace: Workspace) -> list[str]:
+    """Names of the signature files of a workspace, sorted; a leading underscore hides a file."""
+    return sorted(path.stem for path in workspace.signatures.glob("*.py") if not path.stem.startswith("_"))
+
+
+def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
+    """Load a signature by name from the workspace, or by path.
+
+    Raises:
+        InputError: there is no such signature, or the file cannot be used; the message says why and what to do.
+    """
+    text = str(name_or_path)
+    if text.endswith(".py"):
+        path = Path(text)
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such signature file")
+        return _load_file(path)
+    workspace = workspace or find_workspace()
+    path = workspace.signatures / f"{text}.py"
+    if text not in list_signatures(workspace):
+        raise unknown_name("signature", text, list_signatures(workspace))
+    return _load_file(path)
+
+
+def _load_file(path: Path) -> LoadedSignature:
+    try:
+        source = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
+    cls = _only_signature(_execute(path, source), path)
+    verdict = _verdict_field(cls, path)
+    scale, words = (None, None) if verdict is None else _scale_of(cls.output_fields[verdict], path, verdict)
+    return LoadedSignature(path.stem, cls, source, _fingerprint(cls), scale, verdict, words)
+
+
+def _execute(path: Path, source: str) -> ModuleType:
+    """Run the file as a module that is registered first: postponed annotations are looked up there by name."""
+    name = f"judgecal_signature_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise InputError(f"{path}: Python cannot load this file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        # The text is compiled here rather than by the loader, which would leave a __pycache__ beside the file.
+        exec(compile(source, str(path), "exec"), module.__dict__)
+    except JudgecalError:
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise InputError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+    return module
+
+
+def _only_signature(module: ModuleType, path: Path) -> type[dspy.Signature]:
+    import dspy
+
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, dspy.Signature)
+        and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        names = ", ".join(cls.__name__ for cls in own) or "none"
+        raise InputError(f"{path}: a signature file holds exactly one dspy.Signature class, found {names}")
+    return own[0]
+
+
+def _verdict_field(cls: type[dspy.Signature], path: Path) -> str | None:
+    graded = [name for name, field in cls.output_fields.items() if _is_verdict(field.annotation)]
+    if len(graded) > 1:
+        raise InputError(
+            f"{path}: one verdict field expected, found {len(graded)}: {', '.join(graded)}; keep one"
+        )
+    return graded[0] if graded else None
+
+
+def _is_verdict(annotation: Any) -> bool:
+    return annotation in (int, float, bool) or get_origin(annotation) is Literal
+
+
+def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str] | None]:
+    annotation = field.annotation
+    if annotation is bool:
+        return Scale.parse("binary"), None
+    if get_origin(annotation) is Literal:
+        return _literal_scale(get_args(annotation), f"{path}: {name}")
+    low, high = _bounds(field)
+    if low is None or high is None:
+        raise InputError(f"{path}: {name} needs both bounds, as in dspy.OutputField(ge=0, le=100)")
+    if (low, high) == (0.0, 100.0):
+        return Scale.parse("percentage"), None
+    if annotation is float or low != round(low) or high != round(high):
+        raise InputError(
+            f"{path}: {name} is a float from {low:g} to {high:g}; a float verdict goes from 0 to 100"
+        )
+    return Scale.parse(f"ordinal:{low:g}:{high:g}"), None
+
+
+def _bounds(field: Any) -> tuple[float | None, float | None]:
+    low = next((float(rule.ge) for rule in field.metadata if hasattr(rule, "ge")), None)
+    high = next((float(rule.le) for rule in field.metadata if hasattr(rule, "le")), None)
+    return low, high
+
+
+def _literal_scale(values: tuple[Any, ...], where: str) -> tuple[Scale, tuple[str, str] | None]:
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        if sorted(values) != list(range(min(values), max(values) + 1)) or len(values) < 2:
+            raise InputError(f"{where}: an ordinal Literal lists whole numbers without gaps, found {values}")
+        return Scale.parse(f"ordinal:{min(values)}:{max(values)}"), None
+    words = [str(value) for value in values]
+    if len(words) < 2:
+        raise InputError(f"{where}: a verdict needs at least two words, found {words}")
+    yes = [word for word in words if word.lower() in TRUE_WORDS]
+    no = [word for word in words if word.lower() in FALSE_WORDS]
+    if len(words) == 2 and len(yes) == len(no) == 1:
+        return Scale.parse("binary"), (yes[0], no[0])
+    return Scale("nominal", 0.0, 0.0, categories=tuple(words)), None
+
+
+def _fingerprint(cls: type[dspy.Signature]) -> str:
+    """Instructions, fields and annotations: DSPy's own state leaves the annotations out."""
+    rows = []
+    for kind, fields in (("input", cls.input_fields), ("output", cls.output_fields)):
+        for name, field in fields.items():
+            extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+            shown = {key: str(extra[key]) for key in ("desc", "prefix", "constraints") if key in extra}
+            rows.append([kind, name, repr(field.annotation), shown])
+    return digest([cls.instructions, rows])
