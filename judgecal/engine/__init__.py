@@ -1,0 +1,23 @@
+"""The engine: the one place that calls a model."""
+
+from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
+from judgecal.engine.journal import Journal, read_journal
+from judgecal.engine.progress import Progress
+from judgecal.engine.run import Policy, run_calls
+
+__all__ = [
+    "Budget",
+    "Call",
+    "CallFailed",
+    "Journal",
+    "Message",
+    "Policy",
+    "Progress",
+    "Reading",
+    "Reply",
+    "read_journal",
+    "require_prices",
+    "run_calls",
+    "worst_cost_usd",
+]

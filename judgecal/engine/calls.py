@@ -1,0 +1,70 @@
+"""What goes into the engine and what comes out of a model: the words that all of its modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from judgecal.records import ErrorKind, Failure, Key
+from judgecal.scale import Label
+
+__all__ = ["Call", "CallFailed", "Message", "Reading", "Reply"]
+
+Message = Mapping[str, str]
+"""One chat message: `role` and `content`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says: a verdict, or why there is none."""
+
+    verdict: Label | None
+    reasoning: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One judgement to be had.
+
+    Attributes:
+        key: item_id, item_sha, judge_fingerprint, repeat.
+        judge: the judge's string.
+        messages: makes the chat messages; called when the call is due, so that a long run holds few of them.
+        read: reads the verdict from the text of a reply.
+    """
+
+    key: Key
+    judge: str
+    messages: Callable[[], Sequence[Message]]
+    read: Callable[[str], Reading]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered. `stopped` is the provider's reason for the end of the text."""
+
+    text: str
+    model_id: str
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    stopped: str = "stop"
+
+
+class CallFailed(Exception):  # noqa: N818 - an outcome that becomes a row, not a program error
+    """One call gave no reply.
+
+    Args:
+        kind: which error the row will carry.
+        message: one line for the row; never a key.
+        retry: whether another attempt can help.
+        retry_after: seconds that the provider asked us to wait.
+    """
+
+    def __init__(
+        self, kind: ErrorKind, message: str, *, retry: bool, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry = retry
+        self.retry_after = retry_after

@@ -1,0 +1,140 @@
+"""How one call reaches a model: in this process for `embedded`, through DSPy's own client for every provider.
+
+Nothing above this module knows which. A transport makes one attempt; retries belong to `engine.run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol
+
+from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.errors import AuthError
+from judgecal.models import ModelSpec
+from judgecal.models.embedded import VERSION, reply
+
+__all__ = ["Transport", "open_transport"]
+
+_NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
+
+
+class Transport(Protocol):
+    """One way to a model."""
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        """One attempt at one call.
+
+        Raises:
+            CallFailed: there is no reply.
+            AuthError: the provider refused the key; no other call can succeed.
+        """
+        ...
+
+
+def open_transport(spec: ModelSpec) -> Transport:
+    """The transport of a model.
+
+    Raises:
+        InputError: the model's key is not set.
+    """
+    return _Embedded() if spec.embedded else _Dspy(spec)
+
+
+class _Embedded:
+    """The model inside judgecal; its time is CPU, so its calls run one after the other."""
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        text = reply(messages)
+        size = sum(len(message["content"]) for message in messages)
+        # Give the loop a turn, so that Ctrl-C and other models' calls get through.
+        await asyncio.sleep(0)
+        return Reply(text, f"embedded-{VERSION}", prompt_tokens=size // 4, completion_tokens=len(text) // 4)
+
+
+class _Dspy:
+    """DSPy's client: its own HTTP stack for most providers, litellm for the rest."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        import dspy
+
+        key = spec.key()
+        options: dict[str, Any] = {"timeout": spec.timeout}
+        if key or spec.api_base:
+            options["api_key"] = key or _NO_KEY
+        if spec.api_base:
+            options["api_base"] = spec.api_base
+        self._spec = spec
+        self._lm = dspy.LM(spec.id, cache=False, num_retries=0, **options)
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        import dspy
+
+        try:
+            with dspy.context(disable_history=True):
+                sent = self._lm.acall(self._request(messages))
+                response = await asyncio.wait_for(sent, timeout=self._spec.timeout + 5.0)
+        except TimeoutError:
+            raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
+        except UnicodeError as error:
+            raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
+        except (dspy.LMError, ValueError) as error:
+            _raise_known(error, self._spec)
+        usage = response.usage
+        return Reply(
+            response.text or "",
+            response.model or self._spec.id,
+            prompt_tokens=usage.input_tokens,
+            completion_tokens=usage.output_tokens,
+            stopped=str(response.finish_reason),
+        )
+
+    def _request(self, messages: Sequence[Message]) -> Any:
+        from dspy.lm15 import Config, Request
+        from dspy.lm15 import Message as Turn
+
+        system = [m["content"] for m in messages if m["role"] == "system"]
+        makers = {"user": Turn.user, "assistant": Turn.assistant}
+        turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
+        config = Config(max_tokens=self._spec.max_tokens, temperature=self._spec.temperature)
+        return Request(model=self._spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
+
+
+def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
+    """Turn DSPy's error classes into ours; what no retry can help is said so."""
+    from dspy.utils import exceptions as known
+
+    text = _one_line(str(error), spec)
+    if isinstance(error, (known.LMAuthError, known.LMBillingError)):
+        raise AuthError(
+            f"model {spec.alias} ({spec.id}): the provider refused the key or the account: {text}"
+        ) from error
+    if isinstance(error, known.LMUnsupportedModelError):
+        raise AuthError(f"model {spec.alias}: the provider has no model {spec.id}: {text}") from error
+    wait = getattr(error, "retry_after", None)
+    if isinstance(error, known.ContextWindowExceededError):
+        raise CallFailed("context_length", text, retry=False) from error
+    if isinstance(error, known.LMRateLimitError):
+        raise CallFailed("rate_limit", text, retry=True, retry_after=wait) from error
+    if isinstance(error, known.LMTimeoutError):
+        raise CallFailed("timeout", text, retry=True) from error
+    if isinstance(error, known.LMServerError):
+        raise CallFailed("server", text, retry=True, retry_after=wait) from error
+    if isinstance(error, known.LMTransportError):
+        raise CallFailed("transport", text, retry=True) from error
+    if isinstance(error, (known.LMInvalidRequestError, known.LMUnsupportedFeatureError)):
+        raise CallFailed("refused", text, retry=False) from error
+    if isinstance(error, known.LMProviderError):
+        raise CallFailed("server", text, retry=True, retry_after=wait) from error
+    raise CallFailed("refused", text, retry=False) from error
+
+
+def _one_line(text: str, spec: ModelSpec) -> str:
+    """An error's text for a row: one line, not endless, and without the key should a server echo it."""
+    key = os.environ.get(spec.key_env) if spec.key_env else None
+    if key:
+        text = text.replace(key, "***")
+    return " ".join(text.split())[:500]
