@@ -1,0 +1,40 @@
+"""Gold sets: load, check, split, import."""
+
+from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.check import Problem, check_gold
+from judgecal.goldset.columns import Columns
+from judgecal.goldset.gold_set import GOLD, GoldSet, common_label
+from judgecal.goldset.imports import Imported, import_gold, read_mapping
+from judgecal.goldset.load import list_gold, load_gold
+from judgecal.goldset.rows import Document
+from judgecal.goldset.split import SPLIT_NAMES, SPLITS, Splits, require_splits
+from judgecal.goldset.summary import check_summary, split_counts
+from judgecal.goldset.table import Row, Table, read_table
+from judgecal.goldset.write import write_gold
+
+__all__ = [
+    "GOLD",
+    "SPLITS",
+    "SPLIT_NAMES",
+    "Card",
+    "Columns",
+    "Document",
+    "GoldSet",
+    "Imported",
+    "Problem",
+    "RaterCard",
+    "Row",
+    "Splits",
+    "Table",
+    "check_gold",
+    "check_summary",
+    "common_label",
+    "import_gold",
+    "list_gold",
+    "load_gold",
+    "read_mapping",
+    "read_table",
+    "require_splits",
+    "split_counts",
+    "write_gold",
+]

@@ -1,0 +1,193 @@
+"""Rows of items.jsonl, ratings.jsonl and documents.jsonl to records; every problem is collected, none raised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from judgecal.records import Context, Item, Rating
+from judgecal.scale import Scale
+from judgecal.workspace import check_keys
+
+__all__ = ["Document", "read_document", "read_item", "read_rating"]
+
+_ITEM_KEYS = frozenset(
+    {
+        "item_id",
+        "group",
+        "question",
+        "answer",
+        "reference_answer",
+        "system",
+        "reference_documents",
+        "document_id",
+        "contexts",
+        "tags",
+    }
+)
+_CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
+_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft"})
+_DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
+
+# JSON allows whole numbers that no float can hold.
+_HUGE = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text of the set's corpus."""
+
+    document_id: str
+    title: str | None
+    text: str
+
+
+class _Fields:
+    """One row's fields by type; what does not fit is added to `problems`."""
+
+    def __init__(
+        self, row: Mapping[str, Any], where: str, *, known: frozenset[str], problems: list[str]
+    ) -> None:
+        self.row, self.where, self.problems = row, where, problems
+        if not known.issuperset(row):
+            problems.extend(check_keys(row, known, where))
+
+    def fail(self, what: str) -> None:
+        self.problems.append(f"{self.where}: {what}")
+
+    def required(self, key: str, *, may_be_empty: bool = False) -> str:
+        """A text that must be there; "" where it is not."""
+        value = self.row.get(key)
+        if value is None:
+            self.fail(f"no {key}: add it")
+        elif not isinstance(value, str):
+            self.fail(f"{key} must be text, found {_found(value)}: put it in quotes")
+        elif not value.strip() and not may_be_empty:
+            self.fail(f"{key} is empty: fill it in")
+        else:
+            return value
+        return ""
+
+    def text(self, key: str) -> str | None:
+        """A text that may be absent, null or empty: then None."""
+        value = self.row.get(key)
+        if value is None or value == "":
+            return None
+        if isinstance(value, str):
+            return value
+        self.fail(f"{key} must be text, found {_found(value)}: put it in quotes or leave it out")
+        return None
+
+    def texts(self, key: str, *, or_one: bool = False) -> tuple[str, ...]:
+        """A list of texts; with `or_one` a single text counts as a list of one, and an empty text as none."""
+        value = self.row.get(key)
+        if value is None or (or_one and value == ""):
+            return ()
+        if or_one and isinstance(value, str):
+            return (value,)
+        if isinstance(value, list) and all(isinstance(part, str) and part.strip() for part in value):
+            return tuple(value)
+        form = "text or a list of texts" if or_one else "a list of texts"
+        self.fail(f"{key} must be {form}, none of them empty; found {_found(value)}")
+        return ()
+
+    def flag(self, key: str) -> bool:
+        """A true or false that may be absent: then False."""
+        value = self.row.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.fail(f"{key} must be true or false, found {_found(value)}")
+        return value is True
+
+    def number(self, key: str) -> float | None:
+        """A finite number that may be absent."""
+        value = self.row.get(key)
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE:
+            return float(value)
+        self.fail(f"{key} must be a number, found {_found(value)}")
+        return None
+
+
+def _found(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def read_item(row: Mapping[str, Any], where: str, problems: list[str]) -> Item:
+    """One row of items.jsonl; where `group` is missing the question is the group."""
+    fields = _Fields(row, where, known=_ITEM_KEYS, problems=problems)
+    question = fields.required("question")
+    return Item(
+        item_id=fields.required("item_id"),
+        group=fields.text("group") or question,
+        question=question,
+        answer=fields.required("answer", may_be_empty=True),
+        reference_answers=fields.texts("reference_answer", or_one=True),
+        system=fields.text("system"),
+        reference_documents=_reference_documents(fields),
+        contexts=_contexts(fields),
+        tags=fields.texts("tags"),
+    )
+
+
+def _reference_documents(fields: _Fields) -> tuple[str, ...]:
+    one = fields.text("document_id")
+    if one is None:
+        return fields.texts("reference_documents")
+    if fields.row.get("reference_documents") is not None:
+        fields.fail("both document_id and reference_documents: keep reference_documents")
+    return (one,)
+
+
+def _contexts(fields: _Fields) -> tuple[Context, ...]:
+    value = fields.row.get("contexts")
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        fields.fail(f"contexts must be a list of objects with a text, found {_found(value)}")
+        return ()
+    found = []
+    for position, part in enumerate(value, start=1):
+        where = f"{fields.where}: context {position}"
+        if not isinstance(part, dict):
+            fields.problems.append(f"{where} must be an object with a text, found {_found(part)}")
+            continue
+        inner = _Fields(part, where, known=_CONTEXT_KEYS, problems=fields.problems)
+        text = inner.required("text", may_be_empty=True)
+        found.append(Context(text, inner.text("document_id"), inner.number("score")))
+    return tuple(found)
+
+
+def read_rating(
+    row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
+) -> Rating | None:
+    """One row of ratings.jsonl, its label read by the scale; None where the label is none.
+
+    Without a scale (the card is broken, and says so itself) labels are not held against anything.
+    """
+    fields = _Fields(row, where, known=_RATING_KEYS, problems=problems)
+    item_id, rater = fields.required("item_id"), fields.required("rater")
+    note, saw_draft = fields.text("note"), fields.flag("saw_draft")
+    label = row.get("label")
+    if label is None:
+        fields.fail("no label: add it, or take the row out (a missing rating has no row)")
+        return None
+    if not isinstance(label, str | int | float):
+        fields.fail(f"label must be a number or a word, found {_found(label)}")
+        return None
+    if scale is None:
+        return None
+    try:
+        return Rating(item_id, rater, scale.read(label), note, saw_draft)
+    except (ValueError, OverflowError) as error:
+        fields.fail(f"label outside the scale {scale}: {error}")
+        return None
+
+
+def read_document(row: Mapping[str, Any], where: str, problems: list[str]) -> Document:
+    """One row of documents.jsonl."""
+    fields = _Fields(row, where, known=_DOCUMENT_KEYS, problems=problems)
+    document_id = fields.required("document_id")
+    return Document(document_id, fields.text("title"), fields.required("text", may_be_empty=True))

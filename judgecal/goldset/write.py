@@ -1,0 +1,201 @@
+"""Write a gold set: all of it into a folder beside its place, then one rename. Never half a set."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError
+from judgecal.goldset.card import RATER_KEYS, SPLIT_KEYS, TEXTS, Card
+from judgecal.goldset.gold_set import GoldSet
+from judgecal.goldset.lines import shown
+from judgecal.goldset.load import CARD, DOCUMENTS, ITEMS, RATINGS, load_gold
+from judgecal.goldset.rows import Document
+from judgecal.records import Item, Rating
+from judgecal.scale import Label, Scale
+from judgecal.workspace import SCHEMA, Workspace, toml_text
+
+__all__ = ["name_problems", "write_gold"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
+    """Why a set of this name cannot be written, if it cannot."""
+    if not _NAME.fullmatch(name):
+        return [
+            f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
+        ]
+    target = workspace.gold / name
+    if target.exists() and not target.is_dir():
+        return [f"{shown(target)}: is a file, and a gold set is a folder: choose another name"]
+    if target.exists() and not replace:
+        return [f"{shown(target)}: is there already: choose another name, or give --replace to replace it"]
+    return []
+
+
+def write_gold(
+    card: Card,
+    items: Iterable[Item],
+    ratings: Iterable[Rating],
+    *,
+    workspace: Workspace,
+    documents: Iterable[Document] = (),
+    replace: bool = False,
+    readme: str = "",
+) -> GoldSet:
+    """Write a set to `gold/<card.name>` and load it back.
+
+    The new set is complete, and read back without a problem, before it takes its place. What a replaced set
+    holds beside its card, items and ratings (a README, a rubric, documents) is carried over.
+
+    Args:
+        documents: none leaves the documents of a replaced set as they are.
+        readme: the text of README.md; not written over a README that is carried over.
+
+    Raises:
+        InputError: the workspace is the read-only starter, the name is no name or is taken and `replace` is
+            not given, or the set would not load. Then nothing has been written.
+    """
+    workspace.require_writable("gold import")
+    problems = name_problems(card.name, workspace=workspace, replace=replace)
+    if problems:
+        raise InputError(problems)
+    target = (workspace.gold / card.name).resolve()
+    fresh = target.with_name(f".{card.name}.new-{secrets.token_hex(4)}")
+    fresh.mkdir(parents=True)
+    try:
+        _carry_over(target, fresh)
+        _write_files(fresh, card, items=items, ratings=ratings, documents=documents)
+        if readme and not (fresh / "README.md").exists():
+            (fresh / "README.md").write_text(readme, encoding="utf-8", newline="\n")
+        load_gold(fresh, workspace=workspace)
+        _put_in_place(fresh, target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
+    return load_gold(card.name, workspace=workspace)
+
+
+def _carry_over(old: Path, fresh: Path) -> None:
+    if not old.is_dir():
+        return
+    for source in old.iterdir():
+        if source.name in (CARD, ITEMS, RATINGS):
+            continue
+        if source.is_dir():
+            shutil.copytree(source, fresh / source.name)
+        else:
+            shutil.copy2(source, fresh / source.name)
+
+
+def _write_files(
+    folder: Path,
+    card: Card,
+    *,
+    items: Iterable[Item],
+    ratings: Iterable[Rating],
+    documents: Iterable[Document],
+) -> None:
+    # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
+    (folder / CARD).write_text(_card_text(card), encoding="utf-8", errors="replace", newline="\n")
+    _write_lines(folder / ITEMS, (_item_row(item) for item in items))
+    _write_lines(folder / RATINGS, (_rating_row(rating) for rating in ratings))
+    rows = [_without_empty(_document_row(document)) for document in documents]
+    if rows:
+        _write_lines(folder / DOCUMENTS, rows)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    if not target.exists():
+        fresh.rename(target)
+        return
+    old = target.with_name(f".{target.name}.old-{secrets.token_hex(4)}")
+    target.rename(old)
+    try:
+        fresh.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            file.write(_line(row) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except (
+        UnicodeEncodeError
+    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
+        return json.dumps(row, allow_nan=False)
+    return text
+
+
+def _item_row(item: Item) -> dict[str, Any]:
+    references = list(item.reference_answers)
+    optional = {
+        "reference_answer": references[0] if len(references) == 1 else references,
+        "system": item.system,
+        "reference_documents": list(item.reference_documents),
+        "contexts": [
+            _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
+            for part in item.contexts
+        ],
+        "tags": list(item.tags),
+    }
+    texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
+    return texts | _without_empty(optional)
+
+
+def _rating_row(rating: Rating) -> dict[str, Any]:
+    row = {"item_id": rating.item_id, "rater": rating.rater, "label": _plain(rating.label)}
+    return row | _without_empty({"note": rating.note, "saw_draft": rating.saw_draft or None})
+
+
+def _document_row(document: Document) -> dict[str, Any]:
+    return {"document_id": document.document_id, "title": document.title, "text": document.text}
+
+
+def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [])}
+
+
+def _plain(label: Label) -> Label:
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def _card_text(card: Card) -> str:
+    """The card as TOML; `read_card` gives the same card back."""
+    table: dict[str, Any] = {"schema": SCHEMA}
+    table |= {key: getattr(card, key) or None for key in TEXTS}
+    table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
+    table["raters"] = {
+        name: {key: getattr(rater, key) or None for key in RATER_KEYS} for name, rater in card.raters.items()
+    }
+    table["splits"] = {key: getattr(card.splits, key) for key in SPLIT_KEYS}
+    return toml_text(table)
+
+
+def _scale_table(scale: Scale) -> dict[str, Any]:
+    ends = scale.kind in ("ordinal", "percentage")
+    return {
+        "kind": scale.kind,
+        "min": _plain(scale.low) if ends else None,
+        "max": _plain(scale.high) if ends else None,
+        "step": _plain(scale.step) if ends and scale.step is not None else None,
+        "pass_at": None if scale.pass_at is None else _plain(scale.pass_at),
+        "categories": list(scale.categories) or None,
+    }

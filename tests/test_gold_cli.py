@@ -1,0 +1,148 @@
+"""`judgecal gold` as it is typed: results on stdout, messages on stderr, the contract's JSON keys."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from judgecal.cli.gold import app as gold_app
+from judgecal.errors import InputError
+
+DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+HERE = Path(__file__).resolve().parents[1]
+parent = typer.Typer()
+parent.add_typer(gold_app, name="gold")
+ROWS = "q,a,x,y,gold\n" + "".join(
+    f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60)
+)
+
+
+@parent.callback()
+def _root(ctx: typer.Context, workspace: Path | None = None) -> None:
+    ctx.obj = SimpleNamespace(workspace=workspace)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "signatures").mkdir()
+    (tmp_path / "t.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+def call(place: Path, *words: str) -> Result:
+    return CliRunner().invoke(parent, ["--workspace", str(place), "gold", *words])
+
+
+def result(place: Path, *words: str) -> Any:
+    done = call(place, *words, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def import_set(place: Path, *more: str) -> Result:
+    columns = ("--question", "q", "--answer", "a", "--label", "x", "--label", "y", "--gold-label", "gold")
+    return call(place, "import", str(place / "t.csv"), "--as", "new", *columns, "--scale", "binary", *more)
+
+
+def test_import_list_check_agreement(place: Path) -> None:
+    done = import_set(place, "--map", "never=yes")
+    assert done.exit_code == 0, done.output
+    assert "60 items on 60 questions, 180 ratings by x, y, scale binary" in done.stdout
+    assert "note: --map never=yes: no label cell holds that" in done.stderr
+    listed = result(place, "list")["sets"]
+    assert [(row["set"], row["n_items"], row["n_groups"], row["labels_by"]) for row in listed] == [
+        ("new", 60, 60, "people")
+    ]
+    assert "binary" in call(place, "list").stdout
+    checked = result(place, "check", "new")
+    assert list(checked) == ["set", "n_items", "n_groups", "n_documents", "splits", "tags", "problems"]
+    assert sum(part["n_items"] for part in checked["splits"].values()) == 60
+    assert result(place, "check") == {"sets": [checked]}
+    text = call(place, "check", "new").stdout
+    assert "split  items  questions" in text
+
+
+def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
+    pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
+    import_set(place)
+    found = result(place, "agreement", "new")
+    assert list(found) == ["set", "pairs", "reliability"] and found["reliability"] == {}
+    (pair,) = found["pairs"]
+    assert (pair["a"], pair["b"], pair["n"]) == ("x", "y", 60)
+    assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8)
+    assert pair["agreement"]["accuracy"]["n_groups"] == 60
+    text = call(place, "agreement", "new").stdout
+    assert "x with y, 60 items with both" in text and "reliability" in text
+
+
+def test_findings_of_a_kind_are_counted_in_text(place: Path) -> None:
+    tags = [f"t{n}" for n in range(15)]
+    import_set(place)
+    items = place / "gold" / "new" / "items.jsonl"
+    rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+    rows[0]["tags"] = tags
+    items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert "and 5 more (all of them with --json)" in call(place, "check", "new").stdout
+    found = result(place, "check", "new")
+    assert len([problem for problem in found["problems"] if problem["kind"] == "thin_tag"]) == 15
+    assert found["tags"] == dict.fromkeys(sorted(tags), 1)
+
+
+def test_a_set_that_cannot_be_loaded(place: Path) -> None:
+    import_set(place)
+    shutil.copytree(place / "gold" / "new", place / "gold" / "bad")
+    (place / "gold" / "bad" / "items.jsonl").write_text("{\n", encoding="utf-8")
+    for words in (("check", "bad"), ("check",), ("agreement", "bad")):
+        done = call(place, *words)
+        assert isinstance(done.exception, InputError)
+        assert "bad/items.jsonl:1: broken JSON" in str(done.exception)
+    assert "new@" in call(place, "check").stdout, "the sound sets are checked all the same"
+    listed = call(place, "list")
+    assert "cannot be loaded" in listed.stdout and "judgecal gold check bad" in listed.stderr
+    assert [row["error"] is None for row in result(place, "list")["sets"]] == [False, True]
+
+
+def test_wrong_use_writes_nothing(place: Path) -> None:
+    done = import_set(place, "--map", "x")
+    assert isinstance(done.exception, InputError) and "--map x: write FROM=TO" in str(done.exception)
+    done = import_set(place, "--pass-at", "high")
+    assert done.exit_code == 2
+    assert list((place / "gold").iterdir()) == []
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from judgecal.cli.gold import app; "
+        "done = CliRunner().invoke(app, ['--help']); assert done.exit_code == 0, done.output; "
+        "heavy = {'polars', 'numpy', 'scipy', 'sklearn', 'dspy', 'litellm', 'datasets'}; "
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.shared_data
+def test_nq301_known_value(place: Path) -> None:
+    pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
+    file = DATA / "nq301" / "items.csv"
+    if not file.exists():
+        pytest.skip("the public data set nq301 is not beside the checkout")
+    words = "--item item_id --group group --question question --reference reference_answer --answer answer"
+    labels = "--label annotator1 --label annotator2 --label annotator3 --gold-label acceptable --scale binary"
+    separator = ("--reference-separator", " | ")
+    done = call(place, "import", str(file), "--as", "nq301", *words.split(), *labels.split(), *separator)
+    assert done.exit_code == 0, done.output
+    pair = result(place, "agreement", "nq301")["pairs"][0]
+    assert (pair["a"], pair["b"], pair["n"]) == ("annotator1", "annotator2", 1483)
+    assert pair["agreement"]["kappa"]["value"] == pytest.approx(0.7347, abs=5e-5)
+    assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8685, abs=5e-5)

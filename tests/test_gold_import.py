@@ -1,0 +1,310 @@
+"""Importing a table as a gold set: what it says is kept, what is wrong is listed, and never half a set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.goldset import Card, Columns, Imported, import_gold, load_gold, read_mapping, write_gold
+from judgecal.records import Context, Item, Rating
+from judgecal.scale import Scale
+from judgecal.workspace import Workspace
+
+DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+WIDE = "id,q,a,ref,x,y,final\n1,Q1,A1,r | s,yes,no,yes\n2,Q2,,,no,,no\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "signatures").mkdir()
+    return Workspace(tmp_path, tmp_path / "experiments")
+
+
+def table(place: Workspace, text: str, name: str = "t.csv") -> Path:
+    path = place.root / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def run(
+    place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any
+) -> Imported:
+    named = {key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace") if key in options}
+    columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
+    named.setdefault("name", "new")
+    return import_gold(table(place, text, file), columns=columns, scale=scale, workspace=place, **named)
+
+
+def refused(place: Workspace, text: str, **options: Any) -> tuple[str, ...]:
+    """The problems; and nothing was written, not even beside the place."""
+    before = sorted(path.name for path in place.gold.rglob("*"))
+    with pytest.raises(InputError) as error:
+        run(place, text, **options)
+    assert sorted(path.name for path in place.gold.rglob("*")) == before
+    return error.value.problems
+
+
+def test_wide_columns(place: Workspace) -> None:
+    gold = run(
+        place,
+        WIDE,
+        labels=("x", "y", "final"),
+        gold_label="final",
+        reference="ref",
+        reference_separator=" | ",
+    ).gold
+    assert [item.item_id for item in gold.items] == ["new-00001", "new-00002"]
+    assert [item.reference_answers for item in gold.items] == [("r", "s"), ()]
+    assert [item.group for item in gold.items] == ["Q1", "Q2"]
+    assert gold.items[1].answer == ""
+    assert gold.raters == ("final", "x", "y")
+    assert gold.ratings_by_rater["y"] == {"new-00001": 0.0}, "an empty cell is a missing rating"
+    assert gold.labels == {"new-00001": 1.0, "new-00002": 0.0}
+    card = gold.card
+    assert (card.source, card.sampling, card.licence) == ("t.csv", "unknown", "unknown: see the source")
+    assert card.made_by.startswith(
+        "judgecal gold import t.csv --as new --question q --answer a --reference ref"
+    )
+    assert "--reference-separator ' | '" in card.made_by and str(place.root) not in card.made_by
+    assert card.raters["gold"].who == "the adjudicated label: column final of t.csv"
+    assert (gold.path / "README.md").exists()
+
+
+def test_long_rows_share_an_item(place: Workspace) -> None:
+    rows = "id,q,a,who,label\n1,Q,A,ann,3\n1,Q,A,ben,4\n2,Q,B,ann,\n2,Q,B,,\n2,Q,B,gold,2\n"
+    gold = run(place, rows, labels=("label",), rater="who", item="id", scale="ordinal:0:4").gold
+    assert gold.ratings_by_rater == {"ann": {"1": 3.0}, "ben": {"1": 4.0}}
+    assert gold.labels == {"1": 3.5, "2": 2.0}
+    gold = run(place, rows, name="other", labels=("label",), rater="who", scale="ordinal:0:4").gold
+    assert [item.item_id for item in gold.items] == ["other-00001", "other-00002"]
+    assert gold.labels == {"other-00001": 3.5, "other-00002": 2.0}
+
+
+def test_long_rows_that_contradict_each_other(place: Workspace) -> None:
+    rows = "id,q,a,who,label\n1,Q,A,ann,1\n1,Q,B,ben,0\n1,Q,A,ann,1\n2,Q,A,,1\n"
+    found = refused(place, rows, labels=("label",), rater="who", item="id")
+    assert "t.csv:3: item '1' has another answer than in line 2" in found[0]
+    assert "t.csv:4: a second label of 'ann' for item '1', the first is in line 2: keep one" in found[1]
+    assert "t.csv:5: column 'who': no rater for this label" in found[2]
+    assert len(found) == 3
+
+
+def test_every_problem_of_the_rows_at_once(place: Workspace) -> None:
+    rows = 'id,q,a,g,x,y\n1,Q,A,g,yes,maybe\n1,"Q\nQ",A,g,no,no\n,Q,A,g,,2\n4, ,A,,yes,yes\n'
+    found = refused(place, rows, labels=("x", "y"), item="id", group="g")
+    assert [problem.split(": ", 1)[0].rsplit("/", 1)[-1] for problem in found] == [
+        "t.csv:2",
+        "t.csv:3",
+        "t.csv:5",
+        "t.csv:5",
+        "t.csv:6",
+        "t.csv:6",
+    ]
+    text = "\n".join(found)
+    assert "column 'y': 'maybe' is none of yes/no" in text and "give --map FROM=TO" in text
+    assert "item '1' stands in line 2 already: ids must differ" in text
+    assert "column 'id': the item id is empty" in text
+    assert "the question is empty" in text and "column 'g': the group is empty" in text
+
+
+def test_the_list_is_cut_and_the_rest_counted(place: Workspace) -> None:
+    found = refused(place, "q,a,x\n" + "Q,A,maybe\n" * 200, labels=("x",))
+    assert len(found) == 51 and found[-1] == "... and 150 more problems"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": ()}, "no label column: give --label COL"),
+        ({"labels": ("x", "x")}, "--label x is given 2 times"),
+        ({"labels": ("x", "y"), "rater": "final"}, "it takes one --label column; found 2"),
+        ({"labels": ("gold",)}, "--label gold: the rater name 'gold' is kept for the adjudicated label"),
+        ({"labels": ("x",), "reference_separator": "|"}, "--reference-separator without --reference"),
+        ({"labels": ("x",), "reference": "ref", "reference_separator": ""}, "--reference-separator is empty"),
+        ({"labels": ("xx",)}, "t.csv:1: unknown column 'xx'"),
+        ({"labels": ("x",), "question": "Q", "answer": "fnal"}, "unknown column 'fnal': did you mean final?"),
+        ({"labels": ("x",), "scale": "bnary"}, "unknown scale 'bnary'"),
+        ({"labels": ("x",), "name": "../x"}, "gold set name '../x': use letters"),
+        ({"labels": ("x",), "scale": "nominal", "pass_at": 1}, "a nominal scale has no order"),
+        ({"labels": ("x",), "scale": "fraction", "pass_at": 75}, "--pass-at 75 lies outside 0..1"),
+        ({"labels": ("x",), "file": "t.parquet"}, "Parquet cannot be read yet"),
+        ({"labels": ("ref",), "mapping": {"r | s": ""}}, "t.csv:1: no row has a label in ref"),
+    ],
+)
+def test_options_that_cannot_be(place: Workspace, options: dict[str, Any], message: str) -> None:
+    assert any(message in problem for problem in refused(place, WIDE, **options))
+
+
+def test_problems_of_name_scale_and_columns_come_together(place: Workspace) -> None:
+    found = refused(place, WIDE, name=".x", scale="bnary", labels=("xx", "xx"), gold_label="z")
+    assert len(found) == 5
+
+
+def test_the_starter_is_never_written(tmp_path: Path) -> None:
+    starter = Workspace(tmp_path, tmp_path / "experiments", is_starter=True)
+    with pytest.raises(InputError, match=r"gold import needs a workspace of your own.*judgecal init"):
+        run(starter, WIDE, labels=("x",))
+    assert not (tmp_path / "gold").exists()
+
+
+def test_map_comes_before_the_scale(place: Workspace) -> None:
+    rows = "q,a,x\nQ1,A,good\nQ2,A,bad\nQ3,A,unsure\nQ4,A, yes \n"
+    done = run(place, rows, labels=("x",), mapping={"good": "yes", "bad": "no", "unsure": "", "awful": "no"})
+    assert list(done.gold.labels.values()) == [1.0, 0.0, 1.0]
+    assert done.notes == (
+        "--map awful=no: no label cell holds that",
+        "1 of 4 items have no gold label (no rating, or a tie): see `gold check`",
+    )
+    assert "--map good=yes" in done.gold.card.made_by
+
+
+def test_read_mapping() -> None:
+    assert read_mapping(["a=yes", "b = c=no", "d="]) == {"a": "yes", "b = c": "no", "d": ""}
+    with pytest.raises(InputError) as error:
+        read_mapping(["a", "b=yes", "b=no"])
+    assert "--map a: write FROM=TO" in error.value.problems[0]
+    assert "--map b=no: 'b' is mapped to 'yes' already" in error.value.problems[1]
+
+
+def test_fractions_are_stored_as_percentages(place: Workspace) -> None:
+    gold = run(place, "q,a,x\nQ1,A,0.07\nQ2,A,1\n", scale="fraction", labels=("x",), pass_at=0.29).gold
+    assert list(gold.labels.values()) == [7.0, 100.0]
+    assert str(gold.scale) == "percentage" and gold.scale.pass_at == 29.0
+    assert not gold.scale.from_fraction
+    assert (
+        "lies outside 0..1" in refused(place, "q,a,x\nQ,A,7\n", name="b", scale="fraction", labels=("x",))[0]
+    )
+
+
+def test_nominal_collects_its_categories(place: Workspace) -> None:
+    gold = run(place, "q,a,x\nQ1,A,b\nQ2,A,a\n", scale="nominal", labels=("x",)).gold
+    assert gold.scale.categories == ("a", "b")
+    assert 'categories = ["a", "b"]' in (gold.path / "card.toml").read_text(encoding="utf-8")
+
+
+def test_jsonl_with_lists_numbers_and_half_a_surrogate(place: Workspace) -> None:
+    rows = [
+        {"q": "Q1", "a": "cut \ud83d", "ref": ["x", "y"], "x": True, "g": 7},
+        {"q": "Q2", "a": None, "ref": None, "x": 0},
+    ]
+    text = "\n".join(json.dumps(row) for row in rows)
+    gold = run(place, text, file="t.jsonl", labels=("x",), reference="ref").gold
+    assert gold.items[0].reference_answers == ("x", "y") and gold.items[0].answer == "cut \ud83d"
+    assert gold.items[1].answer == "" and list(gold.labels.values()) == [1.0, 0.0]
+
+
+def test_a_set_is_replaced_only_on_demand_and_keeps_what_people_wrote(place: Workspace) -> None:
+    first = run(place, WIDE, labels=("x",), item="id").gold
+    assert (
+        "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
+    )
+    card = first.path / "card.toml"
+    text = (
+        card.read_text(encoding="utf-8")
+        .replace("seed = 0", "seed = 9")
+        .replace("unknown: see the source", "MIT")
+    )
+    card.write_text(text.replace('who = "column x of t.csv"', 'who = "Xenia"'), encoding="utf-8")
+    (first.path / "RUBRIC.md").write_text("rules", encoding="utf-8")
+    done = run(place, WIDE + "3,Q3,A3,,yes,,\n", labels=("x", "y"), item="id", replace=True)
+    gold = done.gold
+    assert len(gold.items) == 3 and gold.card.splits.seed == 9 and gold.card.licence == "MIT"
+    assert gold.card.raters["x"].who == "Xenia" and gold.card.raters["y"].who == "column y of t.csv"
+    assert (gold.path / "RUBRIC.md").read_text(encoding="utf-8") == "rules"
+    assert any("kept from the replaced card" in note and "splits" in note for note in done.notes)
+    assert [path.name for path in place.gold.iterdir()] == ["new"], "nothing is left beside the set"
+
+
+def test_a_failed_replacement_keeps_the_old_set(place: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = run(place, WIDE, labels=("x",)).gold
+    refused(place, WIDE + "3,Q,A,,perhaps,,\n", labels=("x",), replace=True)
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if ".new-" in self.name:
+            raise OSError("disk full")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run(place, WIDE, labels=("y",), replace=True)
+    monkeypatch.undo()
+    assert load_gold("new", workspace=place) == old
+    assert [path.name for path in place.gold.iterdir()] == ["new"]
+
+
+def test_write_gold_round_trip(place: Workspace) -> None:
+    item = Item(
+        "i",
+        "g",
+        "q\n?",
+        "",
+        reference_answers=("r", "s"),
+        system="sys",
+        reference_documents=("d",),
+        contexts=(Context("", "d", 0.0), Context("c")),
+        tags=("t",),
+    )
+    card = Card(
+        "odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"}
+    )
+    rating = Rating("i", "rater one", 5.0, "note", True)
+    gold = write_gold(card, [item], [rating], workspace=place)
+    assert gold.items == (item,) and gold.ratings == (rating,)
+    assert gold.card == card
+    with pytest.raises(InputError, match=r"items\.jsonl:1: the set is empty"):
+        write_gold(card, [], [], workspace=place, replace=True)
+    assert load_gold("odd", workspace=place) == gold
+
+
+SHARED: dict[str, tuple[str, str, dict[str, Any], tuple[int, int]]] = {
+    "binary": (
+        "semeval2013/scientsbank_train.csv",
+        "binary",
+        {
+            "labels": ("label",),
+            "gold_label": "label",
+            "mapping": {"correct": "yes", "contradictory": "no", "incorrect": "no"},
+        },
+        (4969, 135),
+    ),
+    "nominal": ("semeval2013/scientsbank_train.csv", "nominal", {"labels": ("label",)}, (4969, 135)),
+    "percentage": ("saf/training_english.csv", "percentage", {"labels": ("score_percent",)}, (1476, 18)),
+    "large": (
+        "evouna/nq.csv",
+        "binary",
+        {"labels": ("correct",), "system": "system", "reference_separator": "/"},
+        (15098, 3020),
+    ),
+}
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("case", SHARED)
+def test_public_data(place: Workspace, case: str) -> None:
+    file, scale, options, (n_items, n_groups) = SHARED[case]
+    if not (DATA / file).exists():
+        pytest.skip(f"the public data set {file} is not beside the checkout")
+    mapping = options.get("mapping")
+    columns = Columns(
+        "question",
+        "answer",
+        reference="reference_answer",
+        item="item_id",
+        group="group",
+        **{key: value for key, value in options.items() if key != "mapping"},
+    )
+    gold = import_gold(
+        DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping
+    ).gold
+    assert (len(gold.items), gold.n_groups(gold.items)) == (n_items, n_groups)
+    assert len(gold.labels) == n_items
+    if case == "binary":
+        assert sum(label == 1.0 for label in gold.labels.values()) == 2008
+    if case == "nominal":
+        assert gold.scale.categories == ("contradictory", "correct", "incorrect")

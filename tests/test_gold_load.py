@@ -1,0 +1,289 @@
+"""Loading a gold set: every bad input is named with its file and line, and all of them at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.goldset import load_gold
+from judgecal.workspace import Workspace
+
+CARD = """schema = 1
+name = "small"
+version = "1"
+licence = "MIT"
+source = "made up"
+made_by = "a test"
+sampling = "curated"
+
+[scale]
+kind = "percentage"
+
+[scale.anchors]
+"100" = "all of it"
+
+[raters.ann]
+who = "Ann"
+"""
+ITEMS: list[dict[str, Any]] = [
+    {"item_id": "a", "group": "g1", "question": "Q1?", "answer": "A1", "reference_answer": ["x", "y"]},
+    {"item_id": "b", "question": "Q2?", "answer": "", "reference_answer": "z", "tags": ["t"]},
+]
+RATINGS: list[dict[str, Any]] = [
+    {"item_id": "a", "rater": "ann", "label": 100},
+    {"item_id": "b", "rater": "ann", "label": 0, "note": "empty", "saw_draft": True},
+]
+
+
+def lines(rows: list[Any]) -> str:
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+
+
+def make(
+    root: Path,
+    *,
+    card: str | None = CARD,
+    items: list[Any] | None = ITEMS,
+    ratings: list[Any] | None = RATINGS,
+    documents: list[Any] | None = None,
+) -> Path:
+    folder = root / "gold" / "small"
+    folder.mkdir(parents=True)
+    (root / "signatures").mkdir()
+    if card is not None:
+        (folder / "card.toml").write_text(card, encoding="utf-8")
+    for name, rows in (("items", items), ("ratings", ratings), ("documents", documents)):
+        if rows is not None:
+            (folder / f"{name}.jsonl").write_text(lines(rows), encoding="utf-8")
+    return folder
+
+
+def problems_of(folder: Path) -> tuple[str, ...]:
+    with pytest.raises(InputError) as error:
+        load_gold(folder)
+    return error.value.problems
+
+
+def one_problem(folder: Path) -> str:
+    problems = problems_of(folder)
+    assert len(problems) == 1, problems
+    return problems[0]
+
+
+def test_a_good_set_has_everything(tmp_path: Path) -> None:
+    folder = make(tmp_path, documents=[{"document_id": "d", "title": "T", "text": "words"}])
+    gold = load_gold("small", workspace=Workspace(tmp_path, tmp_path / "experiments"))
+    assert gold.name == "small" and gold.path == folder
+    assert [item.item_id for item in gold.items] == ["a", "b"]
+    assert gold.items[0].reference_answers == ("x", "y")
+    assert gold.items[1].group == "Q2?" and gold.items[1].answer == ""
+    assert gold.labels == {"a": 100.0, "b": 0.0}
+    assert gold.ratings[1].saw_draft and gold.ratings[1].note == "empty"
+    assert gold.documents[0].title == "T"
+    assert gold.lines == {"a": 1, "b": 2}
+
+
+def test_an_unknown_set_names_the_nearest(tmp_path: Path) -> None:
+    make(tmp_path)
+    workspace = Workspace(tmp_path, tmp_path / "experiments")
+    with pytest.raises(InputError, match=r"unknown gold set 'smal': did you mean small\?"):
+        load_gold("smal", workspace=workspace)
+    with pytest.raises(InputError, match="is no gold set"):
+        load_gold(tmp_path / "signatures", workspace=workspace)
+
+
+def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
+    items = [*ITEMS, *({"item_id": f"i{n}", "question": "?", "answer": ""} for n in range(14))]
+    items += [
+        '{"item_id": "broken", "question": "?',
+        ITEMS[0],
+        {"item_id": "u", "question": "?", "anser": "x"},
+    ]
+    ratings = [*RATINGS, {"item_id": "nowhere", "rater": "ann", "label": 5}]
+    ratings += [
+        {"item_id": "a", "rater": "ann", "label": 101},
+        {"item_id": "broken", "rater": "ann", "label": 1},
+    ]
+    found = "\n".join(problems_of(make(tmp_path, items=items, ratings=ratings, card=CARD + "[split]\n")))
+    assert "card.toml:17: unknown key 'split': did you mean splits" in found
+    assert "items.jsonl:17: broken JSON at column" in found
+    assert "items.jsonl:18: item_id 'a' stands in line 1 already" in found
+    assert "items.jsonl:19: unknown key 'anser': did you mean answer" in found
+    assert "items.jsonl:19: no answer: add it" in found
+    assert "ratings.jsonl:3: no item 'nowhere' in items.jsonl" in found
+    assert "ratings.jsonl:4: label outside the scale percentage: 101 lies outside 0..100" in found
+    assert "ratings.jsonl:4: rater 'ann' rated item 'a' in line 1 already" in found
+    assert "'broken'" not in found, "the id can be read in the broken line: its ratings are not to blame"
+    assert found.count("\n") == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"item_id": 7}, "item_id must be text, found 7: put it in quotes"),
+        ({"item_id": " "}, "item_id is empty: fill it in"),
+        ({"question": None}, "no question: add it"),
+        ({"answer": 3}, "answer must be text, found 3"),
+        ({"group": 3}, "group must be text, found 3"),
+        ({"reference_answer": 3}, "reference_answer must be text or a list of texts"),
+        ({"reference_answer": ["x", ""]}, "none of them empty; found ['x', '']"),
+        ({"tags": "t"}, "tags must be a list of texts"),
+        ({"contexts": "t"}, "contexts must be a list of objects with a text"),
+        ({"contexts": ["t"]}, "context 1 must be an object with a text, found 't'"),
+        ({"contexts": [{"txt": "t", "text": "u"}]}, "context 1: unknown key 'txt': did you mean text"),
+        ({"contexts": [{"text": "t", "score": "high"}]}, "context 1: score must be a number, found 'high'"),
+        ({"contexts": [{"text": "t", "score": 10**400}]}, "context 1: score must be a number"),
+        ({"document_id": "d", "reference_documents": ["e"]}, "both document_id and reference_documents"),
+        ({"lable": 1}, "unknown key 'lable'"),
+    ],
+)
+def test_a_bad_field_of_an_item(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = make(tmp_path, items=[ITEMS[0] | {"item_id": "c"} | change, *ITEMS])
+    problem = one_problem(folder)
+    assert "items.jsonl:1: " in problem and message in problem
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": None}, "no label: add it, or take the row out"),
+        ({"label": [1]}, "label must be a number or a word, found [1]"),
+        ({"label": "good"}, "label outside the scale percentage: 'good' is no number"),
+        ({"label": True}, "label outside the scale percentage: True is no number"),
+        ({"label": 10**400}, "label outside the scale percentage"),
+        ({"rater": ""}, "rater is empty: fill it in"),
+        ({"saw_draft": "yes"}, "saw_draft must be true or false, found 'yes'"),
+        ({"note": 3}, "note must be text, found 3"),
+        ({"rating": 3}, "unknown key 'rating'"),
+    ],
+)
+def test_a_bad_field_of_a_rating(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    problem = one_problem(make(tmp_path, ratings=[RATINGS[0] | change]))
+    assert "ratings.jsonl:1: " in problem and message in problem
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1]", "a JSON list, where each line must be one JSON object"),
+        ('{"item_id": "a", "item_id": "c"}', "the key 'item_id' stands twice in one object"),
+        ('{"item_id": NaN}', "NaN is no JSON number"),
+        ("[" * 100_000, "broken JSON (nested too deeply)"),
+    ],
+)
+def test_lines_that_are_no_row(tmp_path: Path, line: str, message: str) -> None:
+    problem = one_problem(make(tmp_path, items=[*ITEMS, line]))
+    assert "items.jsonl:3: " in problem and message in problem
+
+
+def test_missing_files_and_an_empty_set(tmp_path: Path) -> None:
+    assert "items.jsonl: there is no such file" in one_problem(make(tmp_path / "1", items=None))
+    assert "ratings.jsonl: there is no such file" in one_problem(make(tmp_path / "2", ratings=None))
+    assert "card.toml: there is no such file" in one_problem(make(tmp_path / "3", card=None))
+    assert "the set is empty" in one_problem(make(tmp_path / "4", items=[], ratings=[]))
+
+
+def test_a_wrong_encoding_names_line_and_byte(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    path = folder / "items.jsonl"
+    path.write_bytes(lines(ITEMS).encode().replace(b"A1", b"caf\xe9"))
+    column = path.read_bytes().index(b"\xe9") + 1
+    problem = one_problem(folder)
+    assert f"items.jsonl:1: not UTF-8: byte 0xe9 at byte {column} of the line" in problem
+    path.write_bytes(lines(ITEMS).encode("utf-16"))
+    assert "items.jsonl:1: the file is UTF-16: save it as UTF-8" in one_problem(folder)
+    path.write_bytes(lines(ITEMS).encode("utf-8-sig"))
+    (folder / "card.toml").write_bytes(CARD.encode().replace(b"made up", b"\xe9"))
+    assert "card.toml:5: not UTF-8: byte 0xe9" in one_problem(folder)
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    item = json.dumps(ITEMS[0] | {"answer": "one\u2028two\x85three"}, ensure_ascii=False)
+    gold = load_gold(make(tmp_path, items=[item + "\r", "", ITEMS[1]]))
+    assert gold.items[0].answer == "one\u2028two\x85three"
+    assert gold.lines == {"a": 1, "b": 3}
+
+
+def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path) -> None:
+    items = [ITEMS[0] | {"document_id": "d"}, ITEMS[1] | {"reference_documents": ["d", "e"]}]
+    assert load_gold(make(tmp_path / "1", items=items)).items[0].reference_documents == ("d",)
+    documents = [{"document_id": "d", "text": "t"}, {"document_id": "d", "text": "t"}]
+    found = problems_of(make(tmp_path / "2", items=items, documents=documents))
+    assert "documents.jsonl:2: document_id 'd' stands in line 1 already" in found[0]
+    assert "items.jsonl:2: reference document 'e' is not in documents.jsonl" in found[1]
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("schema = 1", "schema = 2", "schema 2 is newer than this judgecal reads"),
+        ('version = "1"', "version = 1", "card.toml:3: version must be text, found 1"),
+        ("version", "versoin", "card.toml:3: unknown key 'versoin': did you mean version"),
+        (
+            '"curated"',
+            '"some"',
+            "card.toml:7: sampling must be one of random, curated, unknown, found 'some'",
+        ),
+        ('kind = "percentage"', "", "card.toml:9: no kind in [scale]"),
+        ('"percentage"', '"percent"', "card.toml:10: unknown scale 'percent'"),
+        ('"percentage"', '"fraction"', "card.toml:10: fraction is for imports only"),
+        ('"percentage"', '"ordinal"', "card.toml:10: an ordinal scale needs min and max"),
+        (
+            '"percentage"',
+            '"percentage"\nmax = 10',
+            "card.toml:11: max of the scale percentage is 100, found 10",
+        ),
+        ('"percentage"', '"percentage"\npass_at = 101', "pass_at 101 lies outside 0..100"),
+        ('"percentage"', '"percentage"\nstep = 0', "step 0 must be above 0"),
+        ('"percentage"', '"percentage"\ncategories = ["a"]', "categories belong to a nominal scale"),
+        ('"100" =', '"101" =', "card.toml:13: anchor '101' is no label of the scale percentage"),
+        ("who", "whom", "card.toml:16: unknown key 'whom': did you mean who"),
+        ("[raters.ann]", "[splits]\ntrain = 0.5\n[raters.ann]", "[splits] must sum to 1, found 1.25"),
+        (
+            "[raters.ann]",
+            "[splits]\ntrain = -1\n[raters.ann]",
+            "[splits] train must lie between 0 and 1, found -1",
+        ),
+        ("[raters.ann]", "[splits]\nseed = 0.5\n[raters.ann]", "card.toml:16: seed must be a whole number"),
+        ("[raters.ann]", "[splits]\nseeed = 1\n[raters.ann]", "card.toml:16: unknown key 'seeed'"),
+        ("[scale]", "[scale", "card.toml: "),
+    ],
+)
+def test_a_bad_card(tmp_path: Path, old: str, new: str, message: str) -> None:
+    problem = one_problem(make(tmp_path, card=CARD.replace(old, new, 1)))
+    assert message in problem
+
+
+def test_a_card_may_leave_out_prose(tmp_path: Path) -> None:
+    gold = load_gold(make(tmp_path, card='[scale]\nkind = "percentage"\n'))
+    assert gold.name == "small" and gold.card.sampling == "unknown" and gold.card.licence == ""
+
+
+def test_nominal_categories(tmp_path: Path) -> None:
+    card = '[scale]\nkind = "nominal"\n'
+    ratings = [
+        {"item_id": "a", "rater": "ann", "label": "red"},
+        {"item_id": "b", "rater": "ann", "label": "blue"},
+    ]
+    gold = load_gold(make(tmp_path / "1", card=card, ratings=ratings))
+    assert gold.scale.categories == ("blue", "red")
+    folder = make(tmp_path / "2", card=card + 'categories = ["red", "green"]\n', ratings=ratings)
+    assert "ratings.jsonl:2: label outside the scale nominal: 'blue' is none of red, green" in one_problem(
+        folder
+    )
+
+
+def test_the_sha_follows_the_content(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    first = load_gold(folder).sha256
+    (folder / "README.md").write_text("words", encoding="utf-8")
+    assert load_gold(folder).sha256 == first
+    (folder / "documents.jsonl").write_text("", encoding="utf-8")
+    second = load_gold(folder).sha256
+    (folder / "ratings.jsonl").write_text(lines(RATINGS[:1]), encoding="utf-8")
+    assert len({first, second, load_gold(folder).sha256}) == 3
