@@ -1,0 +1,120 @@
+"""Read the verdict from a reply.
+
+DSPy's adapter is asked first. Where it gives up, the same reply is repaired, never called for again: `85%`,
+`85.0`, `85 out of 100` and a JSON object are read; `150`, an empty reply and prose become a failure by name.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dspy.utils.exceptions import AdapterParseError
+
+from judgecal.engine import Reading
+from judgecal.judges.adapter import JudgeAdapter
+from judgecal.records import Failure
+from judgecal.scale import Label, Scale
+from judgecal.signatures import LoadedSignature
+
+__all__ = ["read_reply", "read_verdict"]
+
+_HEADER = re.compile(r"^\s*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
+_NUMBER = re.compile(
+    r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
+)
+_WRAPPING = " \t\r\n\"'`*_"
+
+
+def read_reply(signature: LoadedSignature, text: str) -> Reading:
+    """The verdict and the reasoning of a judge's reply.
+
+    Args:
+        signature: a judge's signature (it has a verdict).
+        text: the reply as the model gave it.
+
+    Returns:
+        A reading with a verdict on the signature's scale, or with a failure `parse` or `out_of_range`.
+    """
+    if not text.strip():
+        return Reading(None, failure=Failure("parse", "the reply is empty"))
+    fields = _parsed(signature, text)
+    reasoning = str(fields.get(signature.reasoning or "", "")).strip()
+    if signature.verdict not in fields:
+        message = f"no {signature.verdict} in the reply: {text.strip()[:80]!r}"
+        return Reading(None, reasoning, Failure("parse", message))
+    verdict, failure = read_verdict(signature, fields[signature.verdict])
+    return Reading(verdict, reasoning, failure)
+
+
+def _parsed(signature: LoadedSignature, text: str) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = JudgeAdapter().parse(signature.cls, text)
+    except AdapterParseError:
+        return _sections(text) or _json_object(text)
+    return fields
+
+
+def _sections(text: str) -> dict[str, Any]:
+    """Field name -> text below its marker; the first of two with one name counts, as in DSPy."""
+    parts = _HEADER.split(text)
+    found: dict[str, Any] = {}
+    for name, value in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(name, value.strip())
+    return found
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        return {}
+    import json_repair
+
+    value = json_repair.loads(text[start : end + 1])
+    return value if isinstance(value, dict) else {}
+
+
+def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
+    """Read one verdict, from the value that the adapter parsed or from the text of its section."""
+    scale = signature.judge_scale()
+    if scale.kind == "nominal":
+        return _read_word(scale, str(value))
+    if scale.kind == "binary":
+        return _read_binary(scale, value)
+    return _read_number(scale, value)
+
+
+def _read_word(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
+    word = _first_line(text)
+    for category in scale.categories:
+        if word.lower() == category.lower():
+            return category, None
+    return None, Failure("parse", f"{word[:80]!r} is none of {', '.join(scale.categories)}")
+
+
+def _read_binary(scale: Scale, value: Any) -> tuple[Label | None, Failure | None]:
+    try:
+        return scale.read(value if isinstance(value, bool) else _first_line(str(value)).rstrip(".")), None
+    except ValueError as error:
+        return None, Failure("parse", str(error))
+
+
+def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None]:
+    line = _first_line(str(value))
+    match = _NUMBER.fullmatch(line)
+    if match is None:
+        return None, Failure("parse", f"{line[:80]!r} is no number")
+    out_of = match["of"] or match["outof"]
+    if out_of and float(out_of) != scale.high:
+        return None, Failure("parse", f"{line[:80]!r} is not out of {scale.high:g}")
+    number = float(match["value"])
+    if not scale.low <= number <= scale.high:
+        return None, Failure("out_of_range", f"{number:g} lies outside {scale.low:g}..{scale.high:g}")
+    if scale.kind == "ordinal" and number != round(number):
+        return None, Failure("parse", f"{number:g} is no whole number")
+    return number, None
+
+
+def _first_line(text: str) -> str:
+    stripped = text.strip(_WRAPPING)
+    return stripped.splitlines()[0].strip(_WRAPPING) if stripped else ""
