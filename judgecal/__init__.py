@@ -1,0 +1,68 @@
+"""judgecal: calibrate an LLM judge against people before you trust its numbers.
+
+The names below are loaded when they are first used, so that `import judgecal` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judgecal.errors import InputError, JudgecalError
+    from judgecal.experiment import Judgements, score
+    from judgecal.goldset import GoldSet, load_gold
+    from judgecal.judges import Judge
+    from judgecal.records import Estimate, Item, Judgement, Rating
+    from judgecal.scale import Scale
+    from judgecal.signatures import load_signature
+    from judgecal.stats import agreement
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Estimate": "judgecal.records",
+    "GoldSet": "judgecal.goldset",
+    "InputError": "judgecal.errors",
+    "Item": "judgecal.records",
+    "Judge": "judgecal.judges",
+    "JudgecalError": "judgecal.errors",
+    "Judgement": "judgecal.records",
+    "Judgements": "judgecal.experiment",
+    "Rating": "judgecal.records",
+    "Scale": "judgecal.scale",
+    "agreement": "judgecal.stats",
+    "load_gold": "judgecal.goldset",
+    "load_signature": "judgecal.signatures",
+    "score": "judgecal.experiment",
+}
+
+__all__ = [
+    "Estimate",
+    "GoldSet",
+    "InputError",
+    "Item",
+    "Judge",
+    "JudgecalError",
+    "Judgement",
+    "Judgements",
+    "Rating",
+    "Scale",
+    "__version__",
+    "agreement",
+    "load_gold",
+    "load_signature",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

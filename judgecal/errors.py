@@ -3,6 +3,7 @@
     JudgecalError
     ├── InputError      wrong use or bad input: exit 2, every problem in one message
     ├── AuthError       the provider refused the key: the run stops at once (exit 2)
+    ├── BudgetError     an optimiser's own call would overrun the budget
     └── BusyError       another process works on the same experiment (exit 2)
 
 A failed *judgement* is not an exception: it is a row with an error (`records.Failure`).
@@ -13,7 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["AuthError", "BusyError", "InputError", "JudgecalError", "unknown_name"]
+__all__ = ["AuthError", "BudgetError", "BusyError", "InputError", "JudgecalError", "unknown_name"]
 
 
 class JudgecalError(Exception):
@@ -34,6 +35,10 @@ class InputError(JudgecalError):
 
 class AuthError(JudgecalError):
     """The provider refused the credentials; no further call can succeed."""
+
+
+class BudgetError(JudgecalError):
+    """A call outside the journal would overrun the budget; inside it, that is a row with an error."""
 
 
 class BusyError(InputError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ __all__ = [
     "Judgement",
     "Key",
     "Rating",
+    "as_plain",
     "canonical_json",
     "digest",
 ]
@@ -42,6 +44,25 @@ RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "serve
 
 Key = tuple[str, str, str, int]
 """What makes a judgement one: item_id, item_sha, judge_fingerprint, repeat."""
+
+
+def as_plain(value: Any) -> Any:
+    """A result as JSON values: `Estimate`s as objects, tuples as lists, a float that is no number as null.
+
+    Raises:
+        TypeError: a value has no JSON form.
+    """
+    if isinstance(value, Estimate):
+        return {key: as_plain(inner) for key, inner in value.as_json().items()}
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def canonical_json(value: Any) -> str:

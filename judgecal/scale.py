@@ -24,6 +24,7 @@ FALSE_WORDS = frozenset({"no", "false", "fail", "incorrect", "0", "0.0"})
 _FORMS = "percentage, ordinal:MIN:MAX, fraction (import only), binary, nominal"
 # A label of exactly one third belongs above the cut, whatever floating point makes of it.
 _ROUNDING = 1e-9
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,9 @@ class Scale:
         return word
 
     def _read_number(self, text: object) -> float:
-        if isinstance(text, bool):
-            raise ValueError(f"{text!r} is no number")
-        try:
-            value = float(text) if isinstance(text, int | float) else float(str(text).strip().rstrip("%"))
-        except ValueError:
-            raise ValueError(f"{str(text)[:60]!r} is no number") from None
+        value = _number(text, percent=self.kind == "percentage" and not self.from_fraction)
         low, high = (0.0, 1.0) if self.from_fraction else (self.low, self.high)
-        if not math.isfinite(value) or not low <= value <= high:
+        if not low <= value <= high:
             raise ValueError(f"{value:g} lies outside {low:g}..{high:g}")
         value = value * 100.0 if self.from_fraction else value
         if self.kind == "ordinal" and value != round(value):
@@ -147,6 +143,15 @@ def _check_pass_mark(scale: Scale, mark: float) -> None:
     low, high = (0.0, 100.0) if scale.kind == "binary" else (scale.low, scale.high)
     if not low <= mark <= high:
         raise InputError(f"scale {scale}: pass_at {mark:g} lies outside {low:g}..{high:g}")
+
+
+def _number(text: object, *, percent: bool) -> float:
+    """A finite number as people write it; Python's own `1_0` is none."""
+    word = str(text).strip()
+    word = word.removesuffix("%").rstrip() if percent else word
+    if isinstance(text, bool) or not _NUMBER.fullmatch(word) or math.isinf(value := float(word)):
+        raise ValueError(f"{str(text)[:60]!r} is no number")
+    return value
 
 
 def _read_binary(text: object) -> float:

@@ -6,6 +6,7 @@ results then go to `./experiments`. Nothing is ever written into the installed p
 
 from __future__ import annotations
 
+import json
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -144,11 +145,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         InputError: the file is missing, no UTF-8, no TOML, or of a later schema; the message names the line.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}:{line}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
     check_schema(table, str(path))
@@ -174,3 +176,46 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> li
     """The problems of a table's keys: each unknown one, with the nearest valid one."""
     names = sorted(known)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
+
+
+def toml_text(table: Mapping[str, Any]) -> str:
+    """A table as TOML: plain values first, then its sub-tables; lists hold plain values or inline tables.
+
+    A JSON string is a TOML basic string, so texts need no rules of their own. None values are left out.
+
+    Raises:
+        TypeError: a value has no TOML form.
+    """
+    return "\n".join(_toml_lines(table, ())) + "\n"
+
+
+def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
+    plain = {
+        key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None
+    }
+    if path and (plain or not table):
+        yield f"\n[{'.'.join(_toml_key(part) for part in path)}]"
+    for key, value in plain.items():
+        yield f"{_toml_key(key)} = {_toml_value(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _toml_lines(value, (*path, key))
+
+
+def _toml_key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml_value(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None)
+        return "{ " + inner + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no TOML form: {value!r}")

@@ -1,6 +1,7 @@
 """The engine: the one place that calls a model."""
 
 from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
 from judgecal.engine.journal import Journal, read_journal
 from judgecal.engine.progress import Progress
@@ -16,6 +17,8 @@ __all__ = [
     "Progress",
     "Reading",
     "Reply",
+    "ReplyCache",
+    "cache_folder",
     "read_journal",
     "require_prices",
     "run_calls",

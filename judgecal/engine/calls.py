@@ -51,7 +51,7 @@ class Reply:
     stopped: str = "stop"
 
 
-class CallFailed(Exception):  # noqa: N818 - an outcome that becomes a row, not a program error
+class CallFailed(Exception):
     """One call gave no reply.
 
     Args:

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from judgecal.errors import BusyError, InputError
@@ -23,7 +22,7 @@ class Journal:
     """The journal of one experiment, held by one process at a time.
 
     Args:
-        path: the `judgements.jsonl`; made if it is not there.
+        path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
 
     Attributes:
         latest: the last row of each key.
@@ -34,13 +33,21 @@ class Journal:
         InputError: a line in the middle cannot be read; the message names it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self.path = path
+        self.mended = 0
+        self.latest: dict[Key, Judgement] = {}
+        self._file: int | None = None
+        self._lock: IO[bytes] | None = None
+        if path is not None:
+            self._open(path)
+
+    def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _hold(path.with_name(".judgements.lock"), path)
         try:
             self.mended = _cut_torn_line(path)
-            self.latest: dict[Key, Judgement] = {row.key: row for row in read_journal(path)}
+            self.latest.update((row.key, row) for row in read_journal(path))
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except BaseException:
             self._lock.close()
@@ -49,11 +56,11 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._file)
-        self._lock.close()
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        if self._lock is not None:
+            self._lock.close()
 
     def append(self, judgement: Judgement) -> None:
         """Add one row; it is out of this process when the call returns.
@@ -62,7 +69,7 @@ class Journal:
             OSError: the disk is full or the folder read-only.
         """
         data = _line(judgement)
-        while data:
+        while data and self._file is not None:
             data = data[os.write(self._file, data) :]
         self.latest[judgement.key] = judgement
 

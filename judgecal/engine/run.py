@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from judgecal.engine.budget import Budget, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, cache_key
 from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
 from judgecal.engine.progress import Progress
 from judgecal.engine.transport import Transport, open_transport
@@ -53,6 +54,7 @@ class _Run:
     budget: Budget
     progress: Progress | None
     record: Callable[[Judgement], None]
+    cache: ReplyCache | None
     rng: random.Random = field(default_factory=random.Random)
 
 
@@ -62,6 +64,7 @@ def run_calls(
     *,
     record: Callable[[Judgement], None],
     budget: Budget | None = None,
+    cache: ReplyCache | None = None,
     policy: Policy | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -72,6 +75,7 @@ def run_calls(
         spec: the model.
         record: called once a judgement, in this thread or the loop's, never twice at once.
         budget: money that may be spent; without it there is no limit.
+        cache: stored replies to take and to add to; `embedded` needs none.
         policy: retries.
         progress: counts what is done.
 
@@ -84,13 +88,14 @@ def run_calls(
         return
     policy = policy or Policy()
     run = _Run(
-        spec,
-        open_transport(spec),
-        policy,
-        budget or Budget(None),
-        progress,
-        record,
-        random.Random(policy.seed),
+        spec=spec,
+        transport=open_transport(spec),
+        policy=policy,
+        budget=budget or Budget(None),
+        progress=progress,
+        record=record,
+        cache=None if spec.embedded else cache,
+        rng=random.Random(policy.seed),
     )
     _run_to_end(lambda: _work_off(run, calls))
 
@@ -107,7 +112,7 @@ def _run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     def target() -> None:
         try:
             asyncio.run(make())
-        except BaseException as error:  # handed to the caller's thread below
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             failures.append(error)
 
     thread = threading.Thread(target=target, name="judgecal-engine")
@@ -145,6 +150,7 @@ class _Tally:
     latency_s: float | None = None
     cost_usd: float | None = 0.0
     reply: Reply | None = None
+    cached: bool = False
     reading: Reading = field(default_factory=lambda: Reading(None))
 
 
@@ -152,9 +158,15 @@ async def _judge_once(run: _Run, call: Call) -> Judgement:
     """One judgement, retries included."""
     messages = call.messages()
     tally = _Tally()
+    key = cache_key(run.spec, messages, call.key[3]) if run.cache else ""
+    if run.cache and (stored := run.cache.get(key)):
+        tally.reply, tally.cached, tally.reading = stored, True, _read(call, stored)
+        return _row(call, tally)
     while True:
         wait = await _attempt(run, call, messages, tally)
         if wait is None:
+            if run.cache and tally.reply:
+                run.cache.put(key, tally.reply)
             return _row(call, tally)
         await asyncio.sleep(wait)
 
@@ -219,5 +231,6 @@ def _row(call: Call, tally: _Tally) -> Judgement:
         completion_tokens=reply.completion_tokens if reply else None,
         cost_usd=tally.cost_usd,
         model_id=reply.model_id if reply else None,
+        cached=tally.cached,
         at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol
 
+from judgecal.engine.budget import Budget, worst_cost_usd
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.errors import AuthError
+from judgecal.errors import AuthError, BudgetError
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import VERSION, reply
 
-__all__ = ["Transport", "open_transport"]
+__all__ = ["Transport", "open_transport", "program_lm"]
 
 _NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 
@@ -53,22 +55,81 @@ class _Embedded:
         return Reply(text, f"embedded-{VERSION}", prompt_tokens=size // 4, completion_tokens=len(text) // 4)
 
 
+def program_lm(spec: ModelSpec, budget: Budget) -> Any:
+    """A `dspy.LM` for DSPy's own optimisers: the same model and settings, its calls counted against the budget.
+
+    Raises:
+        InputError: the model's key is not set.
+    """
+    import dspy
+
+    from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
+
+    if spec.embedded:
+        return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
+    engine = _Metered(spec, budget)
+    return dspy.LM(
+        spec.id, engine=engine, cache=False, temperature=spec.temperature, max_tokens=spec.max_tokens
+    )
+
+
+class _Metered:
+    """A DSPy engine over DSPy's own client that holds every call against the budget first."""
+
+    def __init__(self, spec: ModelSpec, budget: Budget) -> None:
+        self._spec = spec
+        self._budget = budget
+        self._lm = _client(spec, retries=3)
+        self._lock = threading.Lock()
+
+    def complete(self, request: Any) -> Any:
+        """One response, or an error where the call could overrun the budget."""
+        limit = self._budget.limit_usd
+        worst = worst_cost_usd(self._spec, _messages(request)) if limit is not None else 0.0
+        with self._lock:
+            if not self._budget.hold(worst):
+                raise BudgetError(f"the next call of the optimiser could overrun {limit:g} USD")
+        cost = 0.0
+        try:
+            response = self._lm(request)
+            cost = self._spec.cost_usd(response.usage.input_tokens, response.usage.output_tokens) or 0.0
+        finally:
+            with self._lock:
+                self._budget.settle(worst, cost)
+        return response
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _messages(request: Any) -> list[Message]:
+    system = (
+        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
+    )
+    turns = [{"role": message.role, "content": message.text or ""} for message in request.messages]
+    return [{"role": "system", "content": system}, *turns]
+
+
+def _client(spec: ModelSpec, *, retries: int) -> Any:
+    # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import dspy
+
+    key = spec.key()
+    options: dict[str, Any] = {"timeout": spec.timeout}
+    if key or spec.api_base:
+        options["api_key"] = key or _NO_KEY
+    if spec.api_base:
+        options["api_base"] = spec.api_base
+    return dspy.LM(spec.id, cache=False, num_retries=retries, **options)
+
+
 class _Dspy:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import dspy
-
-        key = spec.key()
-        options: dict[str, Any] = {"timeout": spec.timeout}
-        if key or spec.api_base:
-            options["api_key"] = key or _NO_KEY
-        if spec.api_base:
-            options["api_base"] = spec.api_base
         self._spec = spec
-        self._lm = dspy.LM(spec.id, cache=False, num_retries=0, **options)
+        self._lm = _client(spec, retries=0)
 
     async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
         import dspy

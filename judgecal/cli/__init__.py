@@ -1,0 +1,106 @@
+"""The command line: parse, call, print. stdout is the result, stderr is progress and messages.
+
+Exit codes: 0 done; 1 nobody within the caps, or a gate that failed; 2 wrong use or bad input, in one message;
+3 a gate that cannot tell; 4 items ended unscored; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import gold as gold_group
+from judgecal.cli.agreement import agreement
+from judgecal.cli.optimize import optimize
+from judgecal.cli.options import State
+from judgecal.cli.score import score
+from judgecal.cli.workspace import init, models
+from judgecal.errors import JudgecalError
+
+__all__ = ["app", "main", "run"]
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Calibrate an LLM judge against people before you trust its numbers.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(init)
+app.command()(models)
+app.add_typer(gold_group.app, name="gold")
+app.command()(score)
+app.command()(optimize)
+app.command()(agreement)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from judgecal import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    ctx: typer.Context,
+    workspace: Annotated[
+        Path | None,
+        typer.Option(
+            "--workspace",
+            metavar="DIR",
+            help="Folder with signatures/ and gold/; by default the current one, else the starter, read-only.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    ctx.obj = State(workspace)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and give its exit code; what goes wrong is one message on stderr."""
+    try:
+        app(args=_workspace_first(argv), prog_name="judgecal")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
+    except JudgecalError as error:
+        print(f"judgecal: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    except KeyboardInterrupt:
+        print("judgecal: interrupted; what was judged is kept, the same command resumes", file=sys.stderr)  # noqa: T201
+        return _INTERRUPTED
+    except OSError as error:
+        print(f"judgecal: {error}; what was judged so far is kept", file=sys.stderr)  # noqa: T201
+        return 2
+    return 0
+
+
+def _workspace_first(argv: Sequence[str]) -> list[str]:
+    """Put `--workspace DIR` in front, so that it may stand behind the command as well."""
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif word == "--workspace":
+            front += [word, *(value for value in [next(words, None)] if value is not None)]
+        elif word.startswith("--workspace="):
+            front.append(word)
+        else:
+            rest.append(word)
+    return [*front, *rest]

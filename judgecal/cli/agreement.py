@@ -1,0 +1,61 @@
+"""`judgecal agreement`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+
+
+def agreement(
+    ctx: typer.Context,
+    judgements: Annotated[
+        Path, typer.Option("--judgements", help="CSV, TSV or JSONL of recorded judgements.")
+    ],
+    gold: shared.GoldName = "starter",
+    judge_column: Annotated[
+        str, typer.Option("--judge-column", help="Column of the judge's name.")
+    ] = "judge",
+    verdict_column: Annotated[
+        str, typer.Option("--verdict-column", help="Column of the verdict.")
+    ] = "verdict",
+    item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id",
+    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
+    limit: shared.Limit = None,
+    seed: shared.Seed = 0,
+    out: shared.Out = None,
+    json: shared.Json = False,
+) -> None:
+    """Agreement of judgements recorded anywhere with the people of a gold set."""
+    options = shared.run_options(
+        repeats=1, limit=limit, budget_usd=None, retry_unscored=False, no_cache=False
+    )
+    from judgecal.experiment import AgreementRun, gold_config, plan_experiment, read_recorded
+    from judgecal.goldset import load_gold
+    from judgecal.report import agreement_text, json_text
+
+    workspace = shared.workspace_of(ctx)
+    gold_set = load_gold(gold, workspace=workspace)
+    columns = {"judge_column": judge_column, "verdict_column": verdict_column, "item_column": item_column}
+    recorded = read_recorded(judgements, gold_set, **columns)
+    config = {
+        "command": "agreement",
+        "gold": gold_config(gold_set),
+        "split": split,
+        "recorded": {"file": recorded.name, "sha256": recorded.sha256, **columns},
+        "seed": seed,
+    }
+    run = AgreementRun(
+        workspace=workspace,
+        gold=gold_set,
+        recorded=recorded,
+        split=split,
+        options=options,
+        seed=seed,
+        experiment=plan_experiment(workspace, config, out=out),
+    )
+    result = run.run()
+    typer.echo(json_text(result) if json else agreement_text(result))

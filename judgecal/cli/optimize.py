@@ -1,0 +1,69 @@
+"""`judgecal optimize`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+
+
+def optimize(
+    ctx: typer.Context,
+    model: Annotated[str, typer.Option("--model", help="Model alias or litellm id.")] = "embedded",
+    signature: Annotated[str, typer.Option("--signature", help="The judge's signature.")] = "correctness_v3",
+    optimizer: Annotated[str, typer.Option("--optimizer", help="auto, labeled or fewshot.")] = "auto",
+    gold: shared.GoldName = "starter",
+    final: Annotated[
+        bool, typer.Option("--final/--no-final", help="Confirm once on test, or leave it sealed.")
+    ] = True,
+    repeats: shared.Repeats = 1,
+    limit: shared.Limit = None,
+    budget_usd: shared.BudgetUsd = None,
+    dry_run: shared.DryRun = False,
+    no_cache: shared.NoCache = False,
+    retry_unscored: shared.RetryUnscored = False,
+    seed: shared.Seed = 0,
+    out: shared.Out = None,
+    json: shared.Json = False,
+) -> None:
+    """Compile a judge on train, choose on dev, confirm once on test: before, after, difference, decision."""
+    options = shared.run_options(
+        repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
+    )
+    from judgecal.experiment import gold_config, judge_config, plan_experiment
+    from judgecal.goldset import load_gold
+    from judgecal.judges import Judge, JudgeName
+    from judgecal.optimize import OptimizeRun, preview_optimize, resolve_optimizer
+    from judgecal.report import json_text, optimize_text
+
+    workspace = shared.workspace_of(ctx)
+    judge = Judge(JudgeName(signature, model), workspace=workspace)
+    chosen = resolve_optimizer(optimizer, judge)
+    gold_set = load_gold(gold, workspace=workspace)
+    config = {
+        "command": "optimize",
+        "gold": gold_config(gold_set),
+        "judges": [judge_config(judge)],
+        "optimizer": chosen,
+        "final": final,
+        "repeats": repeats,
+        "seed": seed,
+    }
+    run = OptimizeRun(
+        workspace=workspace,
+        gold=gold_set,
+        judge=judge,
+        optimizer=chosen,
+        options=options,
+        seed=seed,
+        final=final,
+        experiment=plan_experiment(workspace, config, out=out),
+    )
+    if dry_run:
+        shared.show_plan(preview_optimize(run), json=json)
+        return
+    result = run.run()
+    typer.echo(json_text(result) if json else optimize_text(result))
+    shared.finish(result, n_unscored=run.unscored(), journal=run.experiment.journal)

@@ -1,0 +1,85 @@
+"""`judgecal score`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+
+
+def score(
+    ctx: typer.Context,
+    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
+    signatures: Annotated[
+        str | None, typer.Option("--signatures", help="Signatures, separated by commas.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--judge", help="A judge by its string, such as correctness_v3@embedded#SLUG; repeatable."
+        ),
+    ] = None,
+    gold: shared.GoldName = "starter",
+    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
+    repeats: shared.Repeats = 1,
+    limit: shared.Limit = None,
+    budget_usd: shared.BudgetUsd = None,
+    dry_run: shared.DryRun = False,
+    no_cache: shared.NoCache = False,
+    retry_unscored: shared.RetryUnscored = False,
+    seed: shared.Seed = 0,
+    out: shared.Out = None,
+    json: shared.Json = False,
+) -> None:
+    """Every signature x model pair over a split of the gold set, then the agreement table."""
+    options = shared.run_options(
+        repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
+    )
+    from judgecal.experiment import ScoreRun, gold_config, judge_config, plan_experiment, preview
+    from judgecal.goldset import load_gold
+    from judgecal.judges import Judge
+    from judgecal.report import agreement_text, json_text
+
+    workspace = shared.workspace_of(ctx)
+    gold_set = load_gold(gold, workspace=workspace)
+    judges = tuple(Judge(name, workspace=workspace) for name in _judge_names(models, signatures, judge))
+    config = {
+        "command": "score",
+        "gold": gold_config(gold_set),
+        "split": split,
+        "judges": [judge_config(one) for one in judges],
+        "repeats": repeats,
+        "seed": seed,
+    }
+    run = ScoreRun(
+        workspace=workspace,
+        gold=gold_set,
+        judges=judges,
+        split=split,
+        options=options,
+        seed=seed,
+        experiment=plan_experiment(workspace, config, out=out),
+    )
+    if dry_run:
+        run.check()
+        shared.show_plan(preview(judges, run.items, run.experiment, options), json=json)
+        return
+    result = run.run()
+    typer.echo(json_text(result) if json else agreement_text(result))
+    shared.finish(
+        result, n_unscored=sum(one["n_unscored"] for one in result["judges"]), journal=run.experiment.journal
+    )
+
+
+def _judge_names(models: str | None, signatures: str | None, judges: list[str] | None) -> list[str]:
+    """Every signature x model pair, then the judges named one by one; alone, those stand for themselves."""
+    pairs: list[str] = []
+    if models or signatures or not judges:
+        pairs = [
+            f"{s}@{m}"
+            for s in shared.names(signatures or "correctness_v3")
+            for m in shared.names(models or "embedded")
+        ]
+    return list(dict.fromkeys([*pairs, *(judges or [])]))

@@ -1,0 +1,55 @@
+"""Experiments: configuration -> trials -> results."""
+
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
+from judgecal.experiment.looks import Look, look_at_test, looks_so_far
+from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
+from judgecal.experiment.scoring import (
+    FLOOR_JUDGE,
+    ScoreRun,
+    asked_items,
+    check_scales,
+    floor_entries,
+    gold_config,
+    gold_summary,
+    judge_config,
+    preview,
+    run_line,
+    score,
+)
+from judgecal.experiment.table import Column, Table, entry, rater_entries, require_metric, verdict_matrix
+from judgecal.experiment.trials import Judgements, Plan, RunOptions, plan_calls, run_trials
+
+__all__ = [
+    "FLOOR_JUDGE",
+    "AgreementRun",
+    "Column",
+    "Experiment",
+    "Judgements",
+    "Look",
+    "Plan",
+    "Recorded",
+    "RunOptions",
+    "ScoreRun",
+    "Table",
+    "asked_items",
+    "check_scales",
+    "entry",
+    "floor_entries",
+    "gold_config",
+    "gold_summary",
+    "judge_config",
+    "look_at_test",
+    "looks_so_far",
+    "open_experiment",
+    "plan_calls",
+    "plan_experiment",
+    "preview",
+    "rater_entries",
+    "read_config",
+    "read_recorded",
+    "require_metric",
+    "run_line",
+    "run_trials",
+    "score",
+    "verdict_matrix",
+]

@@ -1,0 +1,124 @@
+"""An experiment: a folder with a question (`experiment.toml`) and its results.
+
+The folder's name ends in a hash of the resolved configuration, so that the same command resumes, and another
+configuration never meets its verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError
+from judgecal.records import as_plain, digest
+from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text
+
+__all__ = ["Experiment", "open_experiment", "plan_experiment"]
+
+_CONFIG = "experiment.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment's folder and configuration.
+
+    Attributes:
+        folder: where it is, or would be.
+        config: the resolved configuration; what it holds decides the default slug.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+
+    @property
+    def slug(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def journal(self) -> Path:
+        """`judgements.jsonl`."""
+        return self.folder / "judgements.jsonl"
+
+    @property
+    def program(self) -> Path:
+        """`program.json`."""
+        return self.folder / "program.json"
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        """Write a result as `summary.json` in one step, so that a reader never meets half of it."""
+        draft = self.folder / ".summary.json"
+        text = json.dumps(
+            {"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
+        )
+        draft.write_text(text + "\n", encoding="utf-8")
+        draft.replace(self.folder / "summary.json")
+
+
+def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
+    """Name the experiment of a configuration and hold it against what is there; nothing is written.
+
+    Args:
+        workspace: where results go.
+        config: the resolved configuration; `command` and `gold.set` make the default slug.
+        out: the slug to use instead.
+
+    Raises:
+        InputError: the slug is no folder name, or the folder was made by another configuration.
+    """
+    slug = out or f"{config['command']}-{config['gold']['set']}-{digest(_plain(config))[:8]}"
+    if slug in (".", "..") or any(char in slug for char in "/\\\0") or slug.startswith("."):
+        raise InputError(f"--out {slug!r}: a slug is one folder name under experiments/")
+    folder = workspace.experiments / slug
+    if (folder / _CONFIG).exists():
+        stored = read_toml(folder / _CONFIG)
+        differing = _differences(_plain(stored), _plain({"schema": SCHEMA, **config}))
+        if differing:
+            raise InputError(
+                f"{folder} was made by another configuration (it differs in {', '.join(differing)}): "
+                "choose another --out, or leave it out"
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is no experiment (it has no {_CONFIG}): choose another --out")
+    return Experiment(folder, config)
+
+
+def open_experiment(experiment: Experiment) -> None:
+    """Make the folder and write its configuration, unless they are there."""
+    experiment.folder.mkdir(parents=True, exist_ok=True)
+    path = experiment.folder / _CONFIG
+    if not path.exists():
+        draft = experiment.folder / f".{_CONFIG}"
+        draft.write_text(toml_text({"schema": SCHEMA, **experiment.config}), encoding="utf-8")
+        draft.replace(path)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration of an experiment on disk.
+
+    Raises:
+        InputError: there is none, or it cannot be read.
+    """
+    config = read_toml(folder / _CONFIG)
+    check_schema(config, str(folder / _CONFIG))
+    return config
+
+
+def _plain(value: Any) -> Any:
+    """The configuration as TOML would give it back: without None, tuples as lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
+    if isinstance(stored, dict) and isinstance(wanted, dict):
+        keys = sorted(stored.keys() | wanted.keys())
+        found = (
+            _differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys
+        )
+        return [name for names in found for name in names]
+    return [] if stored == wanted else [where]

@@ -1,0 +1,237 @@
+"""`agreement`: judgements recorded anywhere, held against a gold set."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judgecal import __version__
+from judgecal.engine import Journal
+from judgecal.errors import InputError
+from judgecal.experiment.folder import Experiment, open_experiment
+from judgecal.experiment.scoring import floor_entries, gold_summary, log_report
+from judgecal.experiment.table import Column, Table, entry, rater_entries
+from judgecal.experiment.trials import RunOptions
+from judgecal.goldset import GoldSet, Row, read_table
+from judgecal.goldset import Table as FileTable
+from judgecal.records import Failure, Item, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.workspace import Workspace
+
+__all__ = ["AgreementRun", "Recorded", "read_recorded"]
+
+_SHOWN_PROBLEMS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Judgements read from a file.
+
+    Attributes:
+        name: the file's name.
+        sha256: of its bytes.
+        columns: one judge each, in the order of their first row.
+        repeats: the most judgements that one judge gave of one item.
+        unmatched: rows that name no item of the set.
+    """
+
+    name: str
+    sha256: str
+    columns: tuple[Column, ...]
+    repeats: int
+    unmatched: int
+
+
+def read_recorded(
+    path: Path, gold: GoldSet, *, judge_column: str, verdict_column: str, item_column: str
+) -> Recorded:
+    """Read recorded judgements and find each judge's scale.
+
+    A column `repeat` (from 0) tells several judgements of one item apart; without a judge column the whole file
+    is one judge, named after it. Verdicts are read on the people's scale; on binary labels a judge whose
+    verdicts are numbers from 0 to 100 is a percentage judge. An empty or unreadable verdict is an unscored row.
+
+    Raises:
+        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set.
+    """
+    table = read_table(path)
+    table.require(item_column, verdict_column)
+    items = {item.item_id: item for item in gold.items}
+    known = [row for row in table.rows if row.cells[item_column] in items]
+    if not known:
+        raise InputError(
+            f"{table.where}: no value of column {item_column} is an item of gold set {gold.name} "
+            f"(found {table.rows[0].cells[item_column]!r}, items look like {gold.items[0].item_id!r})"
+            if table.rows
+            else f"{table.where}: there are no rows"
+        )
+    by_judge: dict[str, list[Row]] = {}
+    for row in known:
+        judge = row.cells[judge_column] if judge_column in table.columns else path.stem
+        by_judge.setdefault(judge.strip(), []).append(row)
+    _check_names(table, by_judge)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    reader = _Reader(table, gold, items, item_column, verdict_column, sha256)
+    columns = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
+    repeats = 1 + max(row.repeat for column in columns for row in column.rows)
+    return Recorded(path.name, sha256, columns, repeats, len(table.rows) - len(known))
+
+
+def _check_names(table: FileTable, by_judge: Mapping[str, Sequence[Row]]) -> None:
+    for judge, rows in by_judge.items():
+        if not judge or "@" in judge:
+            raise InputError(
+                f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge: give it a name without @, which marks "
+                "the judges that judgecal itself can call"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    table: FileTable
+    gold: GoldSet
+    items: Mapping[str, Item]
+    item_column: str
+    verdict_column: str
+    sha256: str
+
+    def column(self, judge: str, rows: Sequence[Row]) -> Column:
+        """One judge's rows as judgements."""
+        self._check_keys(judge, rows)
+        scale = self._scale(rows)
+        fingerprint = hashlib.sha256(f"{self.sha256}\n{judge}".encode()).hexdigest()[:16]
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        return Column(judge, scale, [self._judgement(judge, row, scale, fingerprint, now) for row in rows])
+
+    def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
+        seen: dict[tuple[str, int], int] = {}
+        problems = []
+        for row in rows:
+            key = (row.cells[self.item_column], self._repeat(row))
+            if key in seen:
+                problems.append(
+                    f"{self.table.at(row)}: {judge} judged item {key[0]} on line {seen[key]} already: delete one row, "
+                    "or tell them apart by a column repeat (0, 1, ...)"
+                )
+            seen.setdefault(key, row.line)
+        if problems:
+            more = (
+                [f"... and {len(problems) - _SHOWN_PROBLEMS} more"] if len(problems) > _SHOWN_PROBLEMS else []
+            )
+            raise InputError([*problems[:_SHOWN_PROBLEMS], *more])
+
+    def _repeat(self, row: Row) -> int:
+        text = row.cells.get("repeat", "") or "0"
+        if not text.isdecimal():
+            raise InputError(f"{self.table.at(row)}: repeat must be a whole number from 0, found {text!r}")
+        return int(text)
+
+    def _scale(self, rows: Sequence[Row]) -> Scale:
+        """The people's scale, or on binary labels a percentage where more verdicts can be read so."""
+        people = self.gold.scale
+        if people.kind != "binary":
+            return people
+        percentage = Scale.parse("percentage")
+        texts = [row.cells[self.verdict_column] for row in rows]
+        as_binary = sum(_verdict(people, text)[0] is not None for text in texts)
+        as_percentage = sum(_verdict(percentage, text)[0] is not None for text in texts)
+        return percentage if as_percentage > as_binary else people
+
+    def _judgement(self, judge: str, row: Row, scale: Scale, fingerprint: str, now: str) -> Judgement:
+        text = row.cells[self.verdict_column]
+        verdict, failure = _verdict(scale, text)
+        item = self.items[row.cells[self.item_column]]
+        return Judgement(
+            item_id=item.item_id,
+            item_sha=item.sha,
+            judge=judge,
+            judge_fingerprint=fingerprint,
+            repeat=self._repeat(row),
+            verdict=verdict,
+            reasoning=row.cells.get("reasoning", ""),
+            raw_reply=text if failure else None,
+            error=failure,
+            at=now,
+        )
+
+
+def _verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
+    if not text.strip():
+        return None, Failure("parse", "no verdict was recorded")
+    try:
+        return scale.read(text), None
+    except ValueError as error:
+        return None, Failure("parse", str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRun:
+    """Everything that `agreement` needs."""
+
+    workspace: Workspace
+    gold: GoldSet
+    recorded: Recorded
+    split: str
+    options: RunOptions
+    seed: int
+    experiment: Experiment
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The labelled items of the split, judged or not: an item without a row is unscored."""
+        items = (item for item in self.gold.select(self.split) if item.item_id in self.gold.labels)
+        return tuple(items)[: self.options.limit]
+
+    def run(self) -> dict[str, Any]:
+        """The contract's object, with `Estimate`s as they are; the rows are kept in the experiment's journal."""
+        if not self.items:
+            raise InputError(f"gold set {self.gold.name}: split {self.split} holds no labelled item")
+        open_experiment(self.experiment)
+        table = Table(self.gold, self.items, self.recorded.repeats, self.seed)
+        with Journal(self.experiment.journal) as journal:
+            for row in (row for column in self.recorded.columns for row in column.rows):
+                if row.key not in journal.latest:
+                    journal.append(row)
+            floor, why = floor_entries(self.workspace, table, journal, self.options)
+        result = {
+            "experiment": self.experiment.slug,
+            "gold": gold_summary(table, self.split),
+            "judges": [entry(table, column) for column in self.recorded.columns],
+            "floor": floor,
+            "raters": rater_entries(table, self.recorded.columns),
+            "test_looks": log_report(self.workspace, self.experiment, self.gold, self.split),
+            "run_line": self._run_line(table),
+            "notes": self._notes(),
+            **({} if why is None else {"floor_reason": why}),
+        }
+        self.experiment.write_summary(result)
+        return result
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.recorded.unmatched:
+            notes.append(f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set")
+        graded = [
+            column.judge for column in self.recorded.columns if str(column.scale) != str(self.gold.scale)
+        ]
+        if graded:
+            mark = 50.0 if self.gold.scale.pass_at is None else self.gold.scale.pass_at
+            notes.append(
+                f"{', '.join(graded)} gave percentages: labels count as 0 and 100, class metrics cut at {mark:g}"
+            )
+        return notes
+
+    def _run_line(self, table: Table) -> str:
+        judges = ",".join(column.judge for column in self.recorded.columns)
+        parts = [
+            f"gold:{self.gold.name}@{self.gold.sha256[:12]}",
+            f"split:{self.split}",
+            f"n:{len(table.items)}",
+        ]
+        parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{judges}"]
+        parts += [f"recorded:{self.recorded.name}@{self.recorded.sha256[:12]}"]
+        return "|".join([*parts, f"seed:{self.seed}", f"version:{__version__}"])

@@ -1,0 +1,239 @@
+"""`score`: every judge over a split, then the agreement table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judgecal import __version__
+from judgecal.engine import Budget, Journal
+from judgecal.errors import InputError
+from judgecal.experiment.folder import Experiment, open_experiment
+from judgecal.experiment.looks import look_at_test, looks_so_far
+from judgecal.experiment.table import Column, Table, constant_entry, entry, rater_entries
+from judgecal.experiment.trials import Judgements, Plan, RunOptions, plan_calls, run_trials
+from judgecal.goldset import GoldSet
+from judgecal.judges import Judge
+from judgecal.models import EMBEDDED
+from judgecal.records import Item
+from judgecal.scale import Scale, common_scale
+from judgecal.workspace import Workspace
+
+__all__ = [
+    "FLOOR_JUDGE",
+    "ScoreRun",
+    "asked_items",
+    "floor_entries",
+    "gold_config",
+    "judge_config",
+    "preview",
+    "run_line",
+    "score",
+]
+
+FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+_TEST_SPLITS = ("test", "all")
+
+
+def asked_items(
+    gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
+) -> tuple[Item, ...]:
+    """The labelled items of a split, in file order, the first `limit` of them.
+
+    Raises:
+        InputError: there is none.
+    """
+    items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
+    if not items:
+        raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
+    return items[:limit]
+
+
+def gold_config(gold: GoldSet) -> dict[str, Any]:
+    """What a configuration says of its gold set."""
+    return {"set": gold.name, "sha256": gold.sha256}
+
+
+def judge_config(judge: Judge) -> dict[str, Any]:
+    """What a configuration says of a judge: enough to know that it is the same one."""
+    return {
+        "judge": judge.name,
+        "fingerprint": judge.fingerprint,
+        "signature_fingerprint": judge.signature.fingerprint,
+        "model": judge.model.settings(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRun:
+    """Everything that `score` needs, checked before the first call.
+
+    Attributes:
+        workspace, gold, judges, split, options, seed: what was asked.
+        experiment: where the results go.
+    """
+
+    workspace: Workspace
+    gold: GoldSet
+    judges: tuple[Judge, ...]
+    split: str
+    options: RunOptions
+    seed: int
+    experiment: Experiment
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items asked for; on `open`, without those that some judge was trained on."""
+        trained = frozenset().union(*(judge.trained_on for judge in self.judges))
+        left_out = trained if self.split == "open" else frozenset[str]()
+        return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=left_out)
+
+    def check(self) -> None:
+        """Hold every judge against the set and its own needs before anything is written.
+
+        Raises:
+            InputError: a judge's scale does not meet the people's, an item lacks an input, a key is not set.
+        """
+        items = self.items
+        for judge in self.judges:
+            check_scales(self.gold, judge.name, judge.scale)
+            judge.check_items(items)
+            if not judge.model.embedded:
+                judge.model.key()
+
+    def run(self) -> dict[str, Any]:
+        """Make the calls that are due and give the contract's object, with `Estimate`s as they are."""
+        self.check()
+        open_experiment(self.experiment)
+        with Journal(self.experiment.journal) as journal:
+            rows = run_trials(self.judges, self.items, journal=journal, options=self.options)
+            table = Table(self.gold, self.items, self.options.repeats, self.seed)
+            columns = [Column(judge.name, judge.scale, rows.of(judge.name)) for judge in self.judges]
+            floor, why = floor_entries(self.workspace, table, journal, self.options)
+        result = {
+            "experiment": self.experiment.slug,
+            "gold": gold_summary(table, self.split),
+            "judges": [entry(table, column) for column in columns],
+            "floor": floor,
+            "raters": rater_entries(table, columns),
+            "test_looks": log_report(self.workspace, self.experiment, self.gold, self.split),
+            "run_line": run_line(table, self.split, self.judges),
+        }
+        result.update({} if why is None else {"floor_reason": why})
+        self.experiment.write_summary(result)
+        return result
+
+
+def check_scales(gold: GoldSet, judge: str, scale: Scale) -> None:
+    """Refuse a judge whose verdicts share no order with the people's labels."""
+    try:
+        common_scale(gold.scale, scale)
+    except InputError as error:
+        raise InputError(f"{judge} on gold set {gold.name}: {error}") from None
+
+
+def preview(
+    judges: Sequence[Judge], items: Sequence[Item], experiment: Experiment, options: RunOptions
+) -> Plan:
+    """What a run would call; nothing is written."""
+    stored = experiment.journal if experiment.journal.exists() else None
+    with Journal(stored) as journal:
+        return plan_calls(judges, items, journal, options)
+
+
+def gold_summary(table: Table, split: str) -> dict[str, Any]:
+    """The `gold` object of the contract, with what was left out for want of a label."""
+    unlabelled = sum(item.item_id not in table.gold.labels for item in table.gold.select(split))
+    return {
+        "set": table.gold.name,
+        "sha256": table.gold.sha256,
+        "split": split,
+        "n_items": len(table.items),
+        "n_groups": len(set(table.groups)),
+        "n_unlabelled": unlabelled,
+        "scale": str(table.gold.scale),
+        "pass_at": table.gold.scale.pass_at,
+    }
+
+
+def floor_entries(
+    workspace: Workspace, table: Table, journal: Journal, options: RunOptions
+) -> tuple[list[dict[str, Any]], str | None]:
+    """The floor on the same items: the best constant, and `embedded` where it can judge; else the reason."""
+    constant = constant_entry(table)
+    if not table.gold.scale.numeric:
+        return [constant], "embedded gives percentages, and the labels of this set have no order"
+    if any(item.reference_answer is None for item in table.items):
+        return [constant], "embedded compares with a reference answer, and some items have none"
+    judge = Judge(FLOOR_JUDGE, workspace=workspace)
+    rows = run_trials(
+        [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
+    )
+    return [constant, entry(table, Column(judge.name, judge.scale, rows))], None
+
+
+def log_report(workspace: Workspace, experiment: Experiment, gold: GoldSet, split: str) -> int:
+    """Write down that test labels were looked at, if they were; the decisions taken on them so far."""
+    if split not in _TEST_SPLITS:
+        return looks_so_far(workspace.experiments, gold.name)
+    look = look_at_test(
+        workspace.experiments,
+        gold=gold.name,
+        gold_sha256=gold.sha256,
+        experiment=experiment.slug,
+        kind="report",
+    )
+    return look.number
+
+
+def run_line(
+    table: Table, split: str, judges: Sequence[Judge], extra: Mapping[str, Any] | None = None
+) -> str:
+    """The line that reproduces a table: set@sha, split, judges with fingerprints, n, seed, version."""
+
+    named = ",".join(f"{j.name}[{j.signature.fingerprint[:8]},{j.model.id}]" for j in judges)
+    parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
+    parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{named}"]
+    parts += [f"{key}:{value}" for key, value in (extra or {}).items()]
+    return "|".join([*parts, f"seed:{table.seed}", f"version:{__version__}"])
+
+
+def score(
+    judge: Judge | str,
+    gold: GoldSet,
+    *,
+    split: str = "open",
+    repeats: int = 1,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    journal: str | Path | None = None,
+    quiet: bool = True,
+) -> Judgements:
+    """Have one judge judge a split of a gold set.
+
+    Args:
+        judge: a judge or its string.
+        gold: the set.
+        split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left out.
+        repeats: judgements of each item.
+        limit: only the first so many items.
+        budget_usd: money that may be spent.
+        journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
+        quiet: no progress on stderr.
+
+    Returns:
+        One row for each labelled item and repeat, unscored ones included.
+
+    Raises:
+        InputError: the judge does not fit the set, a key is not set, a number is out of range.
+    """
+    judge = Judge(judge) if isinstance(judge, str) else judge
+    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
+    options.check()
+    check_scales(gold, judge.name, judge.scale)
+    trained = judge.trained_on if split == "open" else frozenset[str]()
+    items = asked_items(gold, split, limit=limit, without_groups=trained)
+    with Journal(None if journal is None else Path(journal)) as kept:
+        return run_trials([judge], items, journal=kept, options=options)

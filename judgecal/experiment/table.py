@@ -1,0 +1,201 @@
+"""The agreement table: judges, the floor below them and the raters beside them, as the contract's JSON shapes.
+
+Every entry is a dict of plain values and `Estimate`s; `report` turns it into text or JSON.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judgecal.errors import InputError
+from judgecal.goldset import GoldSet
+from judgecal.records import Estimate, Item, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.stats import agreement, best_constant
+
+__all__ = ["Column", "Table", "entry", "rater_entries", "verdict_matrix"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One judge's verdicts, ready to be held against labels.
+
+    Attributes:
+        judge: its name.
+        scale: the scale of its verdicts.
+        rows: its judgements, unscored ones included.
+    """
+
+    judge: str
+    scale: Scale
+    rows: Sequence[Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What every entry of a table shares: the people's labels of the items asked for.
+
+    Attributes:
+        gold: the set.
+        items: the labelled items asked for, after `--limit`.
+        repeats: judgements asked for of each.
+        seed: of the bootstrap.
+        level: nominal coverage of the intervals.
+    """
+
+    gold: GoldSet
+    items: tuple[Item, ...]
+    repeats: int = 1
+    seed: int = 0
+    level: float = 0.95
+
+    @property
+    def labels(self) -> list[Label]:
+        """Gold labels, one an item."""
+        return [self.gold.labels[item.item_id] for item in self.items]
+
+    @property
+    def groups(self) -> list[str]:
+        """Groups, one an item."""
+        return [item.group for item in self.items]
+
+    def agreements(self, column: Column, *, labels: Sequence[Label | None] | None = None) -> dict[str, Any]:
+        """`agreement` (complete case) and `as_wrong` of one judge, against the gold labels or others."""
+        verdicts = verdict_matrix(column.rows, self.items, self.repeats)
+        shared: dict[str, Any] = {
+            "scale": self.gold.scale,
+            "judge_scale": column.scale,
+            "groups": self.groups,
+            "level": self.level,
+            "seed": self.seed,
+        }
+        against = self.labels if labels is None else labels
+        return {
+            "agreement": agreement(against, verdicts, **shared),
+            "as_wrong": agreement(against, verdicts, unscored="wrong", **shared),
+        }
+
+
+def verdict_matrix(
+    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
+) -> list[list[Label | None]]:
+    """Verdicts as items x repeats; None where there is none, be it unscored or absent."""
+    found = {(row.item_id, row.repeat): row.verdict for row in rows}
+    return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
+
+
+def entry(table: Table, column: Column) -> dict[str, Any]:
+    """One judge's entry: counts, agreement, cost and latency."""
+    expected = len(table.items) * table.repeats
+    asked = {item.item_id for item in table.items}
+    rows = [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
+    n = sum(row.verdict is not None for row in rows)
+    return {
+        "judge": column.judge,
+        "n": n,
+        "n_expected": expected,
+        "n_unscored": expected - n,
+        **table.agreements(column),
+        "latency_s": _latency(rows),
+        "usd_per_1k": _usd_per_1k(rows),
+        "tokens": {
+            "prompt": _total([row.prompt_tokens for row in rows]),
+            "completion": _total([row.completion_tokens for row in rows]),
+        },
+        "unscored": _reasons(rows, missing=expected - len(rows)),
+    }
+
+
+def _latency(rows: Sequence[Judgement]) -> dict[str, float | None]:
+    times = sorted(row.latency_s for row in rows if row.latency_s is not None)
+    if len(times) < 2:
+        return {"p50": times[0] if times else None, "p95": times[0] if times else None}
+    cuts = statistics.quantiles(times, n=20, method="inclusive")
+    return {"p50": statistics.median(times), "p95": cuts[18]}
+
+
+def _usd_per_1k(rows: Sequence[Judgement]) -> float | None:
+    costs = [row.cost_usd for row in rows]
+    known = [cost for cost in costs if cost is not None]
+    return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _reasons(rows: Sequence[Judgement], *, missing: int) -> dict[str, int]:
+    """Why judgements are unscored, by error kind; `missing` are those that no row was found for."""
+    counts: dict[str, int] = {"missing": missing} if missing else {}
+    for row in rows:
+        if row.verdict is None:
+            kind = row.error.kind if row.error else "parse"
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def constant_entry(table: Table) -> dict[str, Any]:
+    """The best constant on the same items: what a judge scores that reads nothing."""
+    scale = table.gold.scale
+    label = best_constant(table.labels, scale=scale)
+    name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
+    rows = [
+        Judgement(item.item_id, item.sha, name, "constant", repeat, label)
+        for item in table.items
+        for repeat in range(table.repeats)
+    ]
+    found = entry(table, Column(name, scale, rows))
+    return {**found, "usd_per_1k": 0.0}
+
+
+def rater_entries(table: Table, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Each human against the others, and each judge on that same footing.
+
+    For each rater: the items that at least one other rater labelled too, the target being the majority or the
+    median of the *others*. Under `judges` stand the judges, on the same items against the same target. Items
+    without such a target are left out.
+    """
+    found = []
+    for rater in table.gold.raters:
+        target = table.gold.label_without(rater)
+        own = table.gold.ratings_by_rater[rater]
+        items = tuple(item for item in table.items if item.item_id in target and item.item_id in own)
+        if not items:
+            continue
+        part = Table(table.gold, items, 1, table.seed, table.level)
+        rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in items]
+        found.append(
+            {
+                **_against(part, Column(rater, table.gold.scale, rows), target),
+                "against": "the other raters",
+                "judges": [_against(part, column, target) for column in columns],
+            }
+        )
+    return found
+
+
+def _against(part: Table, column: Column, target: Mapping[str, Label]) -> dict[str, Any]:
+    asked = {item.item_id for item in part.items}
+    n = sum(row.verdict is not None for row in column.rows if row.item_id in asked and row.repeat == 0)
+    return {
+        "judge": column.judge,
+        "n": n,
+        "n_expected": len(part.items),
+        "n_unscored": len(part.items) - n,
+        **part.agreements(column, labels=[target[item.item_id] for item in part.items]),
+    }
+
+
+def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
+    """The estimate of a metric by its name.
+
+    Raises:
+        InputError: the table has no such metric; the message lists those that it has.
+    """
+    if metric not in estimates:
+        raise InputError(f"metric {metric!r} is not defined on this set: use one of {', '.join(estimates)}")
+    return estimates[metric]

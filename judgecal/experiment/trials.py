@@ -1,0 +1,212 @@
+"""Trials: judges over items, each judgement had once and kept in the journal."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from judgecal.engine import (
+    Budget,
+    Call,
+    Journal,
+    Progress,
+    ReplyCache,
+    cache_folder,
+    require_prices,
+    run_calls,
+    worst_cost_usd,
+)
+from judgecal.errors import InputError
+from judgecal.judges import Judge
+from judgecal.records import Item, Judgement, Key
+
+__all__ = ["Judgements", "Plan", "RunOptions", "plan_calls", "run_trials"]
+
+_CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
+
+    Attributes:
+        repeats: judgements of each item by each judge.
+        limit: only the first so many items.
+        budget_usd: money that may be spent in this run.
+        use_cache: take stored answers of other experiments.
+        retry_unscored: also try again where a reply gave no verdict.
+        quiet: no progress on stderr.
+    """
+
+    repeats: int = 1
+    limit: int | None = None
+    budget_usd: float | None = None
+    use_cache: bool = True
+    retry_unscored: bool = False
+    quiet: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be run.
+
+        Raises:
+            InputError: lists every wrong option.
+        """
+        problems = []
+        if self.repeats < 1:
+            problems.append(f"--repeats must be at least 1, found {self.repeats}")
+        if self.limit is not None and self.limit < 1:
+            problems.append(f"--limit must be at least 1, found {self.limit}")
+        if self.budget_usd is not None and not self.budget_usd > 0:
+            problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
+        if problems:
+            raise InputError(problems)
+
+
+class Judgements(Sequence[Judgement]):
+    """Judgements in the order asked for: by judge, then item, then repeat.
+
+    It is a sequence of `Judgement`; `frame()` gives a polars table of the same rows.
+    """
+
+    def __init__(self, rows: Iterable[Judgement]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Judgement: ...
+    @overload
+    def __getitem__(self, index: slice) -> Judgements: ...
+    def __getitem__(self, index: int | slice) -> Judgement | Judgements:
+        return Judgements(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Judgement]:
+        return iter(self._rows)
+
+    @property
+    def unscored(self) -> Judgements:
+        """Those without a verdict; each has an `error`."""
+        return Judgements(row for row in self._rows if row.verdict is None)
+
+    def of(self, judge: str) -> Judgements:
+        """Those of one judge."""
+        return Judgements(row for row in self._rows if row.judge == judge)
+
+    def frame(self) -> Any:
+        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
+        import polars
+
+        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would cost, before any call.
+
+    Attributes:
+        calls: calls to be made.
+        stored: judgements that the journal has already.
+        prompt_tokens: an estimate, at four characters a token.
+        usd_at_most: an upper bound; None where some model has no price.
+    """
+
+    calls: int
+    stored: int
+    prompt_tokens: int
+    usd_at_most: float | None
+
+
+def _keys(judge: Judge, items: Sequence[Item], repeats: int) -> list[tuple[Item, Key]]:
+    return [(item, (item.item_id, item.sha, judge.fingerprint, r)) for item in items for r in range(repeats)]
+
+
+def _due(judge: Judge, items: Sequence[Item], journal: Journal, options: RunOptions) -> list[Call]:
+    return [
+        Call(key, judge.name, functools.partial(judge.messages, item), judge.read)
+        for item, key in _keys(judge, items, options.repeats)
+        if journal.settled(key, retry_unscored=options.retry_unscored) is None
+    ]
+
+
+def plan_calls(judges: Sequence[Judge], items: Sequence[Item], journal: Journal, options: RunOptions) -> Plan:
+    """What `run_trials` would call, without a call."""
+    calls = stored = 0
+    tokens, usd = 0.0, 0.0
+    priced = True
+    for judge in judges:
+        due = _due(judge, items, journal, options)
+        calls += len(due)
+        stored += len(items) * options.repeats - len(due)
+        priced = priced and (judge.model.priced or not due)
+        for call in due:
+            messages = call.messages()
+            tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
+            usd += worst_cost_usd(judge.model, messages)
+    return Plan(calls, stored, round(tokens), usd if priced else None)
+
+
+def run_trials(
+    judges: Sequence[Judge],
+    items: Sequence[Item],
+    *,
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget | None = None,
+    label: str | None = None,
+) -> Judgements:
+    """Have every judge judge every item, `options.repeats` times; what the journal holds is not called again.
+
+    Args:
+        judges: who judges.
+        items: what is judged; `options.limit` has been applied by the caller.
+        journal: where judgements are kept and found.
+        options: how to call.
+        budget: shared between several calls of this function; made from the options otherwise.
+        label: what progress shows instead of the judge's name.
+
+    Returns:
+        One row for each judge, item and repeat.
+
+    Raises:
+        InputError: a key is not set, an item lacks an input, a budget meets a model without a price.
+        AuthError: a provider refused the key.
+    """
+    require_prices([judge.model for judge in judges], options.budget_usd)
+    budget = budget or Budget(options.budget_usd)
+    for judge in judges:
+        judge.check_items(items)
+        if not judge.model.embedded and _due(judge, items, journal, options):
+            judge.model.key()
+    for judge in judges:
+        due = _due(judge, items, journal, options)
+        progress = (
+            None if options.quiet or not due else Progress(label or judge.name, len(due), stream=sys.stderr)
+        )
+        run_calls(due, judge.model, record=journal.append, budget=budget, progress=progress)
+        if progress:
+            progress.close()
+    return Judgements(
+        _row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats)
+    )
+
+
+def _cache(
+    judges: Sequence[Judge], options: RunOptions
+) -> contextlib.AbstractContextManager[ReplyCache | None]:
+    """Stored replies, unless nobody needs them; a reply without a verdict that is tried again is not taken anew."""
+    wanted = (
+        options.use_cache and not options.retry_unscored and not all(judge.model.embedded for judge in judges)
+    )
+    return ReplyCache(cache_folder()) if wanted else contextlib.nullcontext()
+
+
+def _row(journal: Journal, judge: Judge, key: Key) -> Judgement:
+    """The journal's row under this judge's name: two names with one fingerprint are one judge and one call."""
+    row = journal.latest[key]
+    return row if row.judge == judge.name else dataclasses.replace(row, judge=judge.name)

@@ -1,0 +1,20 @@
+"""Optimise a judge: compile on train, choose on dev, confirm once on test."""
+
+from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training
+from judgecal.optimize.confirm import Confirmation, confirm
+from judgecal.optimize.metric import AgreementMetric
+from judgecal.optimize.preview import preview_optimize
+from judgecal.optimize.run import OptimizeRun, decisive_metric, resolve_optimizer
+
+__all__ = [
+    "OPTIMIZERS",
+    "AgreementMetric",
+    "Candidate",
+    "Confirmation",
+    "OptimizeRun",
+    "Training",
+    "confirm",
+    "decisive_metric",
+    "preview_optimize",
+    "resolve_optimizer",
+]

@@ -1,0 +1,112 @@
+"""What optimisers climb: agreement with the people, weighted so that the strata count equally.
+
+An unusable reply counts as the verdict farthest from its label, and is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dspy
+
+from judgecal.judges.verdict import read_verdict
+from judgecal.optimize.examples import ITEM_ID
+from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.signatures import LoadedSignature
+
+__all__ = ["AgreementMetric"]
+
+
+class AgreementMetric:
+    """A DSPy metric over one gold set.
+
+    Called as DSPy calls metrics. It returns the weighted agreement of one prediction, from 0 up; over the training
+    items its mean is `macro_agreement`. With `pred_name` (as GEPA calls) it returns score and feedback in words.
+    In bootstrapping (a trace and no `pred_name`) it returns the unweighted agreement, 0 to 1, so that a threshold
+    means the same in every stratum.
+
+    Args:
+        signature: the judge's signature.
+        people: the people's scale.
+        labels: item id -> gold label of the training items; their strata make the weights.
+
+    Attributes:
+        calls: predictions rated so far.
+        unusable: those of them without a verdict.
+    """
+
+    def __init__(self, signature: LoadedSignature, people: Scale, labels: Mapping[str, Label]) -> None:
+        self._signature = signature
+        self._people = people
+        self._labels = dict(labels)
+        self._common = common_scale(people, signature.judge_scale())
+        self._weights = _weights(self._stratum(label) for label in self._labels.values())
+        self.calls = 0
+        self.unusable = 0
+
+    def __call__(
+        self,
+        example: dspy.Example,
+        prediction: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> float | dspy.Prediction:
+        label = self._labels[example[ITEM_ID]]
+        verdict = self._verdict(prediction)
+        self.calls += 1
+        self.unusable += verdict is None
+        agreement = self.agreement(label, verdict)
+        if pred_name is not None:
+            weighted = agreement * self._weights[self._stratum(label)]
+            return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
+        return agreement if trace is not None else agreement * self._weights[self._stratum(label)]
+
+    def agreement(self, label: Label, verdict: Label | None) -> float:
+        """1 - |verdict - label| / range on the common scale (nominal: 1 where equal); 0..1.
+
+        Without a verdict: that of the verdict farthest from the label.
+        """
+        if isinstance(label, str) or isinstance(verdict, str):
+            return float(label == verdict)
+        common, target = self._common, self._on_common(label)
+        given = (
+            common.farthest(target)
+            if verdict is None
+            else onto(common, self._signature.judge_scale(), verdict)
+        )
+        return 1.0 - abs(given - target) / common.span
+
+    def feedback(self, label: Label, verdict: Label | None) -> str:
+        """What the people said, by how much and in which direction the verdict was off, in words."""
+        if isinstance(label, str) or isinstance(verdict, str):
+            hit = "agrees" if label == verdict else f"does not: it said {verdict or 'nothing usable'}"
+            return f"People labelled this answer {label}; the verdict {hit}."
+        scale = self._signature.judge_scale()
+        target = onto(scale, self._people, label)
+        people = f"People gave this answer {target:g} on the scale from {scale.low:g} to {scale.high:g}"
+        if verdict is None:
+            return f"{people}; the reply held no usable verdict: it must give one number on that scale."
+        off = verdict - target
+        if abs(off) < scale.span / 100.0:
+            return f"{people}; the verdict {verdict:g} agrees."
+        return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
+
+    def _verdict(self, prediction: Any) -> Label | None:
+        value = getattr(prediction, str(self._signature.verdict), None)
+        return None if value is None else read_verdict(self._signature, value)[0]
+
+    def _on_common(self, label: float) -> float:
+        return onto(self._common, self._people, label)
+
+    def _stratum(self, label: Label) -> Any:
+        return label if isinstance(label, str) else self._people.stratum(label)
+
+
+def _weights(strata: Iterable[Any]) -> dict[Any, float]:
+    """N / (strata x size of the stratum): the mean weight over the items is 1."""
+    counts = Counter(strata)
+    total = sum(counts.values())
+    return {stratum: total / (len(counts) * size) for stratum, size in counts.items()}

@@ -1,0 +1,106 @@
+"""The agreement table as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from judgecal.records import Estimate
+from judgecal.report import numbers
+from judgecal.report.layout import text_table
+
+__all__ = ["agreement_text", "headline_metric"]
+
+_COLUMNS = ("mean_agreement", "accuracy", "kappa", "tpr", "tnr", "bias")
+_DIGITS = {"bias": 1, "mae": 1, "rmse": 1}
+
+
+def headline_metric(estimates: Mapping[str, Estimate]) -> str:
+    """The metric that the table leads with: macro_agreement, or accuracy where labels have no order."""
+    return "macro_agreement" if "macro_agreement" in estimates else "accuracy"
+
+
+def agreement_text(result: Mapping[str, Any]) -> str:
+    """The table of `score` and `agreement`: judges, floor, raters; then what the reader must know.
+
+    The leading metric counts an unscored item as the verdict farthest from its label; the columns after it are
+    over the scored items alone.
+    """
+    entries = result["judges"]
+    shown = _shown(entries[0]["agreement"])
+    header = ["judge", "n", "unscored", f"{shown[0]} [{_level(entries)}]", *shown[1:], "USD/1k", "p50"]
+    rows: list[list[str]] = [_row(one, shown) for one in entries]
+    rows += [["floor"], *(_row(one, shown, indent="  ") for one in result["floor"])]
+    if result["raters"]:
+        rows.append(["raters, each against the other raters, and the judges on that footing"])
+        rows += [row for rater in result["raters"] for row in _rater_rows(rater, shown)]
+    return "\n".join([_heading(result), "", text_table(header, rows), "", *_notes(result, shown)])
+
+
+def _shown(estimates: Mapping[str, Estimate]) -> list[str]:
+    """The leading metric and the columns that this set has, class metrics at the mark under their own name."""
+    lead = headline_metric(estimates)
+    found = [name for base in _COLUMNS for name in estimates if name.partition("@")[0] == base]
+    return [lead, *(name for name in found if name != lead)]
+
+
+def _level(entries: Sequence[Mapping[str, Any]]) -> str:
+    lead = headline_metric(entries[0]["agreement"])
+    return f"{entries[0]['agreement'][lead].level:.4g}"
+
+
+def _row(one: Mapping[str, Any], shown: Sequence[str], indent: str = "") -> list[str]:
+    agreement = one["agreement"]
+    return [
+        f"{indent}{one['judge']}",
+        f"{one['n']}/{one['n_expected']}",
+        str(one["n_unscored"]),
+        numbers.estimate(one["as_wrong"][shown[0]]),
+        *(_cell(agreement.get(name), name) for name in shown[1:]),
+        numbers.money(one["usd_per_1k"]) if "usd_per_1k" in one else "",
+        numbers.seconds(one["latency_s"]["p50"]) if "latency_s" in one else "",
+    ]
+
+
+def _cell(found: Estimate | None, name: str) -> str:
+    return numbers.plain(found.value if found else None, _DIGITS.get(name.partition("@")[0], 3))
+
+
+def _rater_rows(rater: Mapping[str, Any], shown: Sequence[str]) -> Iterable[list[str]]:
+    yield _row(rater, shown, indent="  ")
+    for judge in rater["judges"]:
+        yield _row(judge, shown, indent=f"    as {rater['judge']}: ")
+
+
+def _heading(result: Mapping[str, Any]) -> str:
+    gold = result["gold"]
+    mark = f", pass at {gold['pass_at']:g}" if gold["pass_at"] is not None else ""
+    return (
+        f"{gold['set']}@{gold['sha256'][:12]}, split {gold['split']}: {gold['n_items']} items on {gold['n_groups']} "
+        f"questions, labels {gold['scale']}{mark}"
+    )
+
+
+def _notes(result: Mapping[str, Any], shown: Sequence[str]) -> Iterable[str]:
+    yield f"{shown[0]}: an unscored item counts as the verdict farthest from its label; the others: scored items alone."
+    yield from _missing_intervals(result, shown[0])
+    for one in result["judges"]:
+        if one["n_unscored"]:
+            reasons = ", ".join(f"{count} {kind}" for kind, count in one["unscored"].items())
+            yield f"{one['judge']}: {one['n_unscored']} of {one['n_expected']} unscored ({reasons})."
+    if result["gold"]["n_unlabelled"]:
+        yield f"{result['gold']['n_unlabelled']} items have no gold label (raters tie) and are left out."
+    for note in (result.get("floor_reason"), *result.get("notes", ())):
+        if note:
+            yield f"{note[0].upper()}{note[1:]}."
+    if not result["raters"]:
+        yield "No human ceiling: no item has labels of two raters."
+    yield f"Decisions taken on the test labels of {result['gold']['set']} so far: {result['test_looks']}."
+    yield f"experiment: {result['experiment']}"
+    yield f"run: {result['run_line']}"
+
+
+def _missing_intervals(result: Mapping[str, Any], lead: str) -> Iterable[str]:
+    reasons = {one["as_wrong"][lead].reason for one in result["judges"] if one["as_wrong"][lead].low is None}
+    for reason in sorted(reason for reason in reasons if reason):
+        yield f"No interval for {lead}: {reason}."

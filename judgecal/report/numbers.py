@@ -1,0 +1,55 @@
+"""How numbers are written, in one place."""
+
+from __future__ import annotations
+
+from judgecal.records import Estimate
+
+__all__ = ["DASH", "difference", "estimate", "money", "plain", "seconds"]
+
+DASH = "-"
+
+
+def plain(value: float | None, digits: int = 3) -> str:
+    """A number with fixed digits; a dash where it is undefined; never `-0.000`."""
+    if value is None:
+        return DASH
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0.0 else text
+
+
+def estimate(found: Estimate | None, digits: int = 3) -> str:
+    """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
+    if found is None:
+        return DASH
+    value = plain(found.value, digits)
+    if found.low is None or found.high is None:
+        return value
+    return f"{value} [{plain(found.low, digits)}, {plain(found.high, digits)}]"
+
+
+def difference(found: Estimate | None, digits: int = 3) -> str:
+    """Like `estimate`, with signs: `+0.025 [+0.004, +0.046]`."""
+    if found is None or found.value is None:
+        return DASH
+    if found.low is None or found.high is None:
+        return _signed(found.value, digits)
+    return f"{_signed(found.value, digits)} [{_signed(found.low, digits)}, {_signed(found.high, digits)}]"
+
+
+def _signed(value: float, digits: int) -> str:
+    text = plain(value, digits)
+    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
+
+
+def money(usd: float | None) -> str:
+    """US dollars with enough digits for a thousandth of a cent."""
+    if usd is None:
+        return "unknown"
+    return "0" if usd == 0 else f"{usd:.5f}" if usd < 0.01 else f"{usd:.3f}"
+
+
+def seconds(value: float | None) -> str:
+    """A latency, in ms below a second."""
+    if value is None:
+        return DASH
+    return f"{value:.2f} s" if value >= 1.0 else f"{1000.0 * value:.1f} ms"

@@ -1,0 +1,73 @@
+"""The result of `optimize` as text: the decision first, then before and after, then how to reproduce it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from judgecal.records import Estimate
+from judgecal.report import numbers
+from judgecal.report.layout import text_table
+
+__all__ = ["optimize_text"]
+
+_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
+_DIGITS = {"bias": 1, "mae": 1}
+
+
+def optimize_text(result: Mapping[str, Any]) -> str:
+    """Decision, table, candidates, run line."""
+    parts = [_sentence(result), "", _table(result), "", *_notes(result)]
+    return "\n".join(parts)
+
+
+def _sentence(result: Mapping[str, Any]) -> str:
+    gold = result["gold"]
+    return (
+        f"{result['judge'].partition('#')[0]} on {gold['set']}, optimizer {result['optimizer']}: "
+        f"{result['decision'].upper()}\n{result['why'][0].upper()}{result['why'][1:]}."
+    )
+
+
+def _table(result: Mapping[str, Any]) -> str:
+    metric, dev, test = result["metric"], result["dev"], result["test"]
+    header = ["", "n", "unscored", "questions", "before", "after", "after - before"]
+    rows = [_row(f"dev  {metric}", dev["before"][metric], dev["after"][metric], "")]
+    if test["before"] is not None:
+        change = numbers.difference(test["difference"])
+        rows.append(_row(f"test {metric}", test["before"][metric], test["after"][metric], change))
+        again = numbers.difference(test["difference_recalibrated"])
+        rows.append(["     once both are recalibrated", "", "", "", "", "", again])
+        rows += [
+            _beside(name, test)
+            for base in _BESIDE
+            for name in test["before"]
+            if name.partition("@")[0] == base
+        ]
+    return text_table(header, rows)
+
+
+def _row(name: str, before: Estimate, after: Estimate, change: str, digits: int = 3) -> list[str]:
+    unscored = f"{before.n_unscored} -> {after.n_unscored}" if before.n_unscored or after.n_unscored else "0"
+    ends = [numbers.estimate(before, digits), numbers.estimate(after, digits)]
+    return [name, f"{after.n}/{after.n_expected}", unscored, str(after.n_groups), *ends, change]
+
+
+def _beside(name: str, test: Mapping[str, Any]) -> list[str]:
+    digits = _DIGITS.get(name.partition("@")[0], 3)
+    return _row(f"test {name}", test["before"][name], test["after"][name], "", digits)
+
+
+def _notes(result: Mapping[str, Any]) -> Iterable[str]:
+    dev = result["dev"]["candidates"]
+    metric = result["metric"]
+    yield f"Tried on dev: {len(dev)} (the judge as it is among them); the highest {metric} was {result['chosen']}."
+    yield "An unscored item counts as the verdict farthest from its label. Intervals are by question."
+    changed = "new instructions" if result["instructions_changed"] else "instructions unchanged"
+    yield f"Program: {result['program']} ({result['n_demos']} demos, {changed})."
+    yield f"This run spent {numbers.money(result['usd'])} USD."
+    yield f"Use it as: judgecal score --gold {result['gold']['set']} --judge '{result['judge']}'"
+    if result["test_look"]:
+        yield f"{result['test_look'][0].upper()}{result['test_look'][1:]}."
+    yield f"experiment: {result['experiment']}"
+    yield f"run: {result['run_line']}"
