@@ -150,7 +150,7 @@ def _number(text: object, *, percent: bool) -> float:
     word = str(text).strip()
     word = word.removesuffix("%").rstrip() if percent else word
     if isinstance(text, bool) or not _NUMBER.fullmatch(word) or math.isinf(value := float(word)):
-        raise ValueError(f"{str(text)[:60]!r} is no number")
+        raise ValueError(f"{repr(text)[:60]} is no number")
     return value
 
 
