@@ -1,0 +1,67 @@
+"""Shared fixtures. No test touches the home folder, the network or a real model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store of replies goes to a temporary folder, and no key of the machine is seen."""
+    monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "judgecal-cache"))
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY", "MISTRAL_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The public human-labelled data beside the checkout; skips with the reason where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("the public human-labelled data is not beside this checkout (../shared/data)")
+    return SHARED_DATA
+
+
+@pytest.fixture
+def workspace_dir(tmp_path: Path) -> Path:
+    """A fresh workspace with the repository's signatures and gold sets."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    for name in ("signatures", "gold"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command line came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def judgecal(
+    workspace_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    """Run a command line in this process, in a fresh workspace: `judgecal("score", "--json")`."""
+    from judgecal.cli import run
+
+    monkeypatch.chdir(workspace_dir)
+
+    def call(*argv: str | Path) -> Ran:
+        capsys.readouterr()
+        words: Sequence[str] = [str(word) for word in argv]
+        code = run(words)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
