@@ -1,0 +1,47 @@
+# make demo    install into .venv, then optimise the embedded judge on the starter set in a throwaway workspace
+# make test    lint, types, tests, the README's commands, the built wheel in an empty environment
+# make lint    ruff and mypy alone
+# make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
+# make pins    compile requirements*.lock anew from pyproject.toml
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= ../shared/data
+READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum | cut -d' ' -f1)
+
+.PHONY: demo test lint bench pins clean
+
+demo: $(READY)
+	rm -rf .demo
+	$(BIN)/judgecal init .demo
+	cd .demo && ../$(BIN)/judgecal optimize
+
+test: lint
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
+	$(BIN)/python tests/benchmarks/coverage.py
+
+pins: $(READY)
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml --group dev -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache
+
+# pip brings the pinned uv; the sync then keeps uv, which is one of the pins, and drops pip, which is none.
+$(READY):
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null && \
+		$(BIN)/python -m pip install -q --disable-pip-version-check $$(sed -n 's/^\(uv==[0-9.]*\).*/\1/p' requirements-dev.lock); }
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements-dev.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
+	rm -f $(VENV)/.ready-*
+	touch $@

@@ -1,0 +1,78 @@
+"""The built wheel, in an empty environment outside the checkout, does what the README says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("build")]
+_UV = Path(sys.executable).parent / "uv"
+
+
+def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    env = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")} | environment
+    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel and an sdist, built without network by the pinned hatchling."""
+    folder = tmp_path_factory.mktemp("dist")
+    _run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=ROOT)
+    return folder
+
+
+def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for wanted in (
+        "judgecal/starter/signatures/correctness_v3.py",
+        "judgecal/starter/gold/starter/items.jsonl",
+        "judgecal/starter/judgecal.toml",
+        "judgecal/models/embedded/weights.json",
+    ):
+        assert wanted in names
+    assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "gold/", "experiments/"))]
+
+
+def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "signatures/answer_v1.py", "gold/starter/card.toml", "judgecal.toml"} <= names
+    assert not [name for name in names if ".venv" in name or "__pycache__" in name or name.startswith(".demo")]
+
+
+def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    python = tmp_path / "env" / "bin" / "python"
+    _run(_UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "env", cwd=tmp_path)
+    _run(
+        _UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", ROOT / "requirements.lock", cwd=tmp_path
+    )
+    _run(_UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel, cwd=tmp_path)
+    home = {"HOME": str(tmp_path / "home"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache")}
+    tool = python.with_name("judgecal")
+    _run(tool, "init", "demo", cwd=tmp_path, **home)
+    out = _run(tool, "optimize", cwd=tmp_path / "demo", **home)
+    assert "test macro_agreement" in out and "run: gold:starter@" in out
+    # Outside a workspace the starter inside the package is used, and nothing is written into it.
+    before = sorted(python.parent.parent.rglob("starter/**/*"))
+    _run(tool, "score", "--limit", "3", cwd=tmp_path / "home" if (tmp_path / "home").is_dir() else tmp_path, **home)
+    assert sorted(python.parent.parent.rglob("starter/**/*")) == before
+
+
+def test_init_from_the_editable_install(tmp_path: Path) -> None:
+    _run(sys.executable, "-m", "judgecal", "init", "made", cwd=tmp_path)
+    assert (tmp_path / "made" / "gold" / "starter" / "items.jsonl").is_file()
+    assert not list((tmp_path / "made").rglob("__pycache__"))
