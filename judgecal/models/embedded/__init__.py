@@ -1,0 +1,41 @@
+"""The embedded model: a judge and an answerer that need no key, no network and no downloaded weights.
+
+It compares words, numbers and names, and is meant as a floor and as a first run without a key: any language
+model worth paying for should beat it. Replies are a pure function of the messages and of `VERSION`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
+
+__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply"]
+
+# The first part counts changes of the code that change replies, the second is the weights' own hash.
+VERSION: str = f"1-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
+
+
+def __getattr__(name: str) -> Any:
+    # DSPy takes seconds to import, and a reply needs none of it.
+    if name in ("EmbeddedEngine", "AsyncEmbeddedEngine"):
+        from judgecal.models.embedded import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def reply(messages: Sequence[Mapping[str, str]]) -> str:
+    """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for.
+
+    A prompt with a verdict field is judged, one without is answered from its context. What cannot be judged (no
+    reference, unordered labels) is said in one plain sentence, which no adapter parses. Never raises on odd text.
+    """
+    # numpy loads with the first reply, so that reading `VERSION` costs nothing.
+    from judgecal.models.embedded.replies import make_reply
+
+    return make_reply(messages)

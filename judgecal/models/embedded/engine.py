@@ -1,0 +1,96 @@
+"""The embedded model as a DSPy engine: `dspy.LM("judgecal/embedded", engine=..., async_engine=..., cache=False)`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dspy.clients.engines.base import validate_request
+from dspy.lm15 import Message, Request, Response, TextPart, Usage, response_to_events
+
+from judgecal.models.embedded import VERSION, reply
+
+if TYPE_CHECKING:
+    from dspy._vendor.lm15.types import StreamEvent  # dspy.lm15 does not export it
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+def _messages(request: Request) -> list[dict[str, str]]:
+    """The request as role and content, text parts only; the system text comes first."""
+    found = []
+    if request.system is not None:
+        system = request.system
+        parts = [system] if isinstance(system, str) else [p.text for p in system if isinstance(p, TextPart)]
+        found.append({"role": "system", "content": "".join(parts)})
+    found.extend({"role": message.role, "content": message.text or ""} for message in request.messages)
+    return found
+
+
+def _tokens(characters: int) -> int:
+    """A rough count of tokens: nobody pays for these, they only keep the books in the usual unit."""
+    return -(-characters // _CHARACTERS_PER_TOKEN)
+
+
+def _respond(request: Request) -> Response:
+    validate_request(request)
+    messages = _messages(request)
+    text = reply(messages)
+    read = _tokens(sum(len(message["content"]) for message in messages))
+    written = _tokens(len(text))
+    return Response(
+        id=None,
+        model=f"judgecal/embedded-{VERSION}",
+        message=Message.assistant(text),
+        finish_reason="stop",
+        usage=Usage(input_tokens=read, output_tokens=written, total_tokens=read + written),
+    )
+
+
+class EmbeddedEngine:
+    """A synchronous DSPy engine. It holds no state and may be shared between threads and LMs."""
+
+    def complete(self, request: Request) -> Response:
+        """Answer one request."""
+        return _respond(request)
+
+    def stream(self, request: Request) -> Iterator[StreamEvent]:
+        """The answer to one request as stream events, all at once."""
+        return iter(response_to_events(_respond(request)))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def dump_state(self) -> dict[str, Any]:
+        """The version, for the record: loading takes the version that is installed."""
+        return {"version": VERSION}
+
+    @classmethod
+    def load_state(cls, state: dict[str, Any]) -> EmbeddedEngine:
+        """A new engine; the saved version is not a condition."""
+        return cls()
+
+
+class AsyncEmbeddedEngine:
+    """The same for asynchronous calls. A reply takes well under a millisecond, so it is made in the event loop."""
+
+    async def complete(self, request: Request) -> Response:
+        """Answer one request."""
+        return _respond(request)
+
+    async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+        """The answer to one request as stream events, all at once."""
+        for event in response_to_events(_respond(request)):
+            yield event
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def dump_state(self) -> dict[str, Any]:
+        """The version, for the record: loading takes the version that is installed."""
+        return {"version": VERSION}
+
+    @classmethod
+    def load_state(cls, state: dict[str, Any]) -> AsyncEmbeddedEngine:
+        """A new engine; the saved version is not a condition."""
+        return cls()

@@ -1,0 +1,300 @@
+"""What an answer shares with a reference answer, given the question: one row of numbers per item.
+
+The features are lexical: words, numbers by value, names, negation, yes/no, refusals, lengths. Nothing here
+knows the world, which is why this judge is a floor and not a rival of a language model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from judgecal.models.embedded.lexicon import STOPWORDS
+from judgecal.models.embedded.text import Text, analyse, closeness
+
+MAX_ALTERNATIVES = 48
+# A text of so few tokens that begins with yes or no says nothing else.
+BARE_TOKENS = 3
+_MATCH = 0.7
+_SHORT = 6
+
+NAMES: tuple[str, ...] = (
+    "exact",
+    "contained",
+    "within",
+    "new_recall",
+    "new_recall_all",
+    "recall",
+    "precision",
+    "f1",
+    "gram_recall",
+    "gram_precision",
+    "gram_dice",
+    "bigram_recall",
+    "in_order",
+    "first_new",
+    "last_new",
+    "number_recall",
+    "number_conflict",
+    "name_recall",
+    "name_conflict",
+    "longest_missing",
+    "extra_short",
+    "early",
+    "negation_mismatch",
+    "answer_refuses",
+    "yes_no_agree",
+    "yes_no_conflict",
+    "answer_length",
+    "reference_length",
+    "length_ratio",
+    "question_echo",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One item's features, in the order of `NAMES`, and what the reasoning needs to say why."""
+
+    values: tuple[float, ...]
+    reference: Text
+    answer: Text
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    foreign: tuple[str, ...]
+    reference_polarity: int
+    answer_polarity: int
+
+    def value(self, name: str) -> float:
+        """One feature by its name."""
+        return self.values[NAMES.index(name)]
+
+
+def soft_match(token: str, pool: frozenset[str]) -> float:
+    """The best closeness of a token to any in the pool, 0..1."""
+    if token in pool:
+        return 1.0
+    if len(token) < 4 or token[0] == "#":
+        return 0.0
+    head = token[0]
+    return max((closeness(token, other) for other in pool if other[0] == head), default=0.0)
+
+
+def _share(parts: Sequence[float], *, empty: float) -> float:
+    return sum(parts) / len(parts) if parts else empty
+
+
+def _weight(token: str, names: frozenset[str]) -> float:
+    """A number or a name says more than a common word, a long word more than a short one."""
+    if token[0] == "#" or token in names:
+        return 2.0
+    return 0.6 if len(token) < 4 else 1.0
+
+
+def _weighted(tokens: Sequence[str], scores: dict[str, float], names: frozenset[str]) -> float:
+    weights = [_weight(t, names) for t in tokens]
+    total = sum(weights)
+    return sum(w * scores[t] for w, t in zip(weights, tokens, strict=True)) / total if total else 0.0
+
+
+def _quick(reference: Text, answer: Text, question: Text) -> float:
+    """A cheap order of the alternatives: which one is the answer most likely to match?"""
+    new = reference.content - question.content or reference.content
+    if not new:
+        return 0.0
+    shared = len(new & answer.content) / len(new)
+    grams = len(reference.grams & answer.grams) / (len(reference.grams) or 1)
+    inside = 1.0 if reference.joined and f" {reference.joined} " in f" {answer.joined} " else 0.0
+    refusing = 4.0 if reference.refuses and answer.refuses else 0.0
+    return shared + grams + inside + refusing + 0.01 * min(len(new), 4) * shared
+
+
+def _best(references: Sequence[Text], answer: Text, question: Text) -> Text:
+    return max(references, key=lambda reference: _quick(reference, answer, question))
+
+
+def _polarities(asked: Text, reference: Text, given: Text) -> tuple[int, int]:
+    """Reference's and answer's: 1 for a yes, -1 for a no, 0 unknown.
+
+    A sentence that does not begin with a yes or no has one only where the question asks for it, and the answer's
+    counts as a yes only beside a bare yes or no: "it is closed" can be a no to "is it open?".
+    """
+    meant, said = reference.polarity, given.polarity
+    if asked.polar_question:
+        meant = meant or (-1 if reference.negations else int(bool(reference.tokens)))
+        bare = bool(reference.polarity) and len(reference.tokens) <= BARE_TOKENS
+        said = said or (-1 if given.negations else int(bare and bool(given.tokens)))
+    return meant, said
+
+
+def _position(answer: Text, new: frozenset[str]) -> float:
+    """1 where the answer comes to the point at once, towards 0 where it takes many words; 0 if never."""
+    for place, token in enumerate(answer.tokens):
+        if token in new:
+            return 1.0 / (1.0 + place / 12.0)
+    return 0.0
+
+
+def _ordered(text: Text) -> list[str]:
+    return [t for t in text.tokens if t not in STOPWORDS]
+
+
+def _bigram_recall(reference: Sequence[str], answer: Sequence[str]) -> float:
+    pairs = set(pairwise(reference))
+    return len(pairs & set(pairwise(answer))) / len(pairs) if pairs else 0.0
+
+
+def in_order(reference: Sequence[str], answer: Sequence[str]) -> float:
+    """Longest common subsequence over the reference's length, 0..1.
+
+    Bit-parallel (Hyyro 2004, "Bit-parallel LCS-length computation revisited"): one integer row a word, so that
+    long answers stay cheap.
+
+    >>> in_order(["salt", "is", "left"], ["left", "the", "salt", "is"])
+    0.6666666666666666
+    """
+    if not reference:
+        return 0.0
+    places: dict[str, int] = {}
+    for place, token in enumerate(reference):
+        places[token] = places.get(token, 0) | (1 << place)
+    full = (1 << len(reference)) - 1
+    row = full
+    for token in answer:
+        hit = row & places.get(token, 0)
+        row = ((row + hit) | (row - hit)) & full
+    return (len(reference) - row.bit_count()) / len(reference)
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An answer beside one reference: what is new in the reference, and what in the answer nothing backs."""
+
+    asked: Text
+    given: Text
+    reference: Text
+    key: tuple[str, ...]
+    scores: dict[str, float]
+    unlike: tuple[str, ...]
+
+    def missing(self) -> list[str]:
+        return [t for t in self.key if self.scores[t] < _MATCH]
+
+
+def _in_text_order(text: Text, chosen: frozenset[str]) -> tuple[str, ...]:
+    """Each chosen token once, as the text has them: a set's own order differs from process to process."""
+    return tuple(t for t in dict.fromkeys(text.tokens) if t in chosen)
+
+
+def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
+    reference = references[0] if len(references) == 1 else _best(references, given, asked)
+    everything = reference.content.union(*(r.content for r in references))
+    foreign = given.content - asked.content - reference.content
+    return _Pair(
+        asked=asked,
+        given=given,
+        reference=reference,
+        key=_in_text_order(reference, (reference.content - asked.content) or reference.content),
+        scores={t: soft_match(t, given.content) for t in reference.content},
+        unlike=tuple(t for t in _in_text_order(given, foreign) if soft_match(t, everything) < _MATCH),
+    )
+
+
+def compare(question: str, alternatives: Sequence[str], answer: str) -> Comparison:
+    """Compare an answer with the reference alternative that it fits best.
+
+    `alternatives` must hold at least one text. The result has one finite number per name in `NAMES`; the
+    shares lie in 0..1.
+    """
+    asked, given = analyse(question), analyse(answer)
+    pair = _pair(asked, [analyse(text) for text in alternatives[:MAX_ALTERNATIVES]], given)
+    polarities = _polarities(asked, pair.reference, given)
+    values = _wording(pair) | _facts(pair) | _shape(pair)
+    values["yes_no_agree"] = float(polarities[0] * polarities[1] > 0)
+    values["yes_no_conflict"] = float(polarities[0] * polarities[1] < 0)
+    missing = tuple(pair.missing())
+    return Comparison(
+        values=tuple(values[name] for name in NAMES),
+        reference=pair.reference,
+        answer=given,
+        matched=tuple(t for t in pair.key if t not in missing),
+        missing=missing,
+        foreign=pair.unlike,
+        reference_polarity=polarities[0],
+        answer_polarity=polarities[1],
+    )
+
+
+def _wording(pair: _Pair) -> dict[str, float]:
+    """How much of the wording is shared, by words, by their order and by groups of three letters."""
+    given, reference, scores = pair.given, pair.reference, pair.scores
+    recall = _weighted(_in_text_order(reference, reference.content), scores, reference.names)
+    precision = 1.0 - len(pair.unlike) / len(given.content) if given.content else 0.0
+    shared = len(reference.grams & given.grams)
+    gram_recall = shared / (len(reference.grams) or 1)
+    gram_precision = shared / (len(given.grams) or 1)
+    said, meant = _ordered(given), _ordered(reference)
+    return {
+        "recall": recall,
+        "new_recall": _weighted(pair.key, scores, reference.names),
+        "precision": precision,
+        "f1": _f1(precision, recall),
+        "gram_recall": gram_recall,
+        "gram_precision": gram_precision,
+        "gram_dice": _f1(gram_precision, gram_recall),
+        "bigram_recall": _bigram_recall(meant, said),
+        "in_order": in_order(meant, said),
+        "first_new": scores[pair.key[0]] if pair.key else 0.0,
+        "last_new": scores[pair.key[-1]] if pair.key else 0.0,
+        "early": _position(given, frozenset(pair.key)),
+    }
+
+
+def _facts(pair: _Pair) -> dict[str, float]:
+    """Numbers and names, and whether the reference is there as a whole."""
+    given, reference, scores = pair.given, pair.reference, pair.scores
+    numbers = [scores[t] for t in pair.key if t[0] == "#"]
+    names = [scores[t] for t in pair.key if t in reference.names]
+    new_recall = _weighted(pair.key, scores, reference.names)
+    number_recall, name_recall = _share(numbers, empty=new_recall), _share(names, empty=new_recall)
+    other_number = any(t[0] == "#" for t in pair.unlike)
+    other_name = any(t in given.names for t in pair.unlike)
+    missing = pair.missing()
+    inside = f" {reference.joined} " in f" {given.joined} "
+    return {
+        "exact": float(bool(given.joined) and given.joined == reference.joined),
+        "contained": float(bool(reference.joined) and inside),
+        "within": float(given.content <= reference.content and bool(given.content - pair.asked.content)),
+        "new_recall_all": float(bool(pair.key) and not missing),
+        "number_recall": number_recall,
+        # among many key words a number is one detail of several
+        "number_conflict": (1.0 - number_recall)
+        * (bool(numbers) and other_number)
+        * min(1.0, 8.0 / (len(pair.key) or 1)),
+        "name_recall": name_recall,
+        "name_conflict": (1.0 - name_recall) * (bool(names) and other_name),
+        "longest_missing": max((len(t) for t in missing), default=0) / 10.0,
+    }
+
+
+def _shape(pair: _Pair) -> dict[str, float]:
+    """Lengths (log tokens), what a short answer adds, negation and refusal."""
+    given, reference = pair.given, pair.reference
+    n_given, n_reference = len(given.content), len(reference.content)
+    alike = 2 * len(reference.grams & given.grams) / (len(reference.grams) + len(given.grams) or 1)
+    return {
+        "extra_short": len(pair.unlike) / (n_given + 1.0) if n_given <= _SHORT else 0.0,
+        # the more two texts are alike otherwise, the more a negation in one of them says
+        "negation_mismatch": alike**2 * ((given.negations > 0) != (reference.negations > 0)),
+        "answer_refuses": float(given.refuses and not reference.refuses),
+        "answer_length": math.log1p(len(given.tokens)),
+        "reference_length": math.log1p(len(reference.tokens)),
+        "length_ratio": math.log((n_given + 1.0) / (n_reference + 1.0)),
+        "question_echo": len(given.content & pair.asked.content) / (n_given or 1),
+    }

@@ -1,0 +1,273 @@
+"""The judge: features to a share 0..1, refitted to the demos of the prompt, with a sentence that says why.
+
+A logistic model over `features.NAMES`. Its coefficients come from `weights.json` (written by `fit`), which names
+the data that they were fitted on. It is a floor: what word overlap, numbers and names alone can tell.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judgecal.models.embedded.features import BARE_TOKENS, NAMES, Comparison, compare
+from judgecal.models.embedded.lexicon import NEGATIONS, STOPWORDS
+from judgecal.models.embedded.prompt import Layout, alternatives, read_examples, read_layout
+
+WEIGHTS_FILE = Path(__file__).with_name("weights.json")
+_SCHEMA = 1
+_STEPS = 8
+_SHARPEST = 6.0
+_LOGIT_CAP = 30.0
+
+Vector = NDArray[np.float64]
+
+# What the fitting data cannot teach: it has next to no refusals in its references and no yes/no questions.
+RULES: dict[str, float] = {
+    "both refuse": 0.98,
+    "refusal against a fact": 0.03,
+    "fact against a refusal": 0.04,
+    "same yes or no": 0.95,
+    "opposite yes or no": 0.04,
+    "empty answer": 0.01,
+}
+_REFUSAL_TOKENS = 30
+_TELLING_NEGATION = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear map from raw features to a logit."""
+
+    intercept: float
+    slopes: tuple[float, ...]
+
+    def logit(self, values: Sequence[float]) -> float:
+        """The logit of one row of features."""
+        return self.intercept + sum(s * v for s, v in zip(self.slopes, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The shipped coefficients, for standardised features: the zero-shot fit and the more cautious `portable` one."""
+
+    mean: Vector
+    sd: Vector
+    intercept: float
+    coefficients: Vector
+    portable: Vector
+    penalty: dict[str, float]
+
+    def raw(self, intercept: float, coefficients: Vector) -> Linear:
+        """The same map for features as they come, not standardised."""
+        slopes = coefficients / self.sd
+        return Linear(float(intercept - slopes @ self.mean), tuple(map(float, slopes)))
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Weights:
+    """The weights beside this module. ValueError where the file is of another schema or has other features."""
+    data: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+    if data["schema"] != _SCHEMA or list(data["features"]) != list(NAMES):
+        raise ValueError(
+            f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
+        )
+    columns = {
+        key: np.array([data["features"][name][key] for name in NAMES])
+        for key in ("mean", "sd", "coefficient", "portable")
+    }
+    return Weights(
+        mean=columns["mean"],
+        sd=columns["sd"],
+        intercept=float(data["intercept"]),
+        coefficients=columns["coefficient"],
+        portable=columns["portable"],
+        penalty={name: float(value) for name, value in data["refit"].items()},
+    )
+
+
+@lru_cache(maxsize=1)
+def zero_shot() -> Linear:
+    """The judge without demos."""
+    weights = shipped()
+    return weights.raw(weights.intercept, weights.coefficients)
+
+
+def sigmoid(logits: Vector) -> Vector:
+    """The logistic function, safe for any finite logit."""
+    result: Vector = 1.0 / (1.0 + np.exp(-np.clip(logits, -_LOGIT_CAP, _LOGIT_CAP)))
+    return result
+
+
+def _newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) -> Vector:
+    """The maximum of the fractional Bernoulli likelihood less the quadratic penalty around `prior`."""
+    point = prior.copy()
+    for _ in range(_STEPS):
+        shares = sigmoid(design @ point)
+        gradient = design.T @ (shares - labels) + penalty * (point - prior)
+        curvature = (design * (shares * (1.0 - shares))[:, None]).T @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        # A full step can overshoot where the shares are near 0 or 1: no logit moves by more than 4 at a time.
+        reach = float(np.abs(design @ step).max())
+        point = point - step * min(1.0, 4.0 / max(reach, 1e-9))
+    return point
+
+
+def _decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
+    """By how much to sharpen the logits so that the verdicts come nearest to the labels in absolute error.
+
+    A likelihood makes an unsure judge timid: all verdicts near the middle. People's labels are seldom there, and
+    agreement is an absolute error. The penalty keeps a few demos from turning the judge into a switch.
+    """
+    factors = np.exp(np.linspace(0.0, math.log(_SHARPEST), 12))
+    loss = [
+        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2
+        for factor in factors
+    ]
+    return float(factors[int(np.argmin(loss))])
+
+
+def refit(rows: Vector, labels: Vector) -> Linear:
+    """The judge after reading demos: raw features (n x features) and labels 0..1 (n), n at least 1.
+
+    Free are the intercept, how much the shipped and the portable coefficients count, and, held much tighter, each
+    coefficient. The more demos, the nearer the prior lies to the portable fit: examples mean that this is not
+    the data that the shipped one was fitted on.
+    """
+    weights, n = shipped(), len(labels)
+    standard = (rows - weights.mean) / weights.sd
+    design = np.column_stack(
+        [np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard]
+    )
+    portable = n / (n + weights.penalty["portable_at"])
+    features = len(NAMES)
+    prior = np.concatenate([[weights.intercept, 1.0 - portable, portable], np.zeros(features)])
+    penalty = np.concatenate(
+        [
+            [weights.penalty["intercept"], weights.penalty["slope"], weights.penalty["slope"]],
+            np.full(features, weights.penalty["feature"]),
+        ]
+    )
+    point = _newton(design, labels, prior=prior, penalty=penalty)
+    point = point * _decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
+    coefficients = point[1] * weights.coefficients + point[2] * weights.portable + point[3:]
+    return weights.raw(float(point[0]), coefficients)
+
+
+def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
+    """Compare the fields of one item; None where the prompt or the item has no reference to compare with."""
+    references = alternatives(inputs.get(layout.reference or "", ""))
+    if layout.answer is None or not references:
+        return None
+    return compare(inputs.get(layout.question or "", ""), references, inputs.get(layout.answer, ""))
+
+
+@lru_cache(maxsize=64)
+def learnt(prefix: tuple[str, ...]) -> Linear:
+    """The judge for a prompt's prefix (the system message, then demo turns); fitted once per prefix and process."""
+    layout = read_layout(prefix[0])
+    rows, labels = [], []
+    for example in read_examples(prefix[0], prefix[1:]):
+        comparison = compare_inputs(layout, dict(example.inputs))
+        if comparison is not None:
+            rows.append(comparison.values)
+            labels.append(example.label)
+    return refit(np.array(rows), np.array(labels)) if rows else zero_shot()
+
+
+def rule(comparison: Comparison) -> str | None:
+    """The name of the rule in `RULES` that decides this item alone, or None."""
+    answer, reference = comparison.answer, comparison.reference
+    reference_refuses = reference.refuses and len(reference.tokens) <= _REFUSAL_TOKENS
+    if not answer.tokens:
+        return "empty answer"
+    if reference_refuses:
+        return "both refuse" if answer.refuses else "fact against a refusal"
+    if answer.refuses and comparison.missing:
+        return "refusal against a fact"
+    return _yes_no_rule(comparison)
+
+
+def _yes_no_rule(comparison: Comparison) -> str | None:
+    """A bare yes or no decides; so does an opposite one at the head of both texts."""
+    answer, reference = comparison.answer, comparison.reference
+    said, meant = comparison.answer_polarity, comparison.reference_polarity
+    if not said or not meant:
+        return None
+    if answer.polarity and reference.polarity and said != meant:
+        return "opposite yes or no"
+    plain = all(token in STOPWORDS or token in NEGATIONS for token in comparison.foreign)
+    bare = (answer.polarity and (plain or len(answer.tokens) <= BARE_TOKENS)) or (
+        reference.polarity and len(reference.tokens) <= BARE_TOKENS
+    )
+    if not bare:
+        return None
+    return "same yes or no" if said == meant else "opposite yes or no"
+
+
+def verdict(comparison: Comparison, linear: Linear) -> float:
+    """The share 0..1 to which the answer is right, by a rule where one decides, else by the model."""
+    decided = rule(comparison)
+    if decided is not None:
+        return RULES[decided]
+    logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, linear.logit(comparison.values)))
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+_RULE_SENTENCES = {
+    "both refuse": "The answer and the reference both say that it cannot be answered.",
+    "refusal against a fact": "The answer refuses, but the reference gives an answer.",
+    "fact against a refusal": "The reference says that it cannot be answered, but the answer states something.",
+    "same yes or no": "The answer and the reference agree on yes or no.",
+    "opposite yes or no": "The answer and the reference disagree on yes or no.",
+    "empty answer": "The answer is empty.",
+}
+
+
+def _listed(words: Sequence[str]) -> str:
+    shown = ", ".join(word[:40] for word in words[:5])
+    return f"{shown} and {len(words) - 5} more" if len(words) > 5 else shown
+
+
+def reasoning(comparison: Comparison) -> str:
+    """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
+    decided = rule(comparison)
+    if decided is not None:
+        return _RULE_SENTENCES[decided]
+    written = dict(zip(comparison.reference.tokens, comparison.reference.words, strict=True))
+    matched = [written[token] for token in comparison.matched]
+    missing = [written[token] for token in comparison.missing]
+    if comparison.value("exact"):
+        return "The answer is the reference, word for word."
+    parts = [
+        f"The answer has {_listed(matched)} from the reference"
+        if matched
+        else "The answer shares no key word"
+    ]
+    parts[0] += f", but lacks {_listed(missing)}." if missing and matched else (
+        f" with the reference; it lacks {_listed(missing)}." if missing else "."
+    )  # fmt: skip
+    against = _against(comparison)
+    return " ".join(parts + against[:2])
+
+
+def _against(comparison: Comparison) -> list[str]:
+    said = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
+    out = []
+    if comparison.value("number_conflict"):
+        out.append(
+            f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}."
+        )
+    if comparison.value("name_conflict"):
+        names = [said[t] for t in comparison.foreign if t in comparison.answer.names]
+        out.append(f"It names something else: {_listed(names)}.")
+    if comparison.value("negation_mismatch") >= _TELLING_NEGATION:
+        out.append("One of the two has a negation and the other has not.")
+    return out

@@ -1,0 +1,257 @@
+"""A DSPy chat prompt, read back: which fields there are, what each is for, the examples and the last question.
+
+Reads what DSPy's ChatAdapter and JSONAdapter write. Field markers count only at the start of a line and only
+for fields that the system message lists, so that text under test cannot add a field of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from judgecal.models.embedded.lexicon import word_set
+
+_FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
+_OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")
+_BOUND = re.compile(r"(greater|less) than( or equal to)?: (-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+_HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]", re.MULTILINE)
+_CLOSING = "\n\nRespond with "
+_JSON_CLOSING = "\n\nRespond with a JSON object"
+
+_REFERENCE = ("reference", "expected", "gold", "ground_truth")
+_ANSWER = ("answer", "response", "candidate", "prediction")
+_QUESTION = ("question", "query")
+_CONTEXT = ("context", "document", "passage")
+_RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
+_WRONG = word_set(
+    "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field as the system message lists it; `constraints` is the text of its bounds."""
+
+    name: str
+    kind: str
+    constraints: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A verdict's scale. `words` are a binary's (wrong, right) as printed, or an ordinal's grades in order."""
+
+    kind: str  # "number", "ordinal", "binary"
+    low: float
+    high: float
+    whole: bool
+    words: tuple[str, ...] = ()
+
+    def read(self, text: str) -> float | None:
+        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read."""
+        label = text.strip().strip("\"'").lower()
+        if self.kind == "binary":
+            known = [word.lower() for word in self.words]
+            return float(known.index(label)) if label in known else None
+        try:
+            value = float(label)
+        except ValueError:
+            return None
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+    def write(self, share: float) -> str | float | int | bool:
+        """A share 0..1 as the verdict that the field's type takes; a binary's cut is one half."""
+        if self.kind == "binary":
+            word = self.words[int(share >= 0.5)]
+            return word == "True" if word in ("True", "False") else word
+        value = self.low + share * (self.high - self.low)
+        if self.kind == "ordinal" and self.words:
+            return self.words[min(range(len(self.words)), key=lambda i: abs(float(self.words[i]) - value))]
+        return round(value) if self.whole else round(value, 1 if self.high - self.low > 10 else 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the system message says: all fields, and which field plays which part (None where none does)."""
+
+    inputs: tuple[Field, ...]
+    outputs: tuple[Field, ...]
+    reference: str | None
+    answer: str | None
+    question: str | None
+    context: str | None
+    verdict: str | None
+    scale: Scale | None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A demo: the values of its input fields and its label as a share 0..1 of the verdict's scale."""
+
+    inputs: Mapping[str, str]
+    label: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A whole prompt. `prefix` identifies the demos, so that what is learnt from them can be kept."""
+
+    layout: Layout
+    prefix: tuple[str, ...]
+    inputs: Mapping[str, str]
+    wants_json: bool
+
+
+def _named(fields: Iterable[Field], parts: Sequence[str], *, taken: Iterable[str | None] = ()) -> str | None:
+    for field in fields:
+        if field.name not in taken and any(part in field.name.lower() for part in parts):
+            return field.name
+    return None
+
+
+def _literal(kind: str) -> list[object]:
+    """The values of a printed `Literal[...]`, in its own order; empty where they cannot be read."""
+    try:
+        return list(ast.literal_eval(kind[kind.index("[") :]))
+    except (ValueError, SyntaxError):
+        return []
+
+
+def _literal_scale(values: list[object]) -> Scale | None:
+    words = [str(value) for value in values]
+    if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
+        grades = sorted(words, key=int)
+        return Scale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
+    if len(words) != 2:
+        return None
+    lower = [word.lower() for word in words]
+    right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
+    if right[0] == right[1]:
+        return None
+    return Scale("binary", 0.0, 1.0, whole=True, words=(words[right.index(False)], words[right.index(True)]))
+
+
+def _scale(field: Field) -> Scale | None:
+    """The scale of an output field, or None for a type without an order (a text, a list, many words)."""
+    kind = field.kind
+    if kind == "bool":
+        return Scale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
+    if kind.startswith("Literal["):
+        return _literal_scale(_literal(kind))
+    if kind not in ("int", "float"):
+        return None
+    whole, low, high = kind == "int", 0.0, 100.0
+    for side, inclusive, number in _BOUND.findall(field.constraints):
+        inward = 1.0 if whole and not inclusive else 0.0
+        if side == "greater":
+            low = float(number) + inward
+        else:
+            high = float(number) - inward
+    return Scale("number", low, high, whole=whole) if high > low else None
+
+
+def _fields(block: str) -> tuple[Field, ...]:
+    found = list(_FIELD.finditer(block))
+    ends = [match.start() for match in found[1:]] + [len(block)]
+    fields = []
+    for match, end in zip(found, ends, strict=False):
+        rest = block[match.end() : end]
+        at = rest.rfind("Constraints:")
+        fields.append(
+            Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else "")
+        )
+    return tuple(fields)
+
+
+@lru_cache(maxsize=256)
+def read_layout(system: str) -> Layout:
+    """The fields of a system message and their parts, found by name and type."""
+    head = system.partition("All interactions will be structured")[0]
+    before, _, after = head.partition("Your output fields are:")
+    inputs, outputs = _fields(before), _fields(after)
+    context = _named([f for f in inputs if "answer" not in f.name.lower()], _CONTEXT)
+    reference = _named(inputs, _REFERENCE, taken=(context,))
+    answer = _named(inputs, _ANSWER, taken=(context, reference))
+    question = _named(inputs, _QUESTION, taken=(context, reference, answer))
+    verdict = next((f for f in outputs if f.kind != "str" and _scale(f)), None)
+    verdict = verdict or next((f for f in outputs if f.kind.startswith("Literal[")), None)
+    return Layout(
+        inputs=inputs,
+        outputs=outputs,
+        reference=reference,
+        answer=answer,
+        question=question,
+        context=context,
+        verdict=verdict.name if verdict else None,
+        scale=_scale(verdict) if verdict else None,
+    )
+
+
+def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
+    """The values under `[[ ## name ## ]]` lines, the first of each name; unknown markers are plain text."""
+    known = set(names)
+    marks = [m for m in _HEADER.finditer(text) if m.group(1) in known or m.group(1) == "completed"]
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    values: dict[str, str] = {}
+    for mark, end in zip(marks, ends, strict=False):
+        values.setdefault(mark.group(1), text[mark.end() : end].strip())
+    return values
+
+
+def _label_text(reply: str, layout: Layout) -> str | None:
+    """What a demo's assistant turn says under the verdict's name, in either adapter's format."""
+    verdict = layout.verdict or ""
+    if reply.lstrip().startswith("{"):
+        try:
+            values = json.loads(reply)
+        except json.JSONDecodeError:
+            return None
+        return str(values[verdict]) if verdict in values else None
+    return _sections(reply, [field.name for field in layout.outputs]).get(verdict)
+
+
+def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ...]:
+    """The demos of a prompt, `turns` being user and assistant by turns; one without a readable label is left out."""
+    layout = read_layout(layout_text)
+    names = [field.name for field in layout.inputs]
+    examples = []
+    for user, reply in zip(turns[::2], turns[1::2], strict=False):
+        said = _label_text(reply, layout)
+        label = layout.scale.read(said) if layout.scale and said is not None else None
+        if label is not None:
+            examples.append(Example(_sections(user, names), label))
+    return tuple(examples)
+
+
+def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
+    """Read chat messages; the first system message has the fields, the last user message the question."""
+    system = next((m["content"] for m in messages if m["role"] == "system"), "")
+    turns = [m["content"] for m in messages if m["role"] in ("user", "assistant")]
+    layout = read_layout(system)
+    last = turns[-1] if turns else ""
+    cut = last.rfind(_CLOSING)
+    return Prompt(
+        layout=layout,
+        prefix=(system, *turns[:-1]),
+        inputs=_sections(last[:cut] if cut >= 0 else last, [field.name for field in layout.inputs]),
+        wants_json=last[cut:].startswith(_JSON_CLOSING) if cut >= 0 else False,
+    )
+
+
+def alternatives(value: str) -> list[str]:
+    """The equally right references in a field's value: a JSON list, or texts joined by " | "; blanks are left out.
+
+    >>> alternatives("FedExField | Landover, Maryland")
+    ['FedExField', 'Landover, Maryland']
+    """
+    if value.startswith("[") and value.endswith("]"):
+        try:
+            listed = json.loads(value)
+        except json.JSONDecodeError:
+            listed = [value]
+        return [str(item) for item in listed if str(item).strip()]
+    return [part.strip() for part in value.split(" | ") if part.strip()]

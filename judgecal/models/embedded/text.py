@@ -1,0 +1,256 @@
+"""Text to comparable pieces: normalised tokens, numbers by value, names, polarity and refusals.
+
+English comes first (articles, number words, endings), but nothing here fails on another language: what is
+not known is compared as it stands, without case and accents. All work is bounded by `MAX_CHARS` characters
+and `MAX_TOKENS` tokens of a text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from judgecal.models.embedded.lexicon import (
+    ALIASES,
+    ENDINGS,
+    NEGATIONS,
+    NO,
+    ORDINALS,
+    PHRASES,
+    POLAR,
+    REFUSAL,
+    ROMAN,
+    SCALES,
+    SMALL,
+    STOPWORDS,
+    TENS,
+    YES,
+)
+
+MAX_CHARS = 6000
+MAX_TOKENS = 500
+# A refusal is said at once; the same words deep in a long answer are usually about a side matter.
+_REFUSAL_WITHIN = 160
+
+_WORD = re.compile(
+    r"\d{1,2}:\d{2}(?![\d:])|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])"
+    r"|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|%|(?:[^\W\d_]\.){2,}|[぀-ヿ㐀-鿿]|[^\W\d_]+",
+    re.IGNORECASE,
+)
+_CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])[:.]([0-5]\d) ?([ap])\.?m\b\.?", re.IGNORECASE)
+_POINT_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'"})
+_NEGATED_VERB = re.compile(r"n't\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"'s\b|(?<=s)'(?!\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text taken apart. `tokens` are stems, a number is `#` and its value; `words` are as written."""
+
+    tokens: tuple[str, ...]
+    words: tuple[str, ...]
+    content: frozenset[str]
+    numbers: frozenset[str]
+    names: frozenset[str]
+    joined: str
+    grams: frozenset[str]
+    negations: int
+    refuses: bool
+    polarity: int  # 1 starts with yes, -1 starts with no, 0 neither
+    polar_question: bool
+
+
+def strip_accents(text: str) -> str:
+    """The text without combining marks, compatibility forms unified; case is kept."""
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+
+
+@lru_cache(maxsize=16384)
+def stem(word: str) -> str:
+    """A light stem of a lower-case word: one known ending taken off where at least four letters stay.
+
+    >>> stem("evaporated"), stem("evaporation"), stem("cities"), stem("was")
+    ('evapor', 'evapor', 'city', 'was')
+    """
+    word = ALIASES.get(word, word)
+    if len(word) < 4:
+        return word
+    for ending, other in ENDINGS:
+        least = 3 if ending in ("s", "es", "ing", "ed", "e", "ies") else 4
+        if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith("ss"):
+            base = word[: -len(ending)] + other
+            doubled = ending in ("ing", "ed", "er", "ers") and base[-1] == base[-2] and base[-1] not in "ls"
+            base = base[:-1] if doubled else base
+            return base[:-1] if base[-1] in "ey" and len(base) > 4 else base
+    return word
+
+
+def _number_token(value: float) -> str:
+    return f"#{value:.12g}"
+
+
+def _plain_number(word: str) -> float | None:
+    """The value of digits, an ordinal or a small Roman numeral as written; None for another word."""
+    if word[0].isdigit():
+        # 48.600 is a thousand times 48.6 in half of Europe; both texts of a pair are nearly always read alike
+        whole = _POINT_THOUSANDS.fullmatch(word) is not None
+        digits = (
+            (word.replace(".", "") if whole else word)
+            .replace(",", "")
+            .replace(":", "")
+            .rstrip("stndrhSTNDRH")
+        )
+        # other scripts' digits are digits to \d as well, and float() reads decimal ones only
+        return float(digits) if digits.replace(".", "", 1).isdecimal() else None
+    lower = word.lower()
+    if lower in SMALL:
+        return float(SMALL[lower])
+    if lower in ORDINALS:
+        return float(ORDINALS[lower])
+    if lower in ROMAN and word.isupper():
+        return float(ROMAN[lower])
+    return None
+
+
+def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
+    """The number that begins at `start` and the place after it: "twenty-five", "1.5 million", "3rd"."""
+    lower = words[start].lower()
+    end = start + 1
+    if lower in TENS:
+        value = float(TENS[lower])
+        unit = words[end].lower() if end < len(words) else ""
+        if 0 < SMALL.get(unit, 0) < 10 or unit in ORDINALS:
+            value += SMALL.get(unit) or ORDINALS[unit]
+            end += 1
+    else:
+        plain = _plain_number(words[start])
+        if plain is None:
+            return None
+        value = plain
+    while end < len(words) and words[end].lower() in SCALES:
+        value *= SCALES[words[end].lower()]
+        end += 1
+    return value, end
+
+
+def _tokens(words: list[str]) -> list[tuple[str, str]]:
+    """(stem or number, word as written) in order."""
+    out: list[tuple[str, str]] = []
+    place = 0
+    while place < len(words):
+        word = words[place]
+        number = _read_number(words, place)
+        if number is not None:
+            value, after = number
+            out.append((_number_token(value), " ".join(words[place:after])))
+            place = after
+            continue
+        lower = word.replace(".", "").lower()
+        if word in ("US", "U.S."):  # not the pronoun
+            lower = "usa"
+        out.append((lower if lower in STOPWORDS else stem(lower), word))
+        place += 1
+    return out
+
+
+def _grams(joined: str) -> frozenset[str]:
+    padded = f" {joined[:1500]} "
+    return frozenset([padded[i : i + 3] for i in range(len(padded) - 2)])
+
+
+def _clock(match: re.Match[str]) -> str:
+    """A time with am or pm as the 24 hours have it."""
+    hour = int(match.group(1)) % 12 + (12 if match.group(3) in "pP" else 0)
+    return f"{hour}:{match.group(2)}"
+
+
+def _words(text: str) -> list[str]:
+    plain = _POSSESSIVE.sub("", _NEGATED_VERB.sub(" not", strip_accents(text).translate(_APOSTROPHES)))
+    plain = _CLOCK.sub(_clock, plain)
+    for pattern, short in PHRASES:
+        plain = pattern.sub(short, plain)
+    words = []
+    for match in _WORD.finditer(plain):
+        words.append(match.group())
+        if len(words) >= MAX_TOKENS:
+            break
+    return words
+
+
+def analyse(text: str) -> Text:
+    """Take a text apart, once for a text that keeps coming back; any string is accepted.
+
+    Only the first `MAX_CHARS` characters and `MAX_TOKENS` tokens count.
+    """
+    # cut first: the cache would hold on to the whole of a long text
+    return _cached(text[:MAX_CHARS])
+
+
+def take_apart(text: str) -> Text:
+    """The same without the cache, for texts that are read once."""
+    text = text[:MAX_CHARS]
+    words = _words(text)
+    pairs = _tokens(words)
+    tokens = tuple(token for token, _ in pairs)
+    content = frozenset(t for t in tokens if t not in STOPWORDS and t not in NEGATIONS)
+    lowered = [word.lower() for word in words[:3]]
+    first = lowered[0] if lowered else ""
+    return Text(
+        tokens=tokens,
+        words=tuple(word for _, word in pairs),
+        content=content or frozenset(tokens),
+        numbers=frozenset(t for t in tokens if t[0] == "#"),
+        names=frozenset(t for t, w in pairs if w[0].isupper() and t in content),
+        joined=" ".join(t for t in tokens if t not in ("the", "a", "an", "and")),
+        grams=_grams(" ".join(t for t in tokens if t not in STOPWORDS)),
+        # a leading "No," answers the question; what follows may have no negation
+        negations=sum(t in NEGATIONS for t in (tokens[1:] if first in YES or first in NO else tokens)),
+        refuses=REFUSAL.search(text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)) is not None,
+        polarity=1 if first in YES else -1 if first in NO else 0,
+        polar_question=first in POLAR,
+    )
+
+
+_cached = lru_cache(maxsize=2048)(take_apart)
+
+
+def edit_distance(a: str, b: str, *, limit: int) -> int:
+    """Levenshtein distance of two words, or `limit` + 1 as soon as it is known to exceed the limit."""
+    if abs(len(a) - len(b)) > limit:
+        return limit + 1
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        before, row[0] = row[0], i
+        for j, y in enumerate(b, start=1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+        if min(row) > limit:
+            return limit + 1
+    return row[-1]
+
+
+@lru_cache(maxsize=65536)
+def closeness(a: str, b: str) -> float:
+    """How far two stems can stand for each other, 0..1: spelling variants, shared roots; numbers by value only."""
+    if a == b:
+        return 1.0
+    shorter, longer = sorted((a, b), key=len)
+    if len(shorter) < 4 or a[0] == "#" or b[0] == "#":
+        return 0.0
+    shared = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        shared += 1
+    if shared >= 4 and shared / len(longer) >= 0.6:
+        return 0.5 + 0.5 * shared / len(longer)
+    if longer.endswith(shorter) or len(longer) > 2 * len(shorter):
+        return 0.5 if longer.endswith(shorter) else 0.0
+    limit = 1 if len(longer) < 7 else 2
+    if shared == 0 and a[-1] != b[-1]:
+        return 0.0
+    return 0.8 if edit_distance(a, b, limit=limit) <= limit else 0.0
