@@ -51,23 +51,26 @@ class Look:
         return f"test labels of {gold}: decision {self.number}{note}"
 
 
-def look_at_test(experiments: Path, *, gold: str, gold_sha256: str, experiment: str, kind: LookKind) -> Look:
-    """Write a look down and say which one it is; the same experiment looks once, however often it is run.
+def look_at_test(
+    experiments: Path, *, gold: str, gold_sha256: str, experiment: str, kind: LookKind, n_items: int
+) -> Look:
+    """Write a look down and say which one it is.
+
+    The same experiment on as many test items looks once, however often it is run; a larger `--limit` is another
+    look, for the first one's answer was known when it was asked for.
 
     Raises:
         InputError: the log cannot be read.
     """
     rows = [row for row in _rows(experiments / LOOKS_FILE) if row["gold"] == gold]
-    decisions = [row["experiment"] for row in rows if row["kind"] == "decision"]
-    known = any(row["experiment"] == experiment and row["kind"] == kind for row in rows)
-    if not known:
-        _append(
-            experiments, {"gold": gold, "gold_sha256": gold_sha256, "experiment": experiment, "kind": kind}
-        )
+    made = [(row["experiment"], row.get("n_items")) for row in rows if row["kind"] == kind]
+    this = (experiment, n_items)
+    if this not in made:
+        about = {"gold": gold, "gold_sha256": gold_sha256, "experiment": experiment}
+        _append(experiments, {**about, "kind": kind, "n_items": n_items})
     if kind != "decision":
-        return Look(len(decisions), not known)
-    number = decisions.index(experiment) + 1 if experiment in decisions else len(decisions) + 1
-    return Look(number, not known)
+        return Look(sum(row["kind"] == "decision" for row in rows), this not in made)
+    return Look([*made, this].index(this) + 1, this not in made)
 
 
 def looks_so_far(experiments: Path, gold: str) -> int:

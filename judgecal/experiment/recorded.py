@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.scoring import floor_entries, gold_summary, log_report
-from judgecal.experiment.table import Column, Table, entry, rater_entries
-from judgecal.experiment.trials import RunOptions
+from judgecal.experiment.table import Column, Table, entry, rater_entries, scale_notes
+from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet, Row, read_table
 from judgecal.goldset import Table as FileTable
 from judgecal.records import Failure, Item, Judgement
@@ -192,7 +191,7 @@ class AgreementRun:
             raise InputError(f"gold set {self.gold.name}: split {self.split} holds no labelled item")
         open_experiment(self.experiment)
         table = Table(self.gold, self.items, self.recorded.repeats, self.seed)
-        with Journal(self.experiment.journal) as journal:
+        with open_journal(self.experiment.journal, self.options) as journal:
             for row in (row for column in self.recorded.columns for row in column.rows):
                 if row.key not in journal.latest:
                     journal.append(row)
@@ -203,7 +202,7 @@ class AgreementRun:
             "judges": [entry(table, column) for column in self.recorded.columns],
             "floor": floor,
             "raters": rater_entries(table, self.recorded.columns),
-            "test_looks": log_report(self.workspace, self.experiment, self.gold, self.split),
+            "test_looks": log_report(self.workspace, self.experiment, table),
             "run_line": self._run_line(table),
             "notes": self._notes(),
             **({} if why is None else {"floor_reason": why}),
@@ -215,15 +214,7 @@ class AgreementRun:
         notes = []
         if self.recorded.unmatched:
             notes.append(f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set")
-        graded = [
-            column.judge for column in self.recorded.columns if str(column.scale) != str(self.gold.scale)
-        ]
-        if graded:
-            mark = 50.0 if self.gold.scale.pass_at is None else self.gold.scale.pass_at
-            notes.append(
-                f"{', '.join(graded)} gave percentages: labels count as 0 and 100, class metrics cut at {mark:g}"
-            )
-        return notes
+        return [*notes, *scale_notes(self.gold.scale, self.recorded.columns)]
 
     def _run_line(self, table: Table) -> str:
         judges = ",".join(column.judge for column in self.recorded.columns)

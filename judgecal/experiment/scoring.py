@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.engine import Budget, Journal
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
-from judgecal.experiment.table import Column, Table, constant_entry, entry, rater_entries
-from judgecal.experiment.trials import Judgements, Plan, RunOptions, plan_calls, run_trials
+from judgecal.experiment.table import Column, Table, constant_entry, entry, rater_entries, scale_notes
+from judgecal.experiment.trials import (
+    Judgements,
+    Plan,
+    RunOptions,
+    open_journal,
+    plan_calls,
+    require_keys,
+    run_trials,
+    stored_rows,
+)
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge
 from judgecal.models import EMBEDDED
@@ -34,7 +43,6 @@ __all__ = [
 ]
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
-_TEST_SPLITS = ("test", "all")
 
 
 def asked_items(
@@ -84,33 +92,38 @@ class ScoreRun:
     experiment: Experiment
 
     @property
-    def items(self) -> tuple[Item, ...]:
-        """The items asked for; on `open`, without those that some judge was trained on."""
+    def left_out(self) -> frozenset[str]:
+        """The questions that are left out: on `open`, those that some judge was trained on."""
         trained = frozenset().union(*(judge.trained_on for judge in self.judges))
-        left_out = trained if self.split == "open" else frozenset[str]()
-        return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=left_out)
+        return trained if self.split == "open" else frozenset()
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The items asked for, without the questions left out."""
+        return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
 
     def check(self) -> None:
         """Hold every judge against the set and its own needs before anything is written.
 
         Raises:
-            InputError: a judge's scale does not meet the people's, an item lacks an input, a key is not set.
+            InputError: a judge's scale does not meet the people's, an item lacks an input, a key is not set, a
+                budget meets a model without a price.
         """
         items = self.items
+        require_prices([judge.model for judge in self.judges], self.options.budget_usd)
         for judge in self.judges:
             check_scales(self.gold, judge.name, judge.scale)
             judge.check_items(items)
-            if not judge.model.embedded:
-                judge.model.key()
+        require_keys(self.judges, items, stored_rows(self.experiment.journal), self.options)
 
     def run(self) -> dict[str, Any]:
         """Make the calls that are due and give the contract's object, with `Estimate`s as they are."""
         self.check()
         open_experiment(self.experiment)
-        with Journal(self.experiment.journal) as journal:
-            rows = run_trials(self.judges, self.items, journal=journal, options=self.options)
-            table = Table(self.gold, self.items, self.options.repeats, self.seed)
-            columns = [Column(judge.name, judge.scale, rows.of(judge.name)) for judge in self.judges]
+        table = Table(self.gold, self.items, self.options.repeats, self.seed)
+        with open_journal(self.experiment.journal, self.options) as journal:
+            rows = run_trials(self.judges, table.items, journal=journal, options=self.options)
+            columns = [Column.of(judge, rows.of(judge.name)) for judge in self.judges]
             floor, why = floor_entries(self.workspace, table, journal, self.options)
         result = {
             "experiment": self.experiment.slug,
@@ -118,12 +131,22 @@ class ScoreRun:
             "judges": [entry(table, column) for column in columns],
             "floor": floor,
             "raters": rater_entries(table, columns),
-            "test_looks": log_report(self.workspace, self.experiment, self.gold, self.split),
+            "test_looks": log_report(self.workspace, self.experiment, table),
             "run_line": run_line(table, self.split, self.judges),
+            "notes": [*scale_notes(self.gold.scale, columns), *self._trained()],
         }
         result.update({} if why is None else {"floor_reason": why})
         self.experiment.write_summary(result)
         return result
+
+    def _trained(self) -> list[str]:
+        groups = {item.group for item in self.gold.select(self.split)}
+        seen = [judge.name for judge in self.judges if judge.trained_on & groups]
+        n = len(groups & frozenset().union(*(judge.trained_on for judge in self.judges)))
+        if not seen:
+            return []
+        what = "left out" if self.left_out else "among the items, so its numbers flatter it"
+        return [f"{n} questions that {', '.join(seen)} was trained on are {what}"]
 
 
 def check_scales(gold: GoldSet, judge: str, scale: Scale) -> None:
@@ -138,9 +161,7 @@ def preview(
     judges: Sequence[Judge], items: Sequence[Item], experiment: Experiment, options: RunOptions
 ) -> Plan:
     """What a run would call; nothing is written."""
-    stored = experiment.journal if experiment.journal.exists() else None
-    with Journal(stored) as journal:
-        return plan_calls(judges, items, journal, options)
+    return plan_calls(judges, items, stored_rows(experiment.journal), options)
 
 
 def gold_summary(table: Table, split: str) -> dict[str, Any]:
@@ -161,22 +182,31 @@ def gold_summary(table: Table, split: str) -> dict[str, Any]:
 def floor_entries(
     workspace: Workspace, table: Table, journal: Journal, options: RunOptions
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The floor on the same items: the best constant, and `embedded` where it can judge; else the reason."""
+    """The floor on the same items: the best constant, and `embedded` where it can judge; else the reason.
+
+    The signature is the user's and may be gone or changed: that costs the floor, not the result.
+    """
     constant = constant_entry(table)
     if not table.gold.scale.numeric:
         return [constant], "embedded gives percentages, and the labels of this set have no order"
     if any(item.reference_answer is None for item in table.items):
         return [constant], "embedded compares with a reference answer, and some items have none"
-    judge = Judge(FLOOR_JUDGE, workspace=workspace)
+    try:
+        judge = Judge(FLOOR_JUDGE, workspace=workspace)
+        judge.check_items(table.items)
+    except InputError as error:
+        return [constant], f"{FLOOR_JUDGE} cannot judge here: {error}"
     rows = run_trials(
         [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
     )
-    return [constant, entry(table, Column(judge.name, judge.scale, rows))], None
+    return [constant, entry(table, Column.of(judge, rows))], None
 
 
-def log_report(workspace: Workspace, experiment: Experiment, gold: GoldSet, split: str) -> int:
+def log_report(workspace: Workspace, experiment: Experiment, table: Table) -> int:
     """Write down that test labels were looked at, if they were; the decisions taken on them so far."""
-    if split not in _TEST_SPLITS:
+    gold = table.gold
+    n_items = sum(gold.split_of(item.group) == "test" for item in table.items)
+    if not n_items:
         return looks_so_far(workspace.experiments, gold.name)
     look = look_at_test(
         workspace.experiments,
@@ -184,6 +214,7 @@ def log_report(workspace: Workspace, experiment: Experiment, gold: GoldSet, spli
         gold_sha256=gold.sha256,
         experiment=experiment.slug,
         kind="report",
+        n_items=n_items,
     )
     return look.number
 
@@ -192,7 +223,6 @@ def run_line(
     table: Table, split: str, judges: Sequence[Judge], extra: Mapping[str, Any] | None = None
 ) -> str:
     """The line that reproduces a table: set@sha, split, judges with fingerprints, n, seed, version."""
-
     named = ",".join(f"{j.name}[{j.signature.fingerprint[:8]},{j.model.id}]" for j in judges)
     parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
     parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{named}"]
@@ -235,5 +265,5 @@ def score(
     check_scales(gold, judge.name, judge.scale)
     trained = judge.trained_on if split == "open" else frozenset[str]()
     items = asked_items(gold, split, limit=limit, without_groups=trained)
-    with Journal(None if journal is None else Path(journal)) as kept:
+    with open_journal(None if journal is None else Path(journal), options) as kept:
         return run_trials([judge], items, journal=kept, options=options)

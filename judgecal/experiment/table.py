@@ -6,17 +6,20 @@ Every entry is a dict of plain values and `Estimate`s; `report` turns it into te
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import agreement, best_constant
 
-__all__ = ["Column", "Table", "entry", "rater_entries", "verdict_matrix"]
+if TYPE_CHECKING:
+    from judgecal.judges import Judge
+
+__all__ = ["Column", "Table", "entry", "rater_entries", "scale_notes", "verdict_matrix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,24 @@ class Column:
         judge: its name.
         scale: the scale of its verdicts.
         rows: its judgements, unscored ones included.
+        price: cost in US dollars of prompt and completion tokens, for the replies that came from the store.
     """
 
     judge: str
     scale: Scale
     rows: Sequence[Judgement]
+    price: Callable[[int | None, int | None], float | None] | None = None
+
+    @classmethod
+    def of(cls, judge: Judge, rows: Sequence[Judgement]) -> Column:
+        """The column of a judge that judgecal called itself."""
+        return cls(judge.name, judge.scale, rows, judge.model.cost_usd)
+
+    def cost_usd(self, row: Judgement) -> float | None:
+        """What a judgement costs in production: a stored reply counts as if it had been called for."""
+        if not row.cached or self.price is None:
+            return row.cost_usd
+        return self.price(row.prompt_tokens, row.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +103,8 @@ def verdict_matrix(
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 
-def entry(table: Table, column: Column) -> dict[str, Any]:
-    """One judge's entry: counts, agreement, cost and latency."""
+def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None = None) -> dict[str, Any]:
+    """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
     expected = len(table.items) * table.repeats
     asked = {item.item_id for item in table.items}
     rows = [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
@@ -98,9 +114,9 @@ def entry(table: Table, column: Column) -> dict[str, Any]:
         "n": n,
         "n_expected": expected,
         "n_unscored": expected - n,
-        **table.agreements(column),
+        **table.agreements(column, labels=labels),
         "latency_s": _latency(rows),
-        "usd_per_1k": _usd_per_1k(rows),
+        "usd_per_1k": _usd_per_1k([column.cost_usd(row) for row in rows]),
         "tokens": {
             "prompt": _total([row.prompt_tokens for row in rows]),
             "completion": _total([row.completion_tokens for row in rows]),
@@ -117,8 +133,7 @@ def _latency(rows: Sequence[Judgement]) -> dict[str, float | None]:
     return {"p50": statistics.median(times), "p95": cuts[18]}
 
 
-def _usd_per_1k(rows: Sequence[Judgement]) -> float | None:
-    costs = [row.cost_usd for row in rows]
+def _usd_per_1k(costs: Sequence[float | None]) -> float | None:
     known = [cost for cost in costs if cost is not None]
     return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
 
@@ -179,15 +194,25 @@ def rater_entries(table: Table, columns: Sequence[Column]) -> list[dict[str, Any
 
 
 def _against(part: Table, column: Column, target: Mapping[str, Label]) -> dict[str, Any]:
-    asked = {item.item_id for item in part.items}
-    n = sum(row.verdict is not None for row in column.rows if row.item_id in asked and row.repeat == 0)
-    return {
-        "judge": column.judge,
-        "n": n,
-        "n_expected": len(part.items),
-        "n_unscored": len(part.items) - n,
-        **part.agreements(column, labels=[target[item.item_id] for item in part.items]),
-    }
+    return entry(part, column, labels=[target[item.item_id] for item in part.items])
+
+
+def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
+    """How verdicts on another scale than the people's were held against it, a sentence for each such scale."""
+    by_scale: dict[Scale, list[str]] = {}
+    for column in columns:
+        if column.scale.kind != people.kind or column.scale.span != people.span:
+            by_scale.setdefault(column.scale, []).append(column.judge)
+    notes = []
+    for scale, judges in by_scale.items():
+        common = common_scale(people, scale)
+        how = f"verdicts are taken onto {people}, ends to ends"
+        if common.pass_at is not None and people.kind == "binary":
+            how = (
+                f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
+            )
+        notes.append(f"{', '.join(judges)}: {scale} verdicts on {people} labels: {how}")
+    return notes
 
 
 def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:

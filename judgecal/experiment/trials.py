@@ -8,6 +8,7 @@ import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, overload
 
 from judgecal.engine import (
@@ -17,6 +18,7 @@ from judgecal.engine import (
     Progress,
     ReplyCache,
     cache_folder,
+    read_journal,
     require_prices,
     run_calls,
     worst_cost_usd,
@@ -25,7 +27,16 @@ from judgecal.errors import InputError
 from judgecal.judges import Judge
 from judgecal.records import Item, Judgement, Key
 
-__all__ = ["Judgements", "Plan", "RunOptions", "plan_calls", "run_trials"]
+__all__ = [
+    "Judgements",
+    "Plan",
+    "RunOptions",
+    "open_journal",
+    "plan_calls",
+    "require_keys",
+    "run_trials",
+    "stored_rows",
+]
 
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
@@ -122,6 +133,24 @@ class Plan:
     usd_at_most: float | None
 
 
+def open_journal(path: Path | None, options: RunOptions) -> Journal:
+    """Open a journal to append to; a torn last line that was cut off is said on stderr."""
+    journal = Journal(path)
+    if journal.mended and not options.quiet:
+        sys.stderr.write(
+            f"judgecal: {path}: the last line was torn ({journal.mended} bytes) and is cut off; "
+            "its call will be made again\n"
+        )
+    return journal
+
+
+def stored_rows(path: Path) -> Journal:
+    """What a journal holds, to look at: nothing is written, and a torn last line is passed over."""
+    journal = Journal(None)
+    journal.latest.update((row.key, row) for row in read_journal(path))
+    return journal
+
+
 def _keys(judge: Judge, items: Sequence[Item], repeats: int) -> list[tuple[Item, Key]]:
     return [(item, (item.item_id, item.sha, judge.fingerprint, r)) for item in items for r in range(repeats)]
 
@@ -149,6 +178,19 @@ def plan_calls(judges: Sequence[Judge], items: Sequence[Item], journal: Journal,
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages)
     return Plan(calls, stored, round(tokens), usd if priced else None)
+
+
+def require_keys(
+    judges: Sequence[Judge], items: Sequence[Item], journal: Journal, options: RunOptions
+) -> None:
+    """Refuse a run whose calls lack a key; judgements that the journal holds need none.
+
+    Raises:
+        InputError: a key's variable is not set.
+    """
+    for judge in judges:
+        if not judge.model.embedded and _due(judge, items, journal, options):
+            judge.model.key()
 
 
 def run_trials(
@@ -181,16 +223,15 @@ def run_trials(
     budget = budget or Budget(options.budget_usd)
     for judge in judges:
         judge.check_items(items)
-        if not judge.model.embedded and _due(judge, items, journal, options):
-            judge.model.key()
-    for judge in judges:
-        due = _due(judge, items, journal, options)
-        progress = (
-            None if options.quiet or not due else Progress(label or judge.name, len(due), stream=sys.stderr)
-        )
-        run_calls(due, judge.model, record=journal.append, budget=budget, progress=progress)
-        if progress:
-            progress.close()
+    require_keys(judges, items, journal, options)
+    with _cache(judges, options) as cache:
+        for judge in judges:
+            due = _due(judge, items, journal, options)
+            silent = options.quiet or not due
+            progress = None if silent else Progress(label or judge.name, len(due), stream=sys.stderr)
+            run_calls(due, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress)
+            if progress:
+                progress.close()
     return Judgements(
         _row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats)
     )

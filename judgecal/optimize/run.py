@@ -122,9 +122,11 @@ class OptimizeRun:
             look, found = (
                 self._confirm(journal, budget, before, after, metric) if self.final else (None, None)
             )
-        return self._result(
+        result = self._result(
             metric=metric, before=before, after=after, tried=tried, look=look, found=found, spent=budget
         )
+        self.experiment.write_summary(result)
+        return result
 
     def _choose(
         self, journal: Journal, budget: Budget, metric: str
