@@ -1,0 +1,201 @@
+"""Agreement of one judge with people: every metric of the scale, each with its interval and its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from judgecal.errors import InputError
+from judgecal.records import Estimate
+from judgecal.scale import Scale, common_scale
+from judgecal.stats.intervals import (
+    BOOTSTRAP_GROUPS,
+    MIN_CLASS,
+    MIN_GROUPS,
+    Interval,
+    bootstrap_interval,
+    jackknife_interval,
+    linear_interval,
+    score_interval,
+)
+from judgecal.stats.linear import Linear, Means, linearise
+from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
+from judgecal.stats.resampling import Statistic, bootstrap_draws, leave_one_out
+from judgecal.stats.sample import Bools, Sample, Unscored, as_scale, build, codes_of, read_both
+
+__all__ = ["agreement", "check_level", "prepare", "terms_of"]
+
+
+def agreement(
+    gold_labels: Iterable[object],
+    judge_labels: Iterable[object],
+    *,
+    scale: Scale | str,
+    judge_scale: Scale | str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    level: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+    unscored: Unscored = "drop",
+) -> dict[str, Estimate]:
+    """How far a judge agrees with people, by metric.
+
+    Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call. A repeat in
+    which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method` says
+    over how many repeats it was taken. Intervals are by group over that average.
+
+    Args:
+        gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
+        judge_labels: n verdicts on the judge's scale, or n rows of R repeats; None or NaN = unscored.
+        scale: the people's scale, with its pass mark.
+        judge_scale: the judge's scale; the people's where not given.
+        groups: the question of each item; each item its own where not given.
+        level: nominal coverage of the intervals.
+        n_boot: draws of the cluster bootstrap (coefficients, from 100 groups on).
+        seed: of the bootstrap.
+        metrics: which, in this order; all that the scale has where not given.
+        unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
+            label, on classes as the wrong class, on a nominal scale as a category of its own.
+
+    Returns:
+        Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times R.
+
+    Raises:
+        InputError: lengths differ, a label is none of its scale, an unknown metric, or one that does not fit.
+    """
+    check_level(level)
+    people = as_scale(scale)
+    chosen = metrics_of(people)
+    if metrics is not None:
+        chosen = {name: metric_named(name, people) for name in metrics}
+    sample = prepare(
+        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored=unscored
+    )
+    return {
+        name: _estimate(metric, terms_of(metric, sample, cut), sample, level=level, n_boot=n_boot, seed=seed)
+        for name, (metric, cut) in chosen.items()
+    }
+
+
+def check_level(level: float) -> None:
+    """Raises: InputError: the level of an interval is not between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level:g}: an interval's level lies between 0 and 1")
+
+
+def prepare(
+    gold_labels: Iterable[object],
+    judge_labels: Iterable[object],
+    *,
+    people: Scale,
+    judge_scale: Scale | str | None,
+    groups: Iterable[Hashable] | None,
+    unscored: Unscored,
+) -> Sample:
+    """Read labels and verdicts, bring them onto their common scale, and sort them by group."""
+    judge = people if judge_scale is None else as_scale(judge_scale)
+    common = common_scale(people, judge)
+    gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
+    return build(
+        gold,
+        verdicts,
+        codes_of(groups, len(gold)),
+        people=people,
+        judge=judge,
+        common=common,
+        unscored=unscored,
+        words=words,
+    )
+
+
+def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
+    """The metric's terms, or the reason why it has none."""
+    if sample.n_expected == 0:
+        return "no labelled items"
+    if len(sample.gold) == 0:
+        return "no scored pairs"
+    return metric.terms(sample.at_mark() if at_mark else sample)
+
+
+def _estimate(
+    metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int
+) -> Estimate:
+    if isinstance(terms, str):
+        blank = _counted(sample, sample.scored, np.ones(sample.scored.shape[1], dtype=np.bool_), level=level)
+        return replace(blank, reason=terms)
+    if isinstance(terms, Means):
+        return _estimate_mean(metric, terms, sample, level=level)
+    return _estimate_statistic(terms, sample, level=level, n_boot=n_boot, seed=seed)
+
+
+def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float) -> Estimate:
+    linear = linearise(means, sample)
+    if linear is None:
+        every = np.ones(means.used.shape[1], dtype=np.bool_)
+        return replace(_counted(sample, means.used, every, level=level), reason=means.undefined)
+    blank = _counted(sample, means.used, linear.repeats, level=level)
+    if metric.is_rate and linear.items[0] < MIN_CLASS:
+        interval = Interval(reason=f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
+    elif blank.n_groups < MIN_GROUPS:
+        interval = _too_few(blank.n_groups)
+    else:
+        interval = _interval_of_mean(linear, level)
+    return _with(blank, linear.value, interval, repeats=linear.repeats)
+
+
+def _interval_of_mean(linear: Linear, level: float) -> Interval:
+    """Rates and means of rates by Wilson on the effective n, all other means linearised."""
+    if not linear.means.root and (linear.two_valued or linear.means.fewest > 1):
+        return score_interval(linear, level=level)
+    return linear_interval(linear, level=level)
+
+
+def _estimate_statistic(
+    statistic: Statistic, sample: Sample, *, level: float, n_boot: int, seed: int
+) -> Estimate:
+    values = statistic.at(np.ones((1, sample.n_groups)))[0]
+    repeats = np.isfinite(values)
+    blank = _counted(sample, statistic.used, repeats, level=level)
+    if not repeats.any():
+        everything = _counted(sample, statistic.used, ~repeats, level=level)
+        return replace(everything, reason=statistic.undefined)
+    value = float(values[repeats].mean())
+    if blank.n_groups < MIN_GROUPS:
+        interval = _too_few(blank.n_groups)
+    elif blank.n_groups < BOOTSTRAP_GROUPS:
+        left_out = leave_one_out(statistic, sample.n_groups)[:, repeats].mean(axis=1)
+        interval = jackknife_interval(value, left_out, level=level)
+    else:
+        draws = bootstrap_draws(statistic, sample.n_groups, n_boot=n_boot, seed=seed)
+        interval = bootstrap_interval(draws[:, repeats].mean(axis=1), level=level)
+    return _with(blank, value, interval, repeats=repeats)
+
+
+def _too_few(n_groups: int) -> Interval:
+    return Interval(
+        reason=f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no interval"
+    )
+
+
+def _counted(sample: Sample, used: Bools, repeats: Bools, *, level: float) -> Estimate:
+    """The counts of an estimate that rests on these pairs in these repeats."""
+    pairs = used & repeats
+    return Estimate(
+        None,
+        level=level,
+        n=int(pairs.sum()),
+        n_expected=sample.n_expected,
+        n_groups=sample.groups_among(pairs),
+        n_unscored=sample.n_unscored,
+    )
+
+
+def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) -> Estimate:
+    over = "" if repeats.all() else f"over {int(repeats.sum())} of {len(repeats)} repeats"
+    method = ", ".join(part for part in (interval.method, over) if part)
+    return replace(
+        blank, value=value, low=interval.low, high=interval.high, method=method, reason=interval.reason
+    )

@@ -1,0 +1,206 @@
+"""Intervals for grouped data: the items of one question are not independent.
+
+Below ten groups there is no interval at all. Which method serves which metric was settled by measuring
+coverage (tests/benchmarks/coverage.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from judgecal.stats.linear import Linear
+from judgecal.stats.sample import Floats
+
+__all__ = [
+    "BOOTSTRAP_GROUPS",
+    "MIN_CLASS",
+    "MIN_GROUPS",
+    "Interval",
+    "bootstrap_interval",
+    "jackknife_error",
+    "jackknife_interval",
+    "linear_error",
+    "linear_interval",
+    "score_interval",
+    "t_quantile",
+    "two_sided_p",
+    "wilson",
+]
+
+MIN_GROUPS = 10
+"""Fewer groups than this give no interval."""
+MIN_CLASS = 10
+"""Fewer items than this in a class give no interval for its rate."""
+BOOTSTRAP_GROUPS = 100
+"""From this many groups on, the bootstrap takes over from the jackknife."""
+
+_NO_SPREAD = "no spread between groups to make an interval from"
+_EPS = 1e-12
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Ends and how they were made, or the reason why there are none."""
+
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str | None = None
+
+
+def t_quantile(level: float, df: float) -> float:
+    """The two-sided quantile of Student's t: 95% of it lies within plus and minus this."""
+    return float(stdtrit(df, 0.5 + level / 2.0))
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """P(|T| >= |t|) for Student's t."""
+    return float(2.0 * stdtr(df, -abs(t)))
+
+
+def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
+    """Wilson's score interval of a rate on n (effective) trials, within 0..1. Source: Wilson (1927)."""
+    q2 = quantile * quantile / n
+    centre = (rate + q2 / 2.0) / (1.0 + q2)
+    half = quantile / (1.0 + q2) * math.sqrt(rate * (1.0 - rate) / n + q2 / (4.0 * n))
+    return max(0.0, min(centre - half, rate)), min(1.0, max(centre + half, rate))
+
+
+def linear_error(linear: Linear) -> tuple[float, float]:
+    """Standard error of a linearised mean of ratios, and its degrees of freedom.
+
+    With u_gs the influence of group g on stratum s and G_s the groups there:
+    se^2 = sum_g (sum_s w_s u_gs sqrt(G_s / (G_s - 1)))^2. With one stratum that is the usual G / (G - 1)
+    correction and t(G-1); with several, df = (sum v_s)^2 / sum(v_s^2 / (G_s - 1)) after Satterthwaite (1946),
+    at most G - 1, as the few groups of the smallest stratum carry most of the error.
+    A stratum that rests on one group takes the others' variance per item, as survey software does for a
+    stratum with a single unit; NaN where no stratum rests on two.
+    """
+    several = (linear.weights > 0.0) & (linear.groups >= 2.0)
+    lone = (linear.weights > 0.0) & ~several
+    spare = np.where(several, linear.groups - 1.0, 0.0)
+    if not several.any():
+        return math.nan, math.nan
+    correction = np.sqrt(np.where(several, linear.groups, 0.0) / np.where(several, spare, 1.0))
+    scaled = linear.influence * linear.weights * correction
+    parts = (scaled**2).sum(axis=0)  # w_s^2 v_s; the variance per item is v_s n_s
+    per_item = np.where(several, linear.items, 0.0) / np.where(several, linear.weights, 1.0) ** 2
+    lent = (linear.weights[lone] ** 2 / linear.items[lone]).sum() * per_item * spare / spare.sum()
+    carried = parts * (1.0 + lent)
+    spread = float((carried[several] ** 2 / spare[several]).sum())
+    df = float(carried.sum()) ** 2 / spread if spread > 0.0 else math.inf
+    se = math.sqrt(float((scaled.sum(axis=1) ** 2).sum() + (parts * lent).sum()))
+    return se, min(linear.all_groups - 1.0, df)
+
+
+def linear_interval(linear: Linear, *, level: float) -> Interval:
+    """value +- t se, linearised by group; ends stay inside the metric's range."""
+    se, df = linear_error(linear)
+    method = f"linearised by group, t({df:.3g})"
+    if math.isnan(se) or se <= _EPS * max(1.0, abs(linear.value)):
+        return Interval(reason=_NO_SPREAD)
+    half = t_quantile(level, df) * se
+    low, high = max(linear.means.low, linear.value - half), min(linear.means.high, linear.value + half)
+    return Interval(low, high, method)
+
+
+def score_interval(linear: Linear, *, level: float) -> Interval:
+    """Interval of a mean of rates, from Wilson's interval of each rate on its effective n.
+
+    A rate r (of a range taken to 0..1) with clustered variance V over n items has the design effect
+    phi = V n / (r (1 - r)) and the effective n = n / phi (Korn and Graubard 1998). Proportions have phi >= 1 and
+    the t quantile on all groups. Graded scores may have phi < 1; a stratum then has at least the pooled phi, as a
+    few equal scores are no proof of no spread, and the t quantile on its own groups. A rate of 0 or 1, or one
+    that rests on a single group, has the pooled phi.
+    Several rates are combined by their distances to their own limits (MOVER: Zou and Donner 2008), with the
+    correlation of the groups' influences: a symmetric interval would hold too rarely where a class is small.
+    """
+    used = linear.weights > 0.0
+    groups, floor, span = linear.groups[used], linear.means.low, linear.means.high - linear.means.low
+    rates = np.clip((linear.ratios[used] - floor) / span, 0.0, 1.0)
+    influence, weights = linear.influence[:, used] / span, linear.weights[used]
+    phi = _design_effects(
+        influence, rates, items=linear.items[used], groups=groups, proportions=linear.two_valued
+    )
+    if not linear.two_valued and (np.any(np.isnan(phi)) or np.all(np.abs(influence @ weights) <= _EPS)):
+        return Interval(reason=_NO_SPREAD)
+    on_all = linear.two_valued | (groups < 2.0)
+    df = np.where(on_all, linear.all_groups - 1.0, groups - 1.0)
+    limits = [
+        wilson(rate, n, t_quantile(level, spare))
+        for rate, n, spare in zip(
+            rates.tolist(), (linear.items[used] / phi).tolist(), df.tolist(), strict=True
+        )
+    ]
+    together = _correlations(influence)
+    below, above = (weights * np.abs(rates - side) for side in np.array(limits).T)
+    middle = float(weights @ rates)
+    low = max(0.0, middle - math.sqrt(max(0.0, float(below @ together @ below))))
+    high = min(1.0, middle + math.sqrt(max(0.0, float(above @ together @ above))))
+    return Interval(floor + span * low, floor + span * high, _score_method(len(rates), df))
+
+
+def _score_method(strata: int, df: Floats) -> str:
+    t = f"t({df[0]:g})" if np.all(df == df[0]) else "t by stratum"
+    return f"Wilson, effective n, {t}" if strata == 1 else f"Wilson by stratum, effective n, MOVER, {t}"
+
+
+def _design_effects(
+    influence: Floats, rates: Floats, *, items: Floats, groups: Floats, proportions: bool
+) -> Floats:
+    spread, spare = rates * (1.0 - rates), groups - 1.0
+    known = (spread > _EPS) & (spare > 0.0)
+    if not known.any():
+        return np.ones_like(rates) if proportions else np.full_like(rates, np.nan)
+    variance = (influence**2).sum(axis=0) * groups / np.where(known, spare, 1.0)
+    phi = variance * items / np.where(known, spread, 1.0)
+    pooled = float((phi * spare)[known].sum() / spare[known].sum())
+    phi = np.where(known, phi, pooled)
+    return np.maximum(phi, 1.0 if proportions else pooled)
+
+
+def _correlations(influence: Floats) -> Floats:
+    products = influence.T @ influence
+    size = np.sqrt(np.diag(products))
+    scale = np.outer(size, size)
+    return np.where(np.eye(len(size)) > 0.0, 1.0, products / np.where(scale > 0.0, scale, 1.0))
+
+
+def jackknife_error(left_out: Floats) -> float:
+    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey (1958)."""
+    n_groups = len(left_out)
+    return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
+
+
+def jackknife_interval(value: float, left_out: Floats, *, level: float) -> Interval:
+    """Interval of a coefficient in -1..1, symmetric on Fisher's z = atanh(value), t(G-1).
+
+    The jackknife error is taken to z by its derivative, 1 / (1 - value^2): a coefficient of 1 without one
+    group, whose z is infinite, then does no harm.
+    """
+    df = len(left_out) - 1
+    if not np.all(np.isfinite(left_out)):
+        return Interval(reason="undefined without one of the groups")
+    se = jackknife_error(left_out)
+    if se <= _EPS or abs(value) >= 1.0 - _EPS:
+        return Interval(reason=_NO_SPREAD)
+    half = t_quantile(level, df) * se / (1.0 - value * value)
+    z = math.atanh(value)
+    return Interval(math.tanh(z - half), math.tanh(z + half), f"jackknife by group, z, t({df})")
+
+
+def bootstrap_interval(draws: Floats, *, level: float) -> Interval:
+    """Percentile interval of cluster bootstrap draws; the share of undefined draws is in the method."""
+    defined = draws[np.isfinite(draws)]
+    lost = 1.0 - len(defined) / len(draws) if len(draws) else 1.0
+    if lost > 0.05:
+        return Interval(reason=f"undefined in {100.0 * lost:.1f}% of the bootstrap draws")
+    low, high = np.quantile(defined, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
+    if high - low <= _EPS:
+        return Interval(reason=_NO_SPREAD)
+    share = f" ({100.0 * lost:.1f}% undefined)" if lost else ""
+    return Interval(low, high, f"cluster bootstrap, {len(draws)} draws{share}")

@@ -1,0 +1,182 @@
+"""Metrics that are means: closeness, errors, proportions. Each is one function of a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from judgecal.errors import InputError
+from judgecal.scale import Label, Scale
+from judgecal.stats.linear import Means
+from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, read_both
+
+__all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "best_constant",
+    "bias",
+    "macro_agreement",
+    "mae",
+    "mean_agreement",
+    "prevalence",
+    "rmse",
+    "skill",
+    "tnr",
+    "tpr",
+    "within_10",
+]
+
+_NO_CLASS = "no scored item of the class"
+
+
+def best_constant(gold_labels: Iterable[object], *, scale: Scale | str) -> Label:
+    """The one label that a judge without eyes would always give.
+
+    Numeric scales: the median (the lower of the two middle ones, so that it is a label), which no other
+    constant beats on mean absolute error. Binary and nominal: the commonest (ties: the lower).
+
+    Raises:
+        InputError: there is no label, or one does not fit the scale.
+    """
+    people = as_scale(scale)
+    labels = list(gold_labels)
+    gold, _, words = read_both(labels, [None] * len(labels), people=people, judge=people)
+    known = np.sort(gold[~np.isnan(gold)])
+    if known.size == 0:
+        raise InputError("no gold label: there is no best constant")
+    if people.kind in ("percentage", "ordinal"):
+        return float(known[(known.size - 1) // 2])
+    values, counts = np.unique(known, return_counts=True)
+    best = values[counts == counts.max()]
+    return min(words[int(code)] for code in best) if people.kind == "nominal" else float(best[0])
+
+
+def mean_agreement(sample: Sample) -> Means:
+    """1 - |verdict - label| / range, the mean over the pairs; 0..1."""
+    return _one_mean(_closeness(sample), sample.scored, low=0.0, high=1.0)
+
+
+def macro_agreement(sample: Sample) -> Means:
+    """Mean agreement as the mean over the strata of the gold label (two classes, or thirds of the scale); 0..1.
+
+    Undefined where fewer than two strata hold a scored pair: a constant verdict would win it.
+    """
+    places = {label: sample.scale.stratum(label) for label in set(sample.gold.tolist())}
+    stratum = np.array([places[label] for label in sample.gold.tolist()], dtype=np.int64)
+    member = stratum[:, None] == np.arange(3)
+    return _stratified(
+        _closeness(sample),
+        sample.scored,
+        member,
+        undefined="scored labels lie in one stratum of the scale only",
+    )
+
+
+def skill(sample: Sample) -> Means:
+    """1 - MAE / MAE of the best constant, the median label; up to 1, 0 for that constant, below 0 if worse.
+
+    The median is that of the pairs' labels, repeat by repeat. Its own sampling error does not touch the
+    interval to first order, as the mean absolute deviation is flat there.
+    """
+    error, scored = _error(sample), sample.scored
+    best = [float(np.median(sample.gold[column])) if column.any() else 0.0 for column in scored.T]
+    deviation = np.where(scored, np.abs(sample.gold[:, None] - np.array(best)), 0.0)
+    top = np.where(scored, deviation - np.abs(error), 0.0)
+    undefined = "all labels are equal: the best constant makes no error"
+    return Means(top[..., None], deviation[..., None], scored, -math.inf, 1.0, undefined=undefined)
+
+
+def mae(sample: Sample) -> Means:
+    """Mean absolute error, in units of the common scale; 0..range."""
+    return _one_mean(np.abs(_error(sample)), sample.scored, low=0.0, high=sample.scale.span)
+
+
+def rmse(sample: Sample) -> Means:
+    """Root of the mean squared error, in units of the common scale; 0..range."""
+    return _one_mean(_error(sample) ** 2, sample.scored, low=0.0, high=sample.scale.span, root=True)
+
+
+def bias(sample: Sample) -> Means:
+    """Mean of verdict - label, in units of the common scale; above 0 the judge is lenient."""
+    return _one_mean(_error(sample), sample.scored, low=-sample.scale.span, high=sample.scale.span)
+
+
+def within_10(sample: Sample) -> Means:
+    """Share of verdicts within a tenth of the range of their label; 0..1."""
+    near = np.abs(_error(sample)) <= 0.1 * sample.scale.span * (1.0 + 1e-9)
+    return _one_mean(near.astype(np.float64), sample.scored, low=0.0, high=1.0)
+
+
+def accuracy(sample: Sample) -> Means | str:
+    """Share of pairs in the same class; 0..1."""
+    classes = _classes(sample)
+    return classes.problem or _one_mean(_same(classes), sample.scored, low=0.0, high=1.0)
+
+
+def tpr(sample: Sample) -> Means:
+    """Share of the passing items that the judge passes (sensitivity); 0..1."""
+    return _rate(sample, 1)
+
+
+def tnr(sample: Sample) -> Means:
+    """Share of the failing items that the judge fails (specificity); 0..1."""
+    return _rate(sample, 0)
+
+
+def balanced_accuracy(sample: Sample) -> Means:
+    """Mean of TPR and TNR; 0..1, undefined where a class has no scored item."""
+    classes = _classes(sample)
+    member = classes.gold[:, None] == np.arange(2)
+    return _stratified(_same(classes), sample.scored, member, undefined=_NO_CLASS)
+
+
+def prevalence(sample: Sample) -> Means:
+    """Share of the scored items that pass by their label; 0..1."""
+    passed = np.broadcast_to(_classes(sample).gold[:, None].astype(np.float64), sample.scored.shape)
+    return _one_mean(passed, sample.scored, low=0.0, high=1.0)
+
+
+def _rate(sample: Sample, of_class: int) -> Means:
+    classes = _classes(sample)
+    used = sample.scored & (classes.gold == of_class)[:, None]
+    return _one_mean(_same(classes), used, low=0.0, high=1.0, undefined=_NO_CLASS)
+
+
+def _classes(sample: Sample) -> Classes:
+    if sample.classes is None:
+        raise InputError(f"scale {sample.scale} has no classes without a pass mark")
+    return sample.classes
+
+
+def _same(classes: Classes) -> Floats:
+    same: Bools = classes.verdicts == classes.gold[:, None]
+    return same.astype(np.float64)
+
+
+def _error(sample: Sample) -> Floats:
+    return sample.verdicts - sample.gold[:, None]
+
+
+def _closeness(sample: Sample) -> Floats:
+    return 1.0 - np.abs(_error(sample)) / sample.scale.span
+
+
+def _one_mean(
+    values: Floats,
+    used: Bools,
+    *,
+    low: float,
+    high: float,
+    undefined: str = "no scored pairs",
+    root: bool = False,
+) -> Means:
+    top = np.where(used, values, 0.0)[..., None]
+    return Means(top, used.astype(np.float64)[..., None], used, low, high, undefined=undefined, root=root)
+
+
+def _stratified(values: Floats, used: Bools, member: Bools, *, undefined: str) -> Means:
+    inside = used[:, :, None] & member[:, None, :]
+    top = np.where(inside, values[..., None], 0.0)
+    return Means(top, inside.astype(np.float64), used, 0.0, 1.0, fewest=2, undefined=undefined)
