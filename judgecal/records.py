@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import NoneType
 from typing import Any, Literal
 
 from judgecal.scale import Label
@@ -178,11 +179,17 @@ class Judgement:
         """Read a journal line.
 
         Raises:
-            TypeError, KeyError: the line misses a field or has one too many.
+            TypeError, KeyError: the line misses a field, has one too many, or one of the wrong type.
         """
         values = dict(row)
         error = values.pop("error", None)
-        return cls(**values, error=None if error is None else Failure(error["kind"], error["message"]))
+        judgement = cls(**values, error=None if error is None else Failure(error["kind"], error["message"]))
+        item_id, item_sha, fingerprint, repeat = judgement.key
+        if not all(isinstance(text, str) for text in (item_id, item_sha, fingerprint, judgement.judge)):
+            raise TypeError("item_id, item_sha, judge and judge_fingerprint must be texts")
+        if type(repeat) is not int or type(judgement.verdict) not in (int, float, str, NoneType):
+            raise TypeError("repeat must be a whole number, verdict a number, a word or null")
+        return judgement
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from judgecal.errors import InputError, JudgecalError, unknown_name
+from judgecal.errors import InputError, unknown_name
 from judgecal.records import digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
@@ -113,7 +113,7 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
 
 def _load_file(path: Path) -> LoadedSignature:
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
     cls = _only_signature(_execute(path, source), path)
@@ -133,13 +133,14 @@ def _execute(path: Path, source: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        # The text is compiled here rather than by the loader, which would leave a __pycache__ beside the file.
-        exec(compile(source, str(path), "exec"), module.__dict__)
-    except JudgecalError:
-        raise
-    except Exception as error:
+        # The text is compiled here rather than by the loader, which would leave a __pycache__ beside the file;
+        # this module's own __future__ import is none of the file's.
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
+    except BaseException as error:
         del sys.modules[name]
-        raise InputError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+        if isinstance(error, Exception | SystemExit):
+            raise InputError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+        raise
     return module
 
 
@@ -179,8 +180,10 @@ def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str]
     if get_origin(annotation) is Literal:
         return _literal_scale(get_args(annotation), f"{path}: {name}")
     low, high = _bounds(field)
-    if low is None or high is None:
-        raise InputError(f"{path}: {name} needs both bounds, as in dspy.OutputField(ge=0, le=100)")
+    if low is None or high is None or low >= high:
+        raise InputError(
+            f"{path}: {name} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)"
+        )
     if (low, high) == (0.0, 100.0):
         return Scale.parse("percentage"), None
     if annotation is float or low != round(low) or high != round(high):
@@ -198,7 +201,7 @@ def _bounds(field: Any) -> tuple[float | None, float | None]:
 
 def _literal_scale(values: tuple[Any, ...], where: str) -> tuple[Scale, tuple[str, str] | None]:
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        if sorted(values) != list(range(min(values), max(values) + 1)) or len(values) < 2:
+        if max(values) - min(values) + 1 != len(set(values)) or len(values) < 2:
             raise InputError(f"{where}: an ordinal Literal lists whole numbers without gaps, found {values}")
         return Scale.parse(f"ordinal:{min(values)}:{max(values)}"), None
     words = [str(value) for value in values]
@@ -218,5 +221,7 @@ def _fingerprint(cls: type[dspy.Signature]) -> str:
         for name, field in fields.items():
             extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
             shown = {key: str(extra[key]) for key in ("desc", "prefix", "constraints") if key in extra}
-            rows.append([kind, name, repr(field.annotation), shown])
+            # A type of the file's own carries the module's name, and that changes with the file's formatting.
+            annotation = repr(field.annotation).replace(f"{cls.__module__}.", "")
+            rows.append([kind, name, annotation, shown])
     return digest([cls.instructions, rows])

@@ -7,6 +7,7 @@ the reply; verdicts are read from it anew.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -59,12 +60,10 @@ class ReplyCache:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
+            if self.path.stat().st_size > max_bytes:
+                self._drop_older_half()
         except (sqlite3.Error, OSError) as error:
-            raise InputError(
-                f"{self.path}: the store of replies cannot be used ({error}): try --no-cache"
-            ) from error
-        if self.path.stat().st_size > max_bytes:
-            self._drop_older_half()
+            raise self._unusable(error) from error
 
     def __enter__(self) -> ReplyCache:
         return self
@@ -73,14 +72,25 @@ class ReplyCache:
         self._db.close()
 
     def get(self, key: str) -> Reply | None:
-        """The reply stored under a key."""
-        row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else Reply(**json.loads(row[0]))
+        """The reply stored under a key.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        try:
+            row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+            return None if row is None else Reply(**json.loads(row[0]))
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            raise self._unusable(error) from error
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays."""
+        """Store a reply; the newest under a key stays. A full disk costs the stored copy, not the judgement."""
         text = json.dumps({name: getattr(reply, name) for name in Reply.__slots__})
-        self._db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time()))
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time()))
+
+    def _unusable(self, error: Exception) -> InputError:
+        return InputError(f"{self.path}: the store of replies cannot be used ({error}): try --no-cache")
 
     def _drop_older_half(self) -> None:
         self._db.execute(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from io import RawIOBase
 from pathlib import Path
 from typing import IO
 
@@ -37,7 +38,7 @@ class Journal:
         self.path = path
         self.mended = 0
         self.latest: dict[Key, Judgement] = {}
-        self._file: int | None = None
+        self._file: RawIOBase | None = None
         self._lock: IO[bytes] | None = None
         if path is not None:
             self._open(path)
@@ -48,7 +49,7 @@ class Journal:
         try:
             self.mended = _cut_torn_line(path)
             self.latest.update((row.key, row) for row in read_journal(path))
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = path.open("ab", buffering=0)
         except BaseException:
             self._lock.close()
             raise
@@ -58,7 +59,7 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
         if self._lock is not None:
             self._lock.close()
 
@@ -67,10 +68,11 @@ class Journal:
 
         Raises:
             OSError: the disk is full or the folder read-only.
+            ValueError: the journal is closed.
         """
         data = _line(judgement)
         while data and self._file is not None:
-            data = data[os.write(self._file, data) :]
+            data = data[self._file.write(data) or 0 :]
         self.latest[judgement.key] = judgement
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:

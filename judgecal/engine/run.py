@@ -6,6 +6,7 @@ A failed judgement is a row with an error. It is never 0 and never dropped.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import random
 import threading
@@ -56,6 +57,8 @@ class _Run:
     record: Callable[[Judgement], None]
     cache: ReplyCache | None
     rng: random.Random = field(default_factory=random.Random)
+    in_flight: int = 0
+    landed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def run_calls(
@@ -107,17 +110,38 @@ def _run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     except RuntimeError:
         asyncio.run(make())
         return
+    _run_in_thread(make)
+
+
+def _run_in_thread(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     failures: list[BaseException] = []
+    ended = threading.Event()  # Python 3.11 takes a thread for ended once Ctrl-C has interrupted its `join`
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+
+    async def main() -> None:
+        work = asyncio.ensure_future(make())
+        started.append((asyncio.get_running_loop(), work))
+        await work
 
     def target() -> None:
         try:
-            asyncio.run(make())
+            asyncio.run(main())
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             failures.append(error)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=target, name="judgecal-engine")
-    thread.start()
-    thread.join()
+    threading.Thread(target=target, name="judgecal-engine").start()
+    try:
+        ended.wait()
+    except BaseException:
+        # Ctrl-C reaches this thread alone; without this the other one would go on paying for calls.
+        while not ended.is_set():
+            for loop, work in started:
+                with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
+                    loop.call_soon_threadsafe(work.cancel)
+            ended.wait(0.1)
+        raise
     if failures:
         raise failures[0]
 
@@ -174,26 +198,43 @@ async def _judge_once(run: _Run, call: Call) -> Judgement:
 async def _attempt(run: _Run, call: Call, messages: Sequence[Message], tally: _Tally) -> float | None:
     """One try; the seconds to wait before the next, or None where the call has ended."""
     worst = worst_cost_usd(run.spec, messages) if run.budget.limit_usd is not None else 0.0
-    if not run.budget.hold(worst):
+    if not await _held(run, worst):
         limit = run.budget.limit_usd
         tally.reading = Reading(None, failure=Failure("budget", f"the next call could overrun {limit:g} USD"))
         return None
     tally.attempts += 1
     start = time.perf_counter()
     cost: float | None = 0.0
+    booked = worst
     try:
         tally.reply = await run.transport.send(messages, repeat=call.key[3])
         tally.latency_s = time.perf_counter() - start
         cost = run.spec.cost_usd(tally.reply.prompt_tokens, tally.reply.completion_tokens)
+        booked = worst if cost is None else cost
         tally.reading = _read(call, tally.reply)
         return None
     except CallFailed as failed:
         tally.reading = Reading(None, failure=Failure(failed.kind, str(failed)))
+        # A reply that came too late is on the provider's bill all the same.
+        booked = worst if failed.kind == "timeout" else 0.0
         again = failed.retry and tally.attempts < run.policy.attempts
         return _wait(run, tally.attempts, failed.retry_after) if again else None
     finally:
-        run.budget.settle(worst, cost or 0.0)
+        run.budget.settle(worst, booked)
+        run.in_flight -= 1
+        run.landed.set()
         tally.cost_usd = None if cost is None or tally.cost_usd is None else tally.cost_usd + cost
+
+
+async def _held(run: _Run, worst: float) -> bool:
+    """Set a call's worst cost aside; calls in flight may still give money back, so they are waited for."""
+    while not run.budget.hold(worst):
+        if not (run.in_flight and run.budget.fits(worst)):
+            return False
+        run.landed.clear()
+        await run.landed.wait()
+    run.in_flight += 1
+    return True
 
 
 def _read(call: Call, reply: Reply) -> Reading:

@@ -20,6 +20,11 @@ from judgecal.models.embedded import VERSION, reply
 __all__ = ["Transport", "open_transport", "program_lm"]
 
 _NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
+_CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
+# Advice on the client's own arguments, and its innards.
+_NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
+# What litellm says where nothing was sent and no other call can do better.
+_HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
 
 
 class Transport(Protocol):
@@ -68,9 +73,9 @@ def program_lm(spec: ModelSpec, budget: Budget) -> Any:
     if spec.embedded:
         return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
     engine = _Metered(spec, budget)
-    return dspy.LM(
-        spec.id, engine=engine, cache=False, temperature=spec.temperature, max_tokens=spec.max_tokens
-    )
+    sampling = {"temperature": spec.temperature, "max_tokens": spec.max_tokens}
+    # The client inside the engine retries; two layers of retries would multiply.
+    return dspy.LM(spec.id, engine=engine, cache=False, num_retries=0, **sampling)
 
 
 class _Metered:
@@ -92,7 +97,8 @@ class _Metered:
         cost = 0.0
         try:
             response = self._lm(request)
-            cost = self._spec.cost_usd(response.usage.input_tokens, response.usage.output_tokens) or 0.0
+            known = self._spec.cost_usd(response.usage.input_tokens, response.usage.output_tokens)
+            cost = worst if known is None else known
         finally:
             with self._lock:
                 self._budget.settle(worst, cost)
@@ -116,7 +122,7 @@ def _client(spec: ModelSpec, *, retries: int) -> Any:
     import dspy
 
     key = spec.key()
-    options: dict[str, Any] = {"timeout": spec.timeout}
+    options: dict[str, Any] = {"timeout": spec.timeout + _CLIENT_PATIENCE_S}
     if key or spec.api_base:
         options["api_key"] = key or _NO_KEY
     if spec.api_base:
@@ -137,7 +143,7 @@ class _Dspy:
         try:
             with dspy.context(disable_history=True):
                 sent = self._lm.acall(self._request(messages))
-                response = await asyncio.wait_for(sent, timeout=self._spec.timeout + 5.0)
+                response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
         except UnicodeError as error:
@@ -173,6 +179,8 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
         raise AuthError(
             f"model {spec.alias} ({spec.id}): the provider refused the key or the account: {text}"
         ) from error
+    if isinstance(error, known.LMConfigurationError) or any(said in text for said in _HOPELESS):
+        raise AuthError(f"model {spec.alias} ({spec.id}) cannot be called: {text}") from error
     if isinstance(error, known.LMUnsupportedModelError):
         raise AuthError(f"model {spec.alias}: the provider has no model {spec.id}: {text}") from error
     wait = getattr(error, "retry_after", None)
@@ -184,18 +192,20 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
         raise CallFailed("timeout", text, retry=True) from error
     if isinstance(error, known.LMServerError):
         raise CallFailed("server", text, retry=True, retry_after=wait) from error
-    if isinstance(error, known.LMTransportError):
+    if isinstance(error, (known.LMTransportError, known.LMLockTimeoutError)):
         raise CallFailed("transport", text, retry=True) from error
     if isinstance(error, (known.LMInvalidRequestError, known.LMUnsupportedFeatureError)):
         raise CallFailed("refused", text, retry=False) from error
-    if isinstance(error, known.LMProviderError):
+    if isinstance(error, (known.LMProviderError, known.LMUnexpectedError)):
         raise CallFailed("server", text, retry=True, retry_after=wait) from error
     raise CallFailed("refused", text, retry=False) from error
 
 
 def _one_line(text: str, spec: ModelSpec) -> str:
     """An error's text for a row: one line, not endless, and without the key should a server echo it."""
-    key = os.environ.get(spec.key_env) if spec.key_env else None
+    key = (os.environ.get(spec.key_env) or "").strip() if spec.key_env else ""
     if key:
         text = text.replace(key, "***")
+    for tail in _NOT_FOR_OUR_USER:
+        text = text.partition(tail)[0]
     return " ".join(text.split())[:500]

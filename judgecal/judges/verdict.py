@@ -1,7 +1,8 @@
 """Read the verdict from a reply.
 
-DSPy's adapter is asked first. Where it gives up, the same reply is repaired, never called for again: `85%`,
-`85.0`, `85 out of 100` and a JSON object are read; `150`, an empty reply and prose become a failure by name.
+The reply is cut at DSPy's field markers and the verdict read from its own text, since DSPy's parser takes `true`
+for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`, `85.0`, `85 out of 100` and a JSON object
+are read; `150`, an empty reply and prose become a failure by name.
 """
 
 from __future__ import annotations
@@ -9,10 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dspy.utils.exceptions import AdapterParseError
-
 from judgecal.engine import Reading
-from judgecal.judges.adapter import JudgeAdapter
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
@@ -23,6 +21,7 @@ _HEADER = re.compile(r"^\s*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
 _NUMBER = re.compile(
     r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
 )
+_JSON_REPLY = re.compile(r"(?:```(?:json)?)?\s*(\{.*\})\s*(?:```)?", re.IGNORECASE | re.DOTALL)
 _WRAPPING = " \t\r\n\"'`*_"
 
 
@@ -38,21 +37,13 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
     """
     if not text.strip():
         return Reading(None, failure=Failure("parse", "the reply is empty"))
-    fields = _parsed(signature, text)
+    fields = _sections(text) or _json_object(text)
     reasoning = str(fields.get(signature.reasoning or "", "")).strip()
     if signature.verdict not in fields:
         message = f"no {signature.verdict} in the reply: {text.strip()[:80]!r}"
         return Reading(None, reasoning, Failure("parse", message))
     verdict, failure = read_verdict(signature, fields[signature.verdict])
     return Reading(verdict, reasoning, failure)
-
-
-def _parsed(signature: LoadedSignature, text: str) -> dict[str, Any]:
-    try:
-        fields: dict[str, Any] = JudgeAdapter().parse(signature.cls, text)
-    except AdapterParseError:
-        return _sections(text) or _json_object(text)
-    return fields
 
 
 def _sections(text: str) -> dict[str, Any]:
@@ -65,17 +56,18 @@ def _sections(text: str) -> dict[str, Any]:
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end < start:
+    """A reply that is a JSON object and nothing else: one inside prose may be quoted from the text under test."""
+    found = _JSON_REPLY.fullmatch(text.strip())
+    if found is None:
         return {}
     import json_repair
 
-    value = json_repair.loads(text[start : end + 1])
+    value = json_repair.loads(found[1])
     return value if isinstance(value, dict) else {}
 
 
 def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
-    """Read one verdict, from the value that the adapter parsed or from the text of its section."""
+    """Read one verdict, from the text of its section or a JSON value."""
     scale = signature.judge_scale()
     if scale.kind == "nominal":
         return _read_word(scale, str(value))
@@ -87,7 +79,7 @@ def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, 
 def _read_word(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
     word = _first_line(text)
     for category in scale.categories:
-        if word.lower() == category.lower():
+        if category.lower() in (word.lower(), word.lower().rstrip(".")):
             return category, None
     return None, Failure("parse", f"{word[:80]!r} is none of {', '.join(scale.categories)}")
 
@@ -109,7 +101,7 @@ def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None
         return None, Failure("parse", f"{line[:80]!r} is not out of {scale.high:g}")
     number = float(match["value"])
     if not scale.low <= number <= scale.high:
-        return None, Failure("out_of_range", f"{number:g} lies outside {scale.low:g}..{scale.high:g}")
+        return None, Failure("out_of_range", f"{match['value']} lies outside {scale.low:g}..{scale.high:g}")
     if scale.kind == "ordinal" and number != round(number):
         return None, Failure("parse", f"{number:g} is no whole number")
     return number, None

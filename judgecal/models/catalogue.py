@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -55,6 +56,7 @@ class ModelSpec:
         max_concurrency: calls in flight at most; None lets the engine decide.
         temperature, max_tokens: sent with each call; None leaves the provider's default.
         timeout: seconds allowed to one call.
+        reply_limit: tokens that the model itself can reply with at most, where the price file says so.
     """
 
     alias: str
@@ -68,6 +70,7 @@ class ModelSpec:
     temperature: float | None = None
     max_tokens: int | None = None
     timeout: float = 60.0
+    reply_limit: int | None = None
 
     @property
     def provider(self) -> str:
@@ -96,19 +99,24 @@ class ModelSpec:
     @property
     def key_present(self) -> bool | None:
         """Whether the key's variable is set; None where no key is needed."""
-        return None if self.key_env is None else bool(os.environ.get(self.key_env))
+        return None if self.key_env is None else bool((os.environ.get(self.key_env) or "").strip())
 
     def key(self) -> str | None:
         """The key, from the environment.
 
         Raises:
-            InputError: the variable is not set; the message names it.
+            InputError: the variable is not set or holds no key; the message names it.
         """
         if self.key_env is None:
             return None
-        value = os.environ.get(self.key_env)
+        value = (os.environ.get(self.key_env) or "").strip()
         if not value:
             raise InputError(f"model {self.alias} ({self.id}) needs a key: set the variable {self.key_env}")
+        if not (value.isascii() and value.isprintable()):
+            # Clients name the header that they cannot send, key and all.
+            raise InputError(
+                f"model {self.alias}: the variable {self.key_env} holds characters that no key has"
+            )
         return value
 
     def settings(self) -> dict[str, Any]:
@@ -219,6 +227,8 @@ def _table_problems(table: Any, where: str, *, needs_id: bool) -> list[str]:
         types = _TOML_KEYS.get(key)
         if types and (not isinstance(value, types) or isinstance(value, bool)):
             problems.append(f"{where}: {key} must be {types[-1].__name__}, found {value!r}")
+        elif isinstance(value, float) and not math.isfinite(value):
+            problems.append(f"{where}: {key} must be finite, found {value!r}")
         elif (key in _POSITIVE and value <= 0) or (key.endswith("_1m") and value < 0):
             problems.append(f"{where}: {key} must be positive, found {value!r}")
         elif key == "id" and not all(value.partition("/")):
@@ -230,11 +240,13 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     """Fill what the alias leaves open: the price and the window from the price file, the key's variable."""
     found = _price_row(spec.id)
     updates: dict[str, Any] = {}
-    if spec.input_usd_per_1m is None and spec.output_usd_per_1m is None and "output_cost_per_token" in found:
-        updates["input_usd_per_1m"] = _per_million(found["input_cost_per_token"])
-        updates["output_usd_per_1m"] = _per_million(found["output_cost_per_token"])
+    for side in ("input", "output") if "output_cost_per_token" in found else ():
+        if getattr(spec, f"{side}_usd_per_1m") is None:
+            updates[f"{side}_usd_per_1m"] = _per_million(found[f"{side}_cost_per_token"])
     if spec.context_window is None and found.get("max_input_tokens"):
         updates["context_window"] = int(found["max_input_tokens"])
+    if found.get("max_output_tokens"):
+        updates["reply_limit"] = int(found["max_output_tokens"])
     if spec.key_env is None and spec.api_base is None:
         updates["key_env"] = _KEY_OF_PROVIDER.get(spec.provider)
     return replace(spec, **updates)

@@ -1,0 +1,90 @@
+"""The store of replies: its key, its bound, and a file that cannot be used."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judgecal.engine import Reply, ReplyCache, cache_folder
+from judgecal.engine.cache import cache_key
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec
+
+SPEC = ModelSpec("a", "openai/x", temperature=0.0, max_tokens=10)
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def test_a_reply_comes_back_whole_also_in_another_process(tmp_path: Path) -> None:
+    reply = Reply("85 \ud800\x00", "x-2026", prompt_tokens=3, completion_tokens=None, stopped="length")
+    with ReplyCache(tmp_path / "new" / "folder") as cache:
+        assert cache.get("k") is None
+        cache.put("k", Reply("old", "x"))
+        cache.put("k", reply)
+    with ReplyCache(tmp_path / "new" / "folder") as cache:
+        assert cache.get("k") == reply
+
+
+def test_the_key_holds_what_is_sent_and_where() -> None:
+    key = cache_key(SPEC, MESSAGES, 0)
+    others = [
+        cache_key(replace(SPEC, id="openai/y"), MESSAGES, 0),
+        cache_key(replace(SPEC, api_base="http://127.0.0.1:1/v1"), MESSAGES, 0),
+        cache_key(replace(SPEC, temperature=0.1), MESSAGES, 0),
+        cache_key(replace(SPEC, max_tokens=11), MESSAGES, 0),
+        cache_key(SPEC, [{"role": "user", "content": "hello "}], 0),
+        cache_key(SPEC, MESSAGES, 1),
+    ]
+    assert len({key, *others}) == 7
+    same = [replace(SPEC, alias="b"), replace(SPEC, timeout=1.0), replace(SPEC, input_usd_per_1m=1.0)]
+    assert {cache_key(spec, MESSAGES, 0) for spec in same} == {key}
+
+
+def test_a_file_beyond_the_bound_loses_its_older_half(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path) as cache:
+        for number in range(10):
+            cache.put(f"k{number}", Reply("x" * 10_000, "m"))
+        cache._db.execute("UPDATE replies SET at = CAST(substr(key, 2) AS REAL)")
+    with ReplyCache(tmp_path, max_bytes=50_000) as cache:
+        kept = [number for number in range(10) if cache.get(f"k{number}")]
+    assert kept == [6, 7, 8, 9]  # the row in the middle goes with the older ones
+    assert cache.path.stat().st_size < 100_000
+
+
+def test_a_file_that_is_no_store_is_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "replies.sqlite").write_bytes(b"not a database " * 100)
+    with pytest.raises(InputError, match=r"replies\.sqlite.*--no-cache"):
+        ReplyCache(tmp_path)
+
+
+def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("x")
+    with pytest.raises(InputError, match="--no-cache"):
+        ReplyCache(tmp_path / "cache")
+
+
+def test_a_damaged_row_is_named(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path) as cache:
+        cache._db.execute("INSERT INTO replies VALUES ('k', '{\"text\": 1', 0)")
+        with pytest.raises(InputError, match="--no-cache"):
+            cache.get("k")
+
+
+def test_a_store_that_takes_no_more_costs_no_judgement(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path) as cache:
+        cache._db.execute("PRAGMA query_only = ON")
+        with pytest.raises(sqlite3.Error):
+            cache._db.execute("DELETE FROM replies")
+        cache.put("k", Reply("85", "m"))
+        assert cache.get("k") is None
+
+
+def test_the_folder_is_the_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    monkeypatch.delenv("JUDGECAL_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setattr("sys.platform", "linux")
+    assert cache_folder() == tmp_path / "xdg" / "judgecal"

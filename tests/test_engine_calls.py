@@ -1,0 +1,570 @@
+"""The engine against a scripted server on 127.0.0.1, through DSPy's real client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.engine import Budget, Call, Journal, Policy, Progress, Reading, ReplyCache, run_calls
+from judgecal.engine.budget import require_prices, worst_cost_usd
+from judgecal.engine.transport import program_lm
+from judgecal.errors import AuthError, InputError
+from judgecal.models import ModelSpec
+from judgecal.records import Failure, Judgement
+from tests.stub_server import Answer, Script, StubServer, as_answer, completion, failing, in_turn, running
+
+QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
+KEY = "sk-stub-0123456789abcdef"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], StubServer]]:
+    """Start a server with a script; all of them stop with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda script: stack.enter_context(running(script))
+
+
+def stub_model(server: StubServer | str, **settings: Any) -> ModelSpec:
+    """1000 prompt tokens cost 0.001 USD and 50 completion tokens 0.0001: 0.0011 a call."""
+    base = server if isinstance(server, str) else server.api_base
+    kept = {"input_usd_per_1m": 1.0, "output_usd_per_1m": 2.0, "max_tokens": 64, "timeout": 10.0}
+    return ModelSpec("stub", "openai/stub-model", api_base=base, **{**kept, **settings})
+
+
+def read_number(text: str) -> Reading:
+    word = text.strip()
+    if word.isdigit():
+        return Reading(float(word), "as written")
+    return Reading(None, failure=Failure("parse", f"no number in {word[:20]!r}"))
+
+
+def some_calls(count: int, *, text: str = "Is this right?") -> list[Call]:
+    def one(index: int) -> Call:
+        messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": f"{text} {index}"}]
+        return Call((f"i{index}", "sha", "print", 0), "judge@stub", lambda: messages, read_number)
+
+    return [one(index) for index in range(count)]
+
+
+def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
+    rows: list[Judgement] = []
+    run_calls(calls, spec, record=rows.append, **{"policy": QUICK, **options})
+    return rows
+
+
+def only(rows: list[Judgement]) -> Judgement:
+    assert len(rows) == 1
+    return rows[0]
+
+
+def test_a_verdict_arrives_with_all_that_the_row_must_hold(serve: Callable[[Script], StubServer]) -> None:
+    row = only(run(some_calls(1), stub_model(serve(lambda _: "85"))))
+    assert (row.verdict, row.reasoning, row.error, row.raw_reply) == (85.0, "as written", None, None)
+    assert row.model_id == "stub-model-2026-01-01"  # as the server returned it, not as it was asked for
+    assert (row.prompt_tokens, row.completion_tokens) == (1000, 50)
+    # 1000 x 1 USD/1M + 50 x 2 USD/1M = 0.001 + 0.0001
+    assert row.cost_usd == pytest.approx(0.0011)
+    assert row.latency_s is not None
+    assert row.latency_s > 0.0
+    assert (row.attempts, row.cached, row.unit) == (1, False, "item")
+    assert row.at.endswith("+00:00")
+
+
+def test_the_request_is_the_messages_and_the_settings(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: "85")
+    run(some_calls(1), stub_model(server, temperature=0.5))
+    body = server.bodies[0]
+    assert body["model"] == "stub-model"
+    assert body["messages"] == [
+        {"role": "system", "content": "Judge."},
+        {"role": "user", "content": "Is this right? 0"},
+    ]
+    assert body["temperature"] == 0.5
+    assert 64 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+
+
+def test_demo_turns_keep_their_order_and_roles(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: "85")
+    turns = [("system", "s"), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    run([Call(("i", "s", "f", 0), "j", lambda: messages, read_number)], stub_model(server))
+    assert server.bodies[0]["messages"] == messages
+
+
+@pytest.mark.parametrize("first", [failing(500, "boom"), failing(503, "busy"), failing(429, "slow down")])
+def test_what_a_retry_can_help_is_tried_again(serve: Callable[[Script], StubServer], first: Answer) -> None:
+    server = serve(in_turn(first, first, "85"))
+    row = only(run(some_calls(1), stub_model(server)))
+    assert (row.verdict, row.attempts, server.calls) == (85.0, 3, 3)
+
+
+def test_retry_after_is_waited_for(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(in_turn(failing(429, "slow down", retry_after="0.15"), "85"))
+    start = time.monotonic()
+    policy = Policy(attempts=2, first_wait_s=0.0, longest_wait_s=1.0)
+    assert only(run(some_calls(1), stub_model(server), policy=policy)).attempts == 2
+    assert time.monotonic() - start >= 0.15
+
+
+def test_retry_after_is_bounded_by_the_longest_wait(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(in_turn(failing(429, "slow down", retry_after="3600"), "85"))
+    assert only(run(some_calls(1), stub_model(server))).verdict == 85.0
+
+
+# answer -> the error's kind, how often it was asked for, a word of the message
+FAILED: list[tuple[Answer, str, int, str]] = [
+    (failing(500, "boom"), "server", 3, "boom"),
+    (failing(429, "slow down"), "rate_limit", 3, "slow down"),
+    (
+        failing(400, "maximum context length is 10", code="context_length_exceeded"),
+        "context_length",
+        1,
+        "maximum",
+    ),
+    (failing(400, "no such parameter"), "refused", 1, "no such parameter"),
+    (Answer(200, b'{"id": "chatcmpl-1", "choices": [{"mess'), "server", 3, "not JSON"),
+    (Answer(200, b""), "server", 3, "not JSON"),
+    (Answer(200, b"<html>log in</html>", content_type="text/html"), "server", 3, "log in"),
+    (Answer(200, b"[1, 2]"), "server", 3, "JSON object"),
+    (Answer(502, b"<html>bad gateway</html>", content_type="text/html"), "server", 3, "bad gateway"),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "calls", "word"), FAILED)
+def test_a_call_without_a_reply_is_a_row_with_the_reason(
+    serve: Callable[[Script], StubServer], answer: Answer, kind: str, calls: int, word: str
+) -> None:
+    server = serve(lambda _: answer)
+    row = only(run(some_calls(1), stub_model(server)))
+    assert row.verdict is None
+    assert row.error is not None
+    assert row.error.kind == kind
+    assert word in row.error.message
+    assert "\n" not in row.error.message
+    assert (row.attempts, server.calls) == (calls, calls)
+    assert (row.model_id, row.raw_reply, row.cost_usd) == (None, None, 0.0)
+
+
+# what the server sends -> kind, raw reply
+UNSCORED: list[tuple[Answer, str, str]] = [
+    (as_answer(completion("a long story")), "parse", "a long story"),
+    (as_answer(completion("")), "parse", ""),
+    (as_answer({**completion("x"), "choices": []}), "parse", ""),
+    (as_answer(completion("8", finish="content_filter")), "refused", "8"),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "raw"), UNSCORED)
+def test_a_reply_without_a_verdict_keeps_what_was_said_and_paid(
+    serve: Callable[[Script], StubServer], answer: Answer, kind: str, raw: str
+) -> None:
+    server = serve(lambda _: answer)
+    row = only(run(some_calls(1), stub_model(server)))
+    assert row.error is not None
+    assert (row.verdict, row.error.kind, row.raw_reply) == (None, kind, raw)
+    assert row.cost_usd == pytest.approx(0.0011)
+    assert server.calls == 1  # a reply that cannot be read is never called for again
+
+
+def test_a_reply_cut_at_max_tokens_says_so(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: as_answer(completion("it covers", finish="length")))
+    row = only(run(some_calls(1), stub_model(server)))
+    assert row.error is not None
+    assert "max_tokens" in row.error.message
+
+
+def test_a_server_that_hangs_is_a_timeout(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: Answer(hang=True))
+    spec = stub_model(server, timeout=0.15)
+    row = only(run(some_calls(1), spec, policy=Policy(attempts=2, first_wait_s=0.01)))
+    assert row.error == Failure("timeout", "no reply within 0.15 s")
+    assert (row.attempts, server.calls) == (2, 2)
+
+
+def test_a_refused_connection_is_a_row() -> None:
+    with running(lambda _: "85") as server:
+        gone = server.api_base
+    row = only(run(some_calls(1), stub_model(gone)))
+    assert row.error is not None
+    assert (row.verdict, row.error.kind, row.attempts) == (None, "transport", 3)
+
+
+# status, code -> a word of the message
+HOPELESS = [
+    (401, "invalid_api_key", "refused the key"),
+    (403, None, "refused the key"),
+    (429, "insufficient_quota", "refused the key or the account"),
+    (404, "model_not_found", "has no model openai/stub-model"),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "word"), HOPELESS)
+def test_what_no_call_can_get_past_stops_the_run_with_one_message(
+    serve: Callable[[Script], StubServer],
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    code: str | None,
+    word: str,
+) -> None:
+    monkeypatch.setenv("STUB_KEY", KEY)
+    server = serve(lambda _: failing(status, f"you sent {KEY}", code=code))
+    with pytest.raises(AuthError) as caught:
+        run(some_calls(50), stub_model(server, key_env="STUB_KEY"))
+    assert "model stub" in str(caught.value)
+    assert word in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert "RouterConfig" not in str(caught.value)  # the client's own advice is not for the user
+    assert server.calls < 50
+
+
+def test_what_was_judged_before_the_key_was_refused_is_kept(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(in_turn("85", "70", failing(401, "revoked")))
+    rows: list[Judgement] = []
+    with pytest.raises(AuthError):
+        run_calls(some_calls(9), stub_model(server, max_concurrency=1), record=rows.append, policy=QUICK)
+    assert [row.verdict for row in rows] == [85.0, 70.0]
+
+
+@pytest.mark.parametrize("written", [KEY, f"{KEY}\n", f" {KEY} "])
+def test_the_key_is_sent_and_found_nowhere_else(
+    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str
+) -> None:
+    monkeypatch.setenv("STUB_KEY", written)
+    answers = [failing(400, f"bad {KEY}"), failing(500, f"bad {KEY}"), Answer(200, f"<b>{KEY}</b>".encode())]
+    server = serve(in_turn(*answers))
+    spec = stub_model(server, key_env="STUB_KEY", max_concurrency=1)
+    path = tmp_path / "judgements.jsonl"
+    with Journal(path) as journal:
+        run_calls(some_calls(4), spec, record=journal.append, policy=Policy(attempts=1))
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert KEY not in path.read_text(encoding="utf-8")
+    assert KEY not in str(spec.settings())
+
+
+@pytest.mark.parametrize("written", ["sk-\U0001f642", "sk-a\nb", "sk-\x7f"])
+def test_a_key_that_no_header_can_carry_is_refused_before_any_call(
+    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    monkeypatch.setenv("STUB_KEY", written)
+    server = serve(lambda _: "85")
+    with pytest.raises(InputError, match="STUB_KEY") as caught:
+        run(some_calls(1), stub_model(server, key_env="STUB_KEY"))
+    assert written not in str(caught.value)
+    assert server.calls == 0
+
+
+def test_a_local_server_is_sent_no_key_of_the_machine(
+    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = serve(lambda _: "85")
+    run(some_calls(1), stub_model(server))
+    assert KEY not in str(server.headers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nul \x00 byte", "emoji \U0001f642", "x" * 1_000_000, "\u202ertl\u2028line", ""],
+    ids=["nul", "emoji", "1 MB", "controls", "empty"],
+)
+def test_any_unicode_text_comes_through_unchanged(serve: Callable[[Script], StubServer], text: str) -> None:
+    server = serve(lambda _: "85")
+    assert only(run(some_calls(1, text=text), stub_model(server))).verdict == 85.0
+    assert server.bodies[0]["messages"][1]["content"] == f"{text} 0"
+
+
+def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(
+    serve: Callable[[Script], StubServer],
+) -> None:
+    server = serve(lambda _: "85")
+    rows = run([*some_calls(1, text="\ud800"), *some_calls(3)[1:]], stub_model(server))
+    by_item = {row.item_id: row for row in rows}
+    assert by_item["i0"].error is not None
+    assert by_item["i0"].error.kind == "refused"
+    assert "surrogate" in by_item["i0"].error.message
+    assert [by_item[name].verdict for name in ("i1", "i2")] == [85.0, 85.0]
+
+
+def test_a_reply_without_token_counts_has_no_known_cost(serve: Callable[[Script], StubServer]) -> None:
+    bare = {key: value for key, value in completion("85").items() if key != "usage"}
+    row = only(run(some_calls(1), stub_model(serve(lambda _: as_answer(bare)))))
+    assert (row.verdict, row.prompt_tokens, row.cost_usd) == (85.0, None, None)
+
+
+def test_calls_run_side_by_side_up_to_the_models_limit(serve: Callable[[Script], StubServer]) -> None:
+    gate = threading.Barrier(4)
+
+    def together(_: dict[str, Any]) -> str:
+        gate.wait(5.0)  # answers only when four requests are open at once
+        return "85"
+
+    server = serve(together)
+    rows = run(some_calls(12), stub_model(server, max_concurrency=4))
+    assert [row.verdict for row in rows] == [85.0] * 12
+    assert server.most_at_once == 4
+
+
+# --- the budget ---------------------------------------------------------------------------------------------------
+
+# 1000 tokens at 10 USD a million = 0.01 USD a call; a prompt of 1000 bytes and more holds at least that much.
+_A_CENT = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 0.0}
+_LONG = "x" * 1000
+
+
+def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: "85")
+    budget = Budget(1.00)
+    rows = run(some_calls(150, text=_LONG), stub_model(server, **_A_CENT), budget=budget)
+    assert len(rows) == 150
+    assert server.calls <= 100
+    assert budget.spent_usd <= 1.00
+    unscored = [row for row in rows if row.verdict is None]
+    assert len(unscored) == 150 - server.calls
+    assert {row.error.kind for row in unscored if row.error} == {"budget"}
+    assert {(row.attempts, row.cost_usd) for row in unscored} == {(0, 0.0)}
+
+
+def test_a_budget_is_used_up_although_calls_in_flight_hold_more_than_they_need(
+    serve: Callable[[Script], StubServer],
+) -> None:
+    # Worst case of a call about 0.0103 + 64 x 100 USD/1M = 0.0167; real cost 0.01. Sixteen at once hold 0.27 of 0.30.
+    # After 28 calls 0.28 is spent and 0.0167 + 0.28 still fits; after 29 it does not.
+    server = serve(lambda _: as_answer(completion("85", usage=usage(1000, 0))))
+    prices = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 100.0}
+    run(some_calls(60, text=_LONG), stub_model(server, **prices), budget=Budget(0.30))
+    assert server.calls == 29
+
+
+def usage(prompt: int, output: int) -> dict[str, int]:
+    return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
+
+
+def test_a_reply_without_token_counts_is_booked_at_its_worst(serve: Callable[[Script], StubServer]) -> None:
+    bare = {key: value for key, value in completion("85").items() if key != "usage"}
+    server = serve(lambda _: as_answer(bare))
+    spec = stub_model(server, **_A_CENT)
+    worst = worst_cost_usd(spec, some_calls(1, text=_LONG)[0].messages())
+    budget = Budget(3.5 * worst)
+    run(some_calls(10, text=_LONG), spec, budget=budget)
+    assert server.calls == 3
+    assert budget.spent_usd == pytest.approx(3 * worst)
+
+
+def test_a_timeout_may_be_on_the_bill(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: Answer(hang=True))
+    spec = stub_model(server, timeout=0.1, **_A_CENT)
+    worst = worst_cost_usd(spec, some_calls(1)[0].messages())
+    row = only(run(some_calls(1), spec, budget=Budget(1.5 * worst)))
+    assert server.calls == 1  # the second attempt could overrun
+    assert row.error is not None
+    assert row.error.kind == "budget"
+
+
+def test_a_failed_attempt_costs_nothing(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(in_turn(failing(500, "boom"), "85"))
+    budget = Budget(1.0)
+    assert only(run(some_calls(1), stub_model(server), budget=budget)).attempts == 2
+    assert budget.spent_usd == pytest.approx(0.0011)
+
+
+def test_the_worst_cost_counts_bytes_and_the_longest_reply() -> None:
+    # "é" is 2 bytes; 2 + 8 = 10 tokens at 1 USD/1M, 64 at 2 USD/1M: 0.000010 + 0.000128
+    spec = stub_model("http://127.0.0.1:1/v1")
+    assert worst_cost_usd(spec, [{"role": "user", "content": "é"}]) == pytest.approx(0.000138)
+
+
+def test_a_budget_asks_for_prices() -> None:
+    unpriced = ModelSpec("mine", "openai/mine")
+    require_prices([unpriced], None)
+    with pytest.raises(InputError, match="price of mine is not known"):
+        require_prices([unpriced, stub_model("x")], 1.0)
+    with pytest.raises(InputError, match="above 0"):
+        require_prices([], 0.0)
+
+
+def test_a_budget_asks_for_a_longest_reply() -> None:
+    with pytest.raises(InputError, match="stub has no known longest length"):
+        require_prices([stub_model("x", max_tokens=None)], 1.0)
+    # The price file's own bound will do, and so does a model that costs nothing.
+    require_prices([stub_model("x", max_tokens=None, reply_limit=4096)], 1.0)
+    require_prices([stub_model("x", max_tokens=None, input_usd_per_1m=0.0, output_usd_per_1m=0.0)], 1.0)
+
+
+# --- interruption, notebooks, progress --------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_what_was_journalled(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+    server = serve(lambda _: "85")
+    path = tmp_path / "judgements.jsonl"
+    with Journal(path) as journal, pytest.raises(KeyboardInterrupt):
+
+        def record(row: Judgement) -> None:
+            journal.append(row)
+            if len(journal.latest) == 5:
+                raise KeyboardInterrupt
+
+        run_calls(some_calls(200), stub_model(server), record=record, policy=QUICK)
+    with Journal(path) as journal:
+        kept = len(journal.latest)
+        assert journal.mended == 0
+    assert 5 <= kept < 200
+    assert server.calls < 200
+    gc.collect()  # asyncio complains of the task that was left: here, and not at the end of the session
+
+
+def test_a_full_disk_is_told_and_not_a_row(serve: Callable[[Script], StubServer]) -> None:
+    def record(_: Judgement) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        run_calls(some_calls(5), stub_model(serve(lambda _: "85")), record=record, policy=QUICK)
+
+
+def test_calls_work_where_an_event_loop_is_already_running(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: "85")
+
+    async def cell() -> list[Judgement]:
+        return run(some_calls(3), stub_model(server))
+
+    assert [row.verdict for row in asyncio.run(cell())] == [85.0] * 3
+
+
+def test_an_error_reaches_the_notebook(serve: Callable[[Script], StubServer]) -> None:
+    server = serve(lambda _: failing(401, "no"))
+
+    async def cell() -> None:
+        run(some_calls(3), stub_model(server))
+
+    with pytest.raises(AuthError):
+        asyncio.run(cell())
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends a signal to this process")
+def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Callable[[Script], StubServer]) -> None:
+    rows: list[Judgement] = []
+
+    def slow(_: dict[str, Any]) -> str:
+        time.sleep(0.01)
+        return "85"
+
+    def record(row: Judgement) -> None:
+        rows.append(row)
+        if len(rows) == 3:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    server = serve(slow)
+
+    async def cell() -> None:
+        run_calls(some_calls(400), stub_model(server, max_concurrency=2), record=record, policy=QUICK)
+
+    loop = asyncio.new_event_loop()  # as in a notebook, Ctrl-C here is a plain KeyboardInterrupt
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        loop.close()
+    kept, asked = len(rows), server.calls
+    assert 3 <= kept < 400
+    time.sleep(0.1)
+    assert (len(rows), server.calls) == (kept, asked)  # nothing goes on behind the user's back
+
+
+def test_progress_counts_every_row(serve: Callable[[Script], StubServer]) -> None:
+    progress = Progress("judge@stub", 3)
+    server = serve(in_turn("85", "a story", "70"))
+    run(some_calls(3), stub_model(server), progress=progress)
+    assert (progress.done, progress.unscored) == (3, 1)
+    # three replies paid at 0.0011; 2 s for 3 is 1.5/s
+    assert progress.line(2.0) == "judge@stub: 3/3, 2/s, 1 unscored, 0.0033 USD, 0:00 left"
+
+
+def test_no_calls_need_no_key() -> None:
+    run_calls([], ModelSpec("gpt", "openai/gpt-4o", key_env="OPENAI_API_KEY"), record=lambda _: None)
+
+
+def test_the_embedded_model_answers_without_a_server() -> None:
+    spec = ModelSpec("embedded", "judgecal/embedded", input_usd_per_1m=0.0, output_usd_per_1m=0.0)
+    row = only(run(some_calls(1), spec))
+    assert row.model_id is not None
+    assert row.model_id.startswith("embedded-")
+    assert row.cost_usd == 0.0
+
+
+# --- stored replies ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(
+    serve: Callable[[Script], StubServer], tmp_path: Path
+) -> None:
+    server = serve(lambda _: "85")
+    spec = stub_model(server)
+    with ReplyCache(tmp_path) as cache:
+        paid = only(run(some_calls(1), spec, cache=cache))
+        taken = only(run(some_calls(1), spec, cache=cache))
+    assert server.calls == 1
+    assert (paid.cached, taken.cached) == (False, True)
+    assert (taken.verdict, taken.model_id) == (85.0, "stub-model-2026-01-01")
+    assert (taken.prompt_tokens, taken.completion_tokens, taken.cost_usd) == (1000, 50, 0.0)
+    assert (taken.attempts, taken.latency_s) == (0, None)
+
+
+def test_another_endpoint_repeat_or_setting_shares_no_answer(
+    serve: Callable[[Script], StubServer], tmp_path: Path
+) -> None:
+    first, second = serve(lambda _: "85"), serve(lambda _: "70")
+    call = some_calls(1)[0]
+    again = Call((*call.key[:3], 1), call.judge, call.messages, call.read)
+    with ReplyCache(tmp_path) as cache:
+        run([call], stub_model(first), cache=cache)
+        assert only(run([call], stub_model(second), cache=cache)).verdict == 70.0
+        assert not only(run([again], stub_model(first), cache=cache)).cached
+        assert not only(run([call], stub_model(first, temperature=0.7), cache=cache)).cached
+        assert only(run([call], stub_model(first), cache=cache)).cached
+
+
+def test_a_failure_is_not_stored(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+    server = serve(in_turn(failing(400, "no"), "85"))
+    with ReplyCache(tmp_path) as cache:
+        assert only(run(some_calls(1), stub_model(server), cache=cache)).verdict is None
+        assert only(run(some_calls(1), stub_model(server), cache=cache)).verdict == 85.0
+
+
+# --- DSPy's own optimisers --------------------------------------------------------------------------------------------
+
+
+def test_an_optimisers_calls_count_against_the_budget(serve: Callable[[Script], StubServer]) -> None:
+    import dspy
+
+    server = serve(lambda _: "[[ ## a ## ]]\nyes\n\n[[ ## completed ## ]]")
+    budget = Budget(
+        0.0025
+    )  # the worst case of this prompt is under 0.0011, so two calls fit and a third does not
+    with dspy.context(lm=program_lm(stub_model(server), budget), adapter=dspy.ChatAdapter()):
+        asked = dspy.Predict("q -> a")
+        assert asked(q="one").a == "yes"
+        assert asked(q="two").a == "yes"
+        with pytest.raises(dspy.LMError, match="could overrun"):
+            asked(q="three")
+    assert server.calls == 2
+    assert budget.spent_usd == pytest.approx(0.0022)
+
+
+def test_an_optimisers_call_is_retried_by_one_layer_alone(serve: Callable[[Script], StubServer]) -> None:
+    import dspy
+
+    server = serve(lambda _: failing(429, "slow down", retry_after="0"))
+    with (
+        dspy.context(lm=program_lm(stub_model(server), Budget(None)), adapter=dspy.ChatAdapter()),
+        pytest.raises(dspy.LMError),
+    ):
+        dspy.Predict("q -> a")(q="one")
+    assert server.calls == 4  # one and three more, not four times four

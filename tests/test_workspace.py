@@ -1,0 +1,151 @@
+"""The workspace: how it is found, what init writes, and TOML in and out."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgecal.errors import InputError
+from judgecal.workspace import (
+    Workspace,
+    check_keys,
+    find_workspace,
+    init_workspace,
+    read_toml,
+    starter_root,
+    toml_text,
+)
+
+
+def make(folder: Path) -> Path:
+    for name in ("signatures", "gold"):
+        (folder / name).mkdir(parents=True)
+    return folder
+
+
+# --- which one it is --------------------------------------------------------------------------------------------------
+
+
+def test_the_explicit_one_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = make(tmp_path / "here"), make(tmp_path / "there")
+    monkeypatch.chdir(here)
+    assert find_workspace(there) == Workspace(there, there / "experiments")
+
+
+def test_the_current_folder_goes_before_the_starter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(make(tmp_path / "here"))
+    found = find_workspace()
+    assert (found.root, found.is_starter) == (Path.cwd(), False)
+    found.require_writable("gold import")
+
+
+@pytest.mark.parametrize("half", ["signatures", "gold"])
+def test_half_a_workspace_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: str) -> None:
+    (tmp_path / half).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_workspace().is_starter
+    with pytest.raises(InputError, match=r"is no workspace .* run `judgecal init"):
+        find_workspace(tmp_path)
+
+
+def test_the_starter_is_read_only_and_results_go_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = find_workspace()
+    assert (found.root, found.experiments) == (starter_root(), tmp_path / "experiments")
+    with pytest.raises(
+        InputError, match=r"gold import needs a workspace of your own.*run `judgecal init DIR`"
+    ):
+        found.require_writable("gold import")
+
+
+# --- init -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_init_fills_a_new_or_empty_folder(tmp_path: Path, exists: bool) -> None:
+    target = tmp_path / "deep" / "mine"
+    if exists:
+        target.mkdir(parents=True)
+    made = init_workspace(target)
+    assert find_workspace(target) == made
+    assert (made.signatures / "correctness_v3.py").is_file()
+    assert (made.gold / "starter" / "items.jsonl").is_file()
+    assert (made.experiments / "README.md").is_file()
+    assert not list(target.rglob("__pycache__"))
+    assert "models" not in read_toml(made.config_file)  # the examples are commented out
+
+
+def test_init_leaves_a_folder_that_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("mine")
+    for target in (tmp_path, tmp_path / "note.txt"):
+        with pytest.raises(InputError, match="is not empty: choose a new folder"):
+            init_workspace(target)
+    assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
+
+
+# --- TOML -------------------------------------------------------------------------------------------------------------
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_PLAIN = st.one_of(_TEXTS, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans())
+_VALUES = st.recursive(_PLAIN, lambda inner: st.lists(inner, max_size=3), max_leaves=6)
+_TABLES = st.recursive(
+    st.dictionaries(_TEXTS, _VALUES, max_size=4),
+    lambda inner: st.dictionaries(_TEXTS, _VALUES | inner | st.lists(inner, max_size=2), max_size=4),
+    max_leaves=8,
+)
+
+
+@given(_TABLES)
+@settings(max_examples=200, deadline=None)
+def test_a_table_comes_back_from_toml(table: dict[str, Any]) -> None:
+    assert tomllib.loads(toml_text(table)) == table
+
+
+def test_a_table_is_written_plain_values_first() -> None:
+    table = {"a": {"x": 1.5}, "n": None, "b": 'é"\\\n\x7f', "c": [1, {"k": True}], "d": {"e": {}}}
+    assert toml_text(table) == ('b = "é\\"\\\\\\n\\u007f"\nc = [1, { k = true }]\n\n[a]\nx = 1.5\n\n[d.e]\n')
+
+
+@pytest.mark.parametrize("value", [object(), [None], {1, 2}])
+def test_a_value_without_a_toml_form_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="has no TOML form"):
+        toml_text({"a": value})
+
+
+# file -> what the message says
+WRONG: list[tuple[bytes, str]] = [
+    (b"a = 1\nb = \n", r"x\.toml: .*line 2"),
+    (b"a = 1\na = 2\n", r"x\.toml: .*line 2"),
+    (b"a = 1\n\xff\n", r"x\.toml:2: not UTF-8 \(byte 6\)"),
+    (b"schema = 2\n", r"x\.toml: schema 2 is newer than this judgecal reads \(1\): update judgecal"),
+    (b"schema = 0\n", "schema must be a whole number from 1, found 0"),
+    (b"schema = true\n", "schema must be a whole number from 1, found True"),
+    (b"schema = '1'\n", "schema must be a whole number from 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG)
+def test_a_file_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, text: bytes, says: str) -> None:
+    (tmp_path / "x.toml").write_bytes(text)
+    with pytest.raises(InputError, match=says):
+        read_toml(tmp_path / "x.toml")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x\.toml: there is no such file"):
+        read_toml(tmp_path / "x.toml")
+
+
+def test_every_unknown_key_is_named_with_the_nearest() -> None:
+    problems = check_keys({"nmae": 1, "name": 2, "zzz": 3}, ["name", "licence"], "card.toml")
+    assert problems == [
+        "card.toml: unknown key 'nmae': did you mean name?",
+        "card.toml: unknown key 'zzz': known: licence, name",
+    ]
