@@ -25,7 +25,7 @@ from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
 from judgecal.stats.resampling import Statistic, bootstrap_draws, leave_one_out
 from judgecal.stats.sample import Bools, Sample, Unscored, as_scale, build, codes_of, read_both
 
-__all__ = ["agreement", "check_level", "prepare", "terms_of"]
+__all__ = ["agreement", "check_level", "estimate", "prepare", "terms_of"]
 
 
 def agreement(
@@ -75,7 +75,7 @@ def agreement(
         gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored=unscored
     )
     return {
-        name: _estimate(metric, terms_of(metric, sample, cut), sample, level=level, n_boot=n_boot, seed=seed)
+        name: estimate(metric, terms_of(metric, sample, cut), sample, level=level, n_boot=n_boot, seed=seed)
         for name, (metric, cut) in chosen.items()
     }
 
@@ -120,9 +120,10 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
     return metric.terms(sample.at_mark() if at_mark else sample)
 
 
-def _estimate(
+def estimate(
     metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int
 ) -> Estimate:
+    """The metric's value with its interval and counts; where it has no value, the reason."""
     if isinstance(terms, str):
         blank = _counted(sample, sample.scored, np.ones(sample.scored.shape[1], dtype=np.bool_), level=level)
         return replace(blank, reason=terms)

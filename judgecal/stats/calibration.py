@@ -14,13 +14,13 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import check_level
+from judgecal.stats.agreement import check_level, estimate, terms_of
 from judgecal.stats.comparison import paired_difference
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error
 from judgecal.stats.metrics import METRICS, Metric, metric_named
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
 
-__all__ = ["PairedLabels", "fit_monotone", "recalibrated_difference"]
+__all__ = ["PairedLabels", "fit_monotone", "recalibrated_agreement", "recalibrated_difference"]
 
 _FOLDS = 5
 _Map = tuple[Floats, Floats]  # distinct verdicts, ascending, and their labels
@@ -73,10 +73,7 @@ def recalibrated_difference(
     """
     check_level(level)
     people = as_scale(scale)
-    chosen, _ = metric_named(metric, people)
-    if not chosen.uncut:
-        usable = ", ".join(known.name for known in METRICS if known.uncut)
-        raise InputError(f"metric {metric!r} is not taken on uncut verdicts: use one of {usable}")
+    chosen = _uncut(metric, people)
     judges = [people if given is None else as_scale(given) for given in (a_scale, b_scale)]
     fit_parts, test_parts = _read(fit, people, judges), _read(test, people, judges)
     folds = _folds(fit_parts[0], seed=seed)
@@ -91,11 +88,71 @@ def recalibrated_difference(
     return _told(found, min(len(np.unique(part.groups[part.known.sum(axis=1) > 0])) for part in fit_parts))
 
 
+def recalibrated_agreement(
+    gold_labels: Sequence[object],
+    judge_labels: Sequence[object],
+    *,
+    scale: Scale | str,
+    judge_scale: Scale | str | None = None,
+    groups: Sequence[Hashable] | None = None,
+    metric: str = "macro_agreement",
+    level: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """Agreement that is left once a judge's verdicts are recalibrated: how well it tells answers apart.
+
+    The monotone maps are those of `recalibrated_difference`; an item's verdict is mapped by the one that was
+    fitted without its fold, so no label takes part in its own prediction. Two judges that differ by a monotone
+    rescaling have the same value. Unscored pairs count as farthest.
+
+    Args:
+        gold_labels, judge_labels, scale, judge_scale, groups, level: as in `agreement`.
+        metric: one that reads uncut verdicts.
+        seed: of the folds.
+
+    Raises:
+        InputError: as `agreement`; or the metric does not read uncut verdicts.
+    """
+    check_level(level)
+    people = as_scale(scale)
+    chosen = _uncut(metric, people)
+    judge = people if judge_scale is None else as_scale(judge_scale)
+    gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
+    part = _Part(gold, verdicts, codes_of(groups, len(gold)))
+    sample = _on_people(replace(part, verdicts=_out_of_fold(part, people, seed=seed)), people)
+    return estimate(chosen, terms_of(chosen, sample, False), sample, level=level, n_boot=0, seed=seed)
+
+
+def _out_of_fold(part: _Part, people: Scale, *, seed: int) -> Floats:
+    folds = _folds(part, seed=seed)
+    labels = np.broadcast_to(part.gold[:, None], part.verdicts.shape)
+    found = np.full_like(part.verdicts, np.nan)
+    for fold in range(_FOLDS):
+        kept = part.known & (folds != fold)[:, None]
+        if kept.any():
+            fitted = fit_monotone(part.verdicts[kept], labels[kept], people)
+            found[folds == fold] = _mean_of_maps([fitted], part.verdicts[folds == fold])
+    return found
+
+
+def _uncut(metric: str, people: Scale) -> Metric:
+    chosen, _ = metric_named(metric, people)
+    if not chosen.uncut:
+        usable = ", ".join(known.name for known in METRICS if known.uncut)
+        raise InputError(f"metric {metric!r} is not taken on uncut verdicts: use one of {usable}")
+    return chosen
+
+
 def _recalibrated(part: _Part, maps: list[_Map], people: Scale) -> Sample:
     """One judge's side of the test part with the average of the maps as its verdicts."""
+    return _on_people(replace(part, verdicts=_mean_of_maps(maps, part.verdicts)), people)
+
+
+def _on_people(part: _Part, people: Scale) -> Sample:
+    """A part whose verdicts are on the people's scale already, as a sample; missing ones count as farthest."""
     return build(
         part.gold,
-        _mean_of_maps(maps, part.verdicts),
+        part.verdicts,
         part.groups,
         people=people,
         judge=people,
