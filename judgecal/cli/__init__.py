@@ -76,17 +76,25 @@ def run(argv: Sequence[str]) -> int:
     try:
         app(args=_workspace_first(argv), prog_name="judgecal")
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
-    except JudgecalError as error:
-        print(f"judgecal: {error}", file=sys.stderr)  # noqa: T201
-        return 2
+        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
+        return _interrupted() if code == _INTERRUPTED else code  # the parser's own way to end on Ctrl-C
     except KeyboardInterrupt:
-        print("judgecal: interrupted; what was judged is kept, the same command resumes", file=sys.stderr)  # noqa: T201
-        return _INTERRUPTED
+        return _interrupted()
+    except JudgecalError as error:
+        return _failed(str(error))
     except OSError as error:
-        print(f"judgecal: {error}; what was judged so far is kept", file=sys.stderr)  # noqa: T201
-        return 2
+        return _failed(f"{error}; what was judged so far is kept")
     return 0
+
+
+def _failed(message: str) -> int:
+    print(f"judgecal: {message}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _interrupted() -> int:
+    _failed("interrupted; what was judged is kept, the same command resumes")
+    return _INTERRUPTED
 
 
 def _workspace_first(argv: Sequence[str]) -> list[str]:
@@ -98,7 +106,10 @@ def _workspace_first(argv: Sequence[str]) -> list[str]:
         if word == "--":
             rest += [word, *words]
         elif word == "--workspace":
-            front += [word, *(value for value in [next(words, None)] if value is not None)]
+            value = next(words, None)
+            if value is None:
+                return [word]  # alone, so that the parser says what is missing and takes no command for it
+            front += [word, value]
         elif word.startswith("--workspace="):
             front.append(word)
         else:

@@ -17,8 +17,12 @@ def agreement(
     ],
     gold: shared.GoldName = "starter",
     judge_column: Annotated[
-        str, typer.Option("--judge-column", help="Column of the judge's name.")
-    ] = "judge",
+        str | None,
+        typer.Option(
+            "--judge-column",
+            help="Column of the judge's name; by default judge, or else the file is one judge.",
+        ),
+    ] = None,
     verdict_column: Annotated[
         str, typer.Option("--verdict-column", help="Column of the verdict.")
     ] = "verdict",
@@ -39,8 +43,14 @@ def agreement(
 
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
+    recorded = read_recorded(
+        judgements,
+        gold_set,
+        judge_column=judge_column,
+        verdict_column=verdict_column,
+        item_column=item_column,
+    )
     columns = {"judge_column": judge_column, "verdict_column": verdict_column, "item_column": item_column}
-    recorded = read_recorded(judgements, gold_set, **columns)
     config = {
         "command": "agreement",
         "gold": gold_config(gold_set),

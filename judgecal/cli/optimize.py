@@ -66,4 +66,4 @@ def optimize(
         return
     result = run.run()
     typer.echo(json_text(result) if json else optimize_text(result))
-    shared.finish(result, n_unscored=run.unscored(), journal=run.experiment.journal)
+    shared.finish(n_unscored=run.unscored(), journal=run.experiment.journal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -50,7 +50,7 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Take no stored answer
 RetryUnscored = Annotated[
     bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every draw.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
 
 
 class State:
@@ -106,7 +106,7 @@ def show_plan(plan: Plan, *, json: bool) -> None:
     )
 
 
-def finish(result: dict[str, Any], *, n_unscored: int, journal: Path) -> None:
+def finish(*, n_unscored: int, journal: Path) -> None:
     """Exit 4 where items ended unscored; says where the reasons are."""
     if n_unscored:
         typer.echo(f"judgecal: {n_unscored} judgements are unscored; {journal} holds why", err=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.errors import InputError
 
 
 def score(
@@ -68,9 +69,8 @@ def score(
         return
     result = run.run()
     typer.echo(json_text(result) if json else agreement_text(result))
-    shared.finish(
-        result, n_unscored=sum(one["n_unscored"] for one in result["judges"]), journal=run.experiment.journal
-    )
+    n_unscored = sum(one["n_unscored"] for one in result["judges"])
+    shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
 
 
 def _judge_names(models: str | None, signatures: str | None, judges: list[str] | None) -> list[str]:
@@ -82,4 +82,7 @@ def _judge_names(models: str | None, signatures: str | None, judges: list[str] |
             for s in shared.names(signatures or "correctness_v3")
             for m in shared.names(models or "embedded")
         ]
-    return list(dict.fromkeys([*pairs, *(judges or [])]))
+    named = list(dict.fromkeys([*pairs, *(judges or [])]))
+    if not named:
+        raise InputError("no judge is named: give --models A,B and --signatures S,T, or --judge")
+    return named

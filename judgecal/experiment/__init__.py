@@ -16,8 +16,24 @@ from judgecal.experiment.scoring import (
     run_line,
     score,
 )
-from judgecal.experiment.table import Column, Table, entry, rater_entries, require_metric, verdict_matrix
-from judgecal.experiment.trials import Judgements, Plan, RunOptions, plan_calls, run_trials
+from judgecal.experiment.table import (
+    Column,
+    Table,
+    entry,
+    rater_entries,
+    require_metric,
+    scale_notes,
+    verdict_matrix,
+)
+from judgecal.experiment.trials import (
+    Judgements,
+    Plan,
+    RunOptions,
+    open_journal,
+    plan_calls,
+    run_trials,
+    stored_rows,
+)
 
 __all__ = [
     "FLOOR_JUDGE",
@@ -41,6 +57,7 @@ __all__ = [
     "look_at_test",
     "looks_so_far",
     "open_experiment",
+    "open_journal",
     "plan_calls",
     "plan_experiment",
     "preview",
@@ -50,6 +67,8 @@ __all__ = [
     "require_metric",
     "run_line",
     "run_trials",
+    "scale_notes",
     "score",
+    "stored_rows",
     "verdict_matrix",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from judgecal.workspace import Workspace
 
 __all__ = ["AgreementRun", "Recorded", "read_recorded"]
 
+_JUDGE_COLUMN = "judge"
 _SHOWN_PROBLEMS = 50
 
 
@@ -36,6 +38,7 @@ class Recorded:
         columns: one judge each, in the order of their first row.
         repeats: the most judgements that one judge gave of one item.
         unmatched: rows that name no item of the set.
+        absent: judges all of whose rows are among those.
     """
 
     name: str
@@ -43,22 +46,25 @@ class Recorded:
     columns: tuple[Column, ...]
     repeats: int
     unmatched: int
+    absent: tuple[str, ...] = ()
 
 
 def read_recorded(
-    path: Path, gold: GoldSet, *, judge_column: str, verdict_column: str, item_column: str
+    path: Path, gold: GoldSet, *, judge_column: str | None, verdict_column: str, item_column: str
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
-    A column `repeat` (from 0) tells several judgements of one item apart; without a judge column the whole file
-    is one judge, named after it. Verdicts are read on the people's scale; on binary labels a judge whose
-    verdicts are numbers from 0 to 100 is a percentage judge. An empty or unreadable verdict is an unscored row.
+    A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it is
+    `judge`, and without such a column the whole file is one judge, named after it. Verdicts are read on the
+    people's scale; on binary labels a judge whose verdicts are numbers from 0 to 100 is a percentage judge. An
+    empty or unreadable verdict is an unscored row.
 
     Raises:
         InputError: the file or a column is missing, an item is judged twice, no row names an item of the set.
     """
     table = read_table(path)
-    table.require(item_column, verdict_column)
+    table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))
+    judge_column = judge_column or _JUDGE_COLUMN
     items = {item.item_id: item for item in gold.items}
     known = [row for row in table.rows if row.cells[item_column] in items]
     if not known:
@@ -68,25 +74,48 @@ def read_recorded(
             if table.rows
             else f"{table.where}: there are no rows"
         )
+
+    def judge_of(row: Row) -> str:
+        return (row.cells[judge_column] if judge_column in table.columns else path.stem).strip()
+
     by_judge: dict[str, list[Row]] = {}
     for row in known:
-        judge = row.cells[judge_column] if judge_column in table.columns else path.stem
-        by_judge.setdefault(judge.strip(), []).append(row)
-    _check_names(table, by_judge)
+        by_judge.setdefault(judge_of(row), []).append(row)
+    _check_rows(table, by_judge, known)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     reader = _Reader(table, gold, items, item_column, verdict_column, sha256)
     columns = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
     repeats = 1 + max(row.repeat for column in columns for row in column.rows)
-    return Recorded(path.name, sha256, columns, repeats, len(table.rows) - len(known))
+    absent = tuple(judge for judge in dict.fromkeys(map(judge_of, table.rows)) if judge not in by_judge)
+    return Recorded(path.name, sha256, columns, repeats, len(table.rows) - len(known), absent)
 
 
-def _check_names(table: FileTable, by_judge: Mapping[str, Sequence[Row]]) -> None:
-    for judge, rows in by_judge.items():
-        if not judge or "@" in judge:
-            raise InputError(
-                f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge: give it a name without @, which marks "
-                "the judges that judgecal itself can call"
-            )
+def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
+    problems = [
+        f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge: give it a name without @, which marks "
+        "the judges that judgecal itself can call"
+        for judge, rows in by_judge.items()
+        if not judge or "@" in judge
+    ]
+    odd = [row for row in known if not _repeat_text(row).isdecimal()]
+    problems += [
+        f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd
+    ]
+    repeats = [] if odd else [int(_repeat_text(row)) for row in known]
+    if repeats and not 0 == min(repeats) <= max(repeats) < len(known):
+        found = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
+        problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {found}")
+    _raise_some(problems)
+
+
+def _raise_some(problems: Sequence[str]) -> None:
+    more = [f"... and {len(problems) - _SHOWN_PROBLEMS} more"] if len(problems) > _SHOWN_PROBLEMS else []
+    if problems:
+        raise InputError([*problems[:_SHOWN_PROBLEMS], *more])
+
+
+def _repeat_text(row: Row) -> str:
+    return row.cells.get("repeat", "").strip() or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +139,14 @@ class _Reader:
         seen: dict[tuple[str, int], int] = {}
         problems = []
         for row in rows:
-            key = (row.cells[self.item_column], self._repeat(row))
+            key = (row.cells[self.item_column], int(_repeat_text(row)))
             if key in seen:
                 problems.append(
                     f"{self.table.at(row)}: {judge} judged item {key[0]} on line {seen[key]} already: delete one row, "
                     "or tell them apart by a column repeat (0, 1, ...)"
                 )
             seen.setdefault(key, row.line)
-        if problems:
-            more = (
-                [f"... and {len(problems) - _SHOWN_PROBLEMS} more"] if len(problems) > _SHOWN_PROBLEMS else []
-            )
-            raise InputError([*problems[:_SHOWN_PROBLEMS], *more])
-
-    def _repeat(self, row: Row) -> int:
-        text = row.cells.get("repeat", "") or "0"
-        if not text.isdecimal():
-            raise InputError(f"{self.table.at(row)}: repeat must be a whole number from 0, found {text!r}")
-        return int(text)
+        _raise_some(problems)
 
     def _scale(self, rows: Sequence[Row]) -> Scale:
         """The people's scale, or on binary labels a percentage where more verdicts can be read so."""
@@ -149,7 +168,7 @@ class _Reader:
             item_sha=item.sha,
             judge=judge,
             judge_fingerprint=fingerprint,
-            repeat=self._repeat(row),
+            repeat=int(_repeat_text(row)),
             verdict=verdict,
             reasoning=row.cells.get("reasoning", ""),
             raw_reply=text if failure else None,
@@ -190,7 +209,7 @@ class AgreementRun:
         if not self.items:
             raise InputError(f"gold set {self.gold.name}: split {self.split} holds no labelled item")
         open_experiment(self.experiment)
-        table = Table(self.gold, self.items, self.recorded.repeats, self.seed)
+        table = Table(self.gold, self.items, 1, self.seed)
         with open_journal(self.experiment.journal, self.options) as journal:
             for row in (row for column in self.recorded.columns for row in column.rows):
                 if row.key not in journal.latest:
@@ -199,7 +218,7 @@ class AgreementRun:
         result = {
             "experiment": self.experiment.slug,
             "gold": gold_summary(table, self.split),
-            "judges": [entry(table, column) for column in self.recorded.columns],
+            "judges": [entry(_asked_of(column, table), column) for column in self.recorded.columns],
             "floor": floor,
             "raters": rater_entries(table, self.recorded.columns),
             "test_looks": log_report(self.workspace, self.experiment, table),
@@ -213,7 +232,12 @@ class AgreementRun:
     def _notes(self) -> list[str]:
         notes = []
         if self.recorded.unmatched:
-            notes.append(f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set")
+            absent = (
+                f", all those of {', '.join(self.recorded.absent)} among them" if self.recorded.absent else ""
+            )
+            notes.append(
+                f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set{absent}"
+            )
         return [*notes, *scale_notes(self.gold.scale, self.recorded.columns)]
 
     def _run_line(self, table: Table) -> str:
@@ -223,6 +247,11 @@ class AgreementRun:
             f"split:{self.split}",
             f"n:{len(table.items)}",
         ]
-        parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{judges}"]
+        parts += [f"groups:{len(set(table.groups))}", f"repeats:{self.recorded.repeats}", f"judges:{judges}"]
         parts += [f"recorded:{self.recorded.name}@{self.recorded.sha256[:12]}"]
         return "|".join([*parts, f"seed:{self.seed}", f"version:{__version__}"])
+
+
+def _asked_of(column: Column, table: Table) -> Table:
+    """The table with the repeats of one judge: what another was asked more often is not missing here."""
+    return dataclasses.replace(table, repeats=1 + max(row.repeat for row in column.rows))

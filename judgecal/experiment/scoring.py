@@ -174,9 +174,14 @@ def gold_summary(table: Table, split: str) -> dict[str, Any]:
         "n_items": len(table.items),
         "n_groups": len(set(table.groups)),
         "n_unlabelled": unlabelled,
+        "n_test_items": _n_test_items(table),
         "scale": str(table.gold.scale),
         "pass_at": table.gold.scale.pass_at,
     }
+
+
+def _n_test_items(table: Table) -> int:
+    return sum(table.gold.split_of(item.group) == "test" for item in table.items)
 
 
 def floor_entries(
@@ -195,7 +200,7 @@ def floor_entries(
         judge = Judge(FLOOR_JUDGE, workspace=workspace)
         judge.check_items(table.items)
     except InputError as error:
-        return [constant], f"{FLOOR_JUDGE} cannot judge here: {error}"
+        return [constant], f"the floor lacks {FLOOR_JUDGE}: {error}"
     rows = run_trials(
         [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
     )
@@ -204,8 +209,7 @@ def floor_entries(
 
 def log_report(workspace: Workspace, experiment: Experiment, table: Table) -> int:
     """Write down that test labels were looked at, if they were; the decisions taken on them so far."""
-    gold = table.gold
-    n_items = sum(gold.split_of(item.group) == "test" for item in table.items)
+    gold, n_items = table.gold, _n_test_items(table)
     if not n_items:
         return looks_so_far(workspace.experiments, gold.name)
     look = look_at_test(

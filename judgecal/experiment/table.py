@@ -121,8 +121,14 @@ def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None
             "prompt": _total([row.prompt_tokens for row in rows]),
             "completion": _total([row.completion_tokens for row in rows]),
         },
+        "unit": _unit(table.gold.scale, column.scale),
         "unscored": _reasons(rows, missing=expected - len(rows)),
     }
+
+
+def _unit(people: Scale, judge: Scale) -> str:
+    """The scale that mae, rmse and bias of a judge are in units of."""
+    return str(common_scale(people, judge))
 
 
 def _latency(rows: Sequence[Judgement]) -> dict[str, float | None]:
@@ -201,7 +207,7 @@ def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
     """How verdicts on another scale than the people's were held against it, a sentence for each such scale."""
     by_scale: dict[Scale, list[str]] = {}
     for column in columns:
-        if column.scale.kind != people.kind or column.scale.span != people.span:
+        if str(column.scale) != str(people):
             by_scale.setdefault(column.scale, []).append(column.judge)
     notes = []
     for scale, judges in by_scale.items():
@@ -211,7 +217,7 @@ def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
             how = (
                 f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
             )
-        notes.append(f"{', '.join(judges)}: {scale} verdicts on {people} labels: {how}")
+        notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
     return notes
 
 

@@ -168,10 +168,13 @@ def plan_calls(judges: Sequence[Judge], items: Sequence[Item], journal: Journal,
     calls = stored = 0
     tokens, usd = 0.0, 0.0
     priced = True
+    planned: set[Key] = set()  # two names with one fingerprint are one call
     for judge in judges:
-        due = _due(judge, items, journal, options)
+        wanted = _due(judge, items, journal, options)
+        stored += len(items) * options.repeats - len(wanted)
+        due = [call for call in wanted if call.key not in planned]
+        planned |= {call.key for call in due}
         calls += len(due)
-        stored += len(items) * options.repeats - len(due)
         priced = priced and (judge.model.priced or not due)
         for call in due:
             messages = call.messages()

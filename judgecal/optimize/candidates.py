@@ -7,6 +7,7 @@ failed call is a row with an error and not a silent zero.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,11 +44,15 @@ class Candidate:
         name: what tells it from the others, such as `labeled-16-draw2`.
         program: the `dspy.Predict`.
         trained_on: groups of its demos.
+        rated: replies that the optimiser asked for and held against labels while it made this one.
+        unusable: those of them without a verdict.
     """
 
     name: str
     program: dspy.Predict
     trained_on: frozenset[str]
+    rated: int = 0
+    unusable: int = 0
 
     @property
     def n_demos(self) -> int:
@@ -110,8 +115,8 @@ def _labeled(training: Training) -> Iterator[Candidate]:
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
     """Demos with the judge's own reasoning, where its verdict met the people's label, filled up with labels."""
-    metric = training.metric
     for draw in range(_DRAWS):
+        metric = training.metric
         optimizer = dspy.BootstrapFewShot(
             metric=metric,
             metric_threshold=_GOOD_ENOUGH,
@@ -127,7 +132,8 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
             dspy.context(lm=lm, adapter=adapter, disable_history=True),
         ):
             compiled = optimizer.compile(_student(training), trainset=training.examples(draw))
-        yield _candidate(training, f"fewshot-draw{draw + 1}", compiled)
+        made = _candidate(training, f"fewshot-draw{draw + 1}", compiled)
+        yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
 
 
 OPTIMIZERS: dict[str, Callable[[Training], Iterator[Candidate]]] = {"labeled": _labeled, "fewshot": _fewshot}

@@ -58,8 +58,13 @@ def confirm(
     """
     one, two = test.agreements(before), test.agreements(after)
     paired = _paired(test, before, after, metric)
-    recalibrated = _recalibrated(test, fit, before, after, metric)
-    decision, why = _decide(paired.difference, recalibrated, metric, ordered=test.gold.scale.numeric)
+    ordered = test.gold.scale.numeric
+    recalibrated = (
+        _recalibrated(test, fit, before, after, metric)
+        if ordered
+        else Estimate(None, level=test.level, reason="labels without an order cannot be rescaled")
+    )
+    decision, why = _decide(paired.difference, recalibrated, metric, ordered=ordered)
     return Confirmation(
         before=one["as_wrong"],
         after=two["as_wrong"],

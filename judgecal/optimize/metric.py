@@ -12,7 +12,7 @@ from typing import Any
 import dspy
 
 from judgecal.judges.verdict import read_verdict
-from judgecal.optimize.examples import ITEM_ID
+from judgecal.optimize.examples import ITEM_ID, label_as_verdict
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 
@@ -85,6 +85,8 @@ class AgreementMetric:
             hit = "agrees" if label == verdict else f"does not: it said {verdict or 'nothing usable'}"
             return f"People labelled this answer {label}; the verdict {hit}."
         scale = self._signature.judge_scale()
+        if scale.kind == "binary":
+            return self._in_words(label, verdict)
         target = onto(scale, self._people, label)
         people = f"People gave this answer {target:g} on the scale from {scale.low:g} to {scale.high:g}"
         if verdict is None:
@@ -93,6 +95,15 @@ class AgreementMetric:
         if abs(off) < scale.span / 100.0:
             return f"{people}; the verdict {verdict:g} agrees."
         return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
+
+    def _in_words(self, label: float, verdict: float | None) -> str:
+        """Feedback where the verdict is yes or no, in the words (or the bool) of the verdict's own type."""
+        wanted = label_as_verdict(self._signature, label, self._people)
+        if verdict is None:
+            return f"People say {wanted}; the reply held no usable verdict."
+        yes, no = self._signature.words or (True, False)
+        given = yes if verdict else no
+        return f"People say {wanted}; the verdict {given} {'agrees' if given == wanted else 'does not'}."
 
     def _verdict(self, prediction: Any) -> Label | None:
         value = getattr(prediction, str(self._signature.verdict), None)

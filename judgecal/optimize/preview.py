@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from judgecal.engine import Budget, Journal
-from judgecal.experiment import Plan, plan_calls
+from judgecal.engine import Budget
+from judgecal.experiment import Plan, plan_calls, stored_rows
 from judgecal.judges import Judge
-from judgecal.optimize.candidates import Training, candidates
+from judgecal.optimize.candidates import candidates
 from judgecal.optimize.run import OptimizeRun
 
 __all__ = ["preview_optimize"]
@@ -21,30 +21,21 @@ def preview_optimize(run: OptimizeRun) -> Plan:
     train item and draw. The confirmation is counted with the longest prompt.
     """
     run.check()
-    stored = run.experiment.journal if run.experiment.journal.exists() else None
+    stored = stored_rows(run.experiment.journal)
     judges = _stand_ins(run)
-    with Journal(stored) as journal:
-        plans = [plan_calls([run.judge, *judges], run.items("dev"), journal, run.options)]
-        if run.optimizer != "labeled":
-            once = dataclasses.replace(run.options, repeats=1)
-            plans += [plan_calls([judge], run.items("train"), journal, once) for judge in judges]
-        if run.final:
-            longest = max(judges, key=lambda judge: len(str(judge.demos)))
-            rest = [item for split in ("train", "test") for item in run.items(split)]
-            plans.append(plan_calls([run.judge, longest], rest, journal, run.options))
+    plans = [plan_calls([run.judge, *judges], run.items("dev"), stored, run.options)]
+    if run.optimizer != "labeled":
+        once = dataclasses.replace(run.options, repeats=1)
+        plans += [plan_calls([judge], run.items("train"), stored, once) for judge in judges]
+    if run.final:
+        longest = max(judges, key=lambda judge: len(str(judge.demos)))
+        rest = [item for split in ("train", "test") for item in run.items(split)]
+        plans.append(plan_calls([run.judge, longest], rest, stored, run.options))
     return _sum(plans)
 
 
 def _stand_ins(run: OptimizeRun) -> list[Judge]:
-    training = Training(
-        judge=run.judge,
-        items=run.items("train"),
-        labels=run.gold.labels,
-        people=run.gold.scale,
-        seed=run.seed,
-        budget=Budget(None),
-    )
-    made = list(candidates("labeled", training))
+    made = list(candidates("labeled", run.training(Budget(None))))
     if run.optimizer != "labeled":
         made = sorted(made, key=lambda candidate: -candidate.n_demos)[:3]
     return [run.judge_of(candidate) for candidate in made]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, read_journal
+from judgecal.engine import Budget, Journal, read_journal, require_prices
 from judgecal.errors import unknown_name
 from judgecal.experiment import (
     Column,
@@ -20,20 +20,22 @@ from judgecal.experiment import (
     look_at_test,
     looks_so_far,
     open_experiment,
-    require_metric,
+    open_journal,
     run_line,
     run_trials,
+    scale_notes,
 )
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import Judge, JudgeName, save_program
 from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training, auto_optimizer, candidates
+from judgecal.optimize.choose import Choice, Scored, choose, score_on
 from judgecal.optimize.confirm import CANNOT_TELL, Confirmation, confirm
 from judgecal.records import Estimate, Item
 from judgecal.workspace import Workspace
 
 __all__ = ["OptimizeRun", "decisive_metric", "resolve_optimizer"]
 
-_NEEDED_GROUPS = {"train": 2, "dev": 2, "test": 2}
+_NEEDED_GROUPS = 2
 
 
 def resolve_optimizer(name: str, judge: Judge) -> str:
@@ -52,21 +54,6 @@ def resolve_optimizer(name: str, judge: Judge) -> str:
 def decisive_metric(gold: GoldSet) -> str:
     """What is climbed and decided on: macro_agreement, or accuracy where labels have no order."""
     return "macro_agreement" if gold.scale.numeric else "accuracy"
-
-
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """A candidate with its judgements on dev and what they come to."""
-
-    candidate: Candidate | None
-    judge: Judge
-    column: Column
-    estimates: dict[str, Estimate]
-
-    def value(self, metric: str) -> float:
-        """The metric on dev, an unscored item counted as wrong; below everything where it is undefined."""
-        found = require_metric(self.estimates, metric).value
-        return float("-inf") if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +78,21 @@ class OptimizeRun:
         """Hold the judge against the set before anything is written.
 
         Raises:
-            InputError: scales do not meet, a split has too few groups, an item lacks an input, a key is not set.
+            InputError: scales do not meet, a split has too few groups, an item lacks an input, a key is not set, a
+                budget meets a model without a price.
         """
         check_scales(self.gold, self.judge.name, self.judge.scale)
-        needed = {split: n for split, n in _NEEDED_GROUPS.items() if self.final or split != "test"}
-        require_splits(self.gold, needed)
-        for split in needed:
+        require_prices([self.judge.model], self.options.budget_usd)
+        require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
+        for split in self.splits:
             self.judge.check_items(self.items(split))
         if not self.judge.model.embedded:
             self.judge.model.key()
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that are used; test only where it is looked at."""
+        return ("train", "dev", "test") if self.final else ("train", "dev")
 
     def items(self, split: str) -> tuple[Item, ...]:
         """The labelled items of a split; `--limit` cuts each split alike."""
@@ -115,37 +108,41 @@ class OptimizeRun:
         metric = decisive_metric(self.gold)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
-        with Journal(self.experiment.journal) as journal:
-            scored, tried = self._choose(journal, budget, metric)
-            before, after = scored[0], _best(scored, metric)
-            self._save(after)
+        with open_journal(self.experiment.journal, self.options) as journal:
+            scored = self._score_all(journal, budget, metric)
+            choice = choose(scored, self.table("dev"), metric)
+            self._save(choice.taken)
             look, found = (
-                self._confirm(journal, budget, before, after, metric) if self.final else (None, None)
+                self._confirm(journal, budget, scored[0], choice.taken, metric)
+                if self.final
+                else (None, None)
             )
         result = self._result(
-            metric=metric, before=before, after=after, tried=tried, look=look, found=found, spent=budget
+            metric=metric, scored=scored, choice=choice, look=look, found=found, spent=budget
         )
         self.experiment.write_summary(result)
         return result
 
-    def _choose(
-        self, journal: Journal, budget: Budget, metric: str
-    ) -> tuple[list[_Scored], list[dict[str, Any]]]:
-        """Score the judge as it is, then every candidate, on dev."""
-        dev = self.table("dev")
-        scored = [self._score(None, self.judge, dev, journal, budget)]
-        training = Training(
+    def training(self, budget: Budget) -> Training:
+        """What the optimiser may see: train items and their labels alone."""
+        items = self.items("train")
+        return Training(
             judge=self.judge,
-            items=self.items("train"),
-            labels=self.gold.labels,
+            items=items,
+            labels={item.item_id: self.gold.labels[item.item_id] for item in items},
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,
         )
-        for candidate in candidates(self.optimizer, training):
+
+    def _score_all(self, journal: Journal, budget: Budget, metric: str) -> list[Scored]:
+        """Score the judge as it is, then every candidate, on dev."""
+        dev = self.table("dev")
+        scored = [self._score(None, self.judge, dev, journal=journal, budget=budget, metric=metric)]
+        for candidate in candidates(self.optimizer, self.training(budget)):
             judge = self.judge_of(candidate)
-            scored.append(self._score(candidate, judge, dev, journal, budget))
-        return scored, [_tried(one, metric) for one in scored]
+            scored.append(self._score(candidate, judge, dev, journal=journal, budget=budget, metric=metric))
+        return scored
 
     def judge_of(self, candidate: Candidate) -> Judge:
         """The judge that a candidate's program makes."""
@@ -153,16 +150,22 @@ class OptimizeRun:
         return Judge(name, workspace=self.workspace, program=candidate.program)
 
     def _score(
-        self, candidate: Candidate | None, judge: Judge, dev: Table, journal: Journal, budget: Budget
-    ) -> _Scored:
+        self,
+        candidate: Candidate | None,
+        judge: Judge,
+        dev: Table,
+        *,
+        journal: Journal,
+        budget: Budget,
+        metric: str,
+    ) -> Scored:
         label = f"dev: {candidate.name if candidate else 'before'}"
         rows = run_trials(
             [judge], dev.items, journal=journal, options=self.options, budget=budget, label=label
         )
-        column = Column(judge.name, judge.scale, rows)
-        return _Scored(candidate, judge, column, dev.agreements(column)["as_wrong"])
+        return score_on(dev, candidate, judge, Column.of(judge, rows), metric)
 
-    def _save(self, after: _Scored) -> None:
+    def _save(self, after: Scored) -> None:
         save_program(
             self.experiment.program,
             after.judge.program,
@@ -171,7 +174,7 @@ class OptimizeRun:
         )
 
     def _confirm(
-        self, journal: Journal, budget: Budget, before: _Scored, after: _Scored, metric: str
+        self, journal: Journal, budget: Budget, before: Scored, after: Scored, metric: str
     ) -> tuple[Look, Confirmation]:
         """Both judges over train, dev and test: the maps of the recalibration are fitted on the first two."""
         trained = after.candidate.trained_on if after.candidate else frozenset()
@@ -185,6 +188,7 @@ class OptimizeRun:
             gold_sha256=self.gold.sha256,
             experiment=self.experiment.slug,
             kind="decision",
+            n_items=len(self.items("test")),
         )
         test = self.table("test", level=look.level)
         columns = []
@@ -197,38 +201,44 @@ class OptimizeRun:
                 budget=budget,
                 label=f"test: {name}",
             )
-            columns.append(Column(part.judge.name, part.judge.scale, rows))
+            columns.append(Column.of(part.judge, rows))
         return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=metric)
 
     def _result(
         self,
         *,
         metric: str,
-        before: _Scored,
-        after: _Scored,
-        tried: list[dict[str, Any]],
+        scored: list[Scored],
+        choice: Choice,
         look: Look | None,
         found: Confirmation | None,
         spent: Budget,
     ) -> dict[str, Any]:
+        after = choice.taken
         return {
             "experiment": self.experiment.slug,
             "optimizer": self.optimizer,
             "judge": f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
             "metric": metric,
             "gold": self._gold_summary(),
-            "dev": {"before": before.estimates, "after": after.estimates, "candidates": tried},
+            "dev": {
+                "before": scored[0].estimates,
+                "after": after.estimates,
+                "candidates": [_tried(one, metric) for one in scored],
+            },
             "test": _test_part(found),
             "decision": found.decision if found else CANNOT_TELL,
-            "why": _why(found, after),
-            "program": str(self.experiment.program),
+            "why": _why(found, after, scored[0].estimates[metric]),
+            "program": _shown(self.experiment.program),
             "n_demos": len(after.judge.demos),
             "instructions_changed": after.judge.compiled.instructions
             != self.judge.signature.cls.instructions,
-            "chosen": after.candidate.name if after.candidate else "before",
+            "chosen": after.name,
+            "choice": choice.why,
             "test_looks": look.number if look else looks_so_far(self.workspace.experiments, self.gold.name),
             "test_look": look.sentence(self.gold.name) if look else None,
             "usd": spent.spent_usd,
+            "notes": scale_notes(self.gold.scale, [after.column]),
             "run_line": run_line(
                 self.table("test" if self.final else "dev"),
                 "test" if self.final else "dev",
@@ -245,8 +255,8 @@ class OptimizeRun:
         )
 
     def _gold_summary(self) -> dict[str, Any]:
-        groups = {split: len({i.group for i in self.items(split)}) for split in _NEEDED_GROUPS}
-        items = {split: len(self.items(split)) for split in _NEEDED_GROUPS}
+        groups = {split: len({i.group for i in self.items(split)}) for split in self.splits}
+        items = {split: len(self.items(split)) for split in self.splits}
         return {
             "set": self.gold.name,
             "sha256": self.gold.sha256,
@@ -256,24 +266,30 @@ class OptimizeRun:
         }
 
 
-def _best(scored: Sequence[_Scored], metric: str) -> _Scored:
-    """The highest on dev; of equals the one with fewer demos, so that a tie leaves the judge as it was."""
-    return max(scored, key=lambda one: (one.value(metric), -len(one.judge.demos)))
-
-
-def _tried(one: _Scored, metric: str) -> dict[str, Any]:
+def _tried(one: Scored, metric: str) -> dict[str, Any]:
     return {
-        "name": one.candidate.name if one.candidate else "before",
+        "name": one.name,
         "n_demos": len(one.judge.demos),
         "judge_fingerprint": one.judge.fingerprint,
+        "rated_in_training": one.candidate.rated if one.candidate else 0,
+        "unusable_in_training": one.candidate.unusable if one.candidate else 0,
         metric: one.estimates[metric],
+        "recalibrated": one.recalibrated,
     }
 
 
-def _why(found: Confirmation | None, after: _Scored) -> str:
+def _why(found: Confirmation | None, after: Scored, before: Estimate) -> str:
+    if after.candidate is None and before.value is None:
+        return f"dev cannot choose ({before.reason}), so the judge stays as it was"
     if after.candidate is None:
         return "no candidate was better on dev, so the judge stays as it was"
     return found.why if found else "test was not looked at (--no-final)"
+
+
+def _shown(path: Path) -> str:
+    """A path as results name it: relative to the current folder where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _test_part(found: Confirmation | None) -> dict[str, Any]:

@@ -27,13 +27,13 @@ def agreement_text(result: Mapping[str, Any]) -> str:
     over the scored items alone.
     """
     entries = result["judges"]
-    shown = _shown(entries[0]["agreement"])
+    shown, unit = _shown(entries[0]["agreement"]), entries[0]["unit"]
     header = ["judge", "n", "unscored", f"{shown[0]} [{_level(entries)}]", *shown[1:], "USD/1k", "p50"]
-    rows: list[list[str]] = [_row(one, shown) for one in entries]
-    rows += [["floor"], *(_row(one, shown, indent="  ") for one in result["floor"])]
+    rows: list[list[str]] = [_row(one, shown, unit=unit) for one in entries]
+    rows += [["floor"], *(_row(one, shown, unit=unit, indent="  ") for one in result["floor"])]
     if result["raters"]:
         rows.append(["raters, each against the other raters, and the judges on that footing"])
-        rows += [row for rater in result["raters"] for row in _rater_rows(rater, shown)]
+        rows += [row for rater in result["raters"] for row in _rater_rows(rater, shown, unit)]
     return "\n".join([_heading(result), "", text_table(header, rows), "", *_notes(result, shown)])
 
 
@@ -49,16 +49,25 @@ def _level(entries: Sequence[Mapping[str, Any]]) -> str:
     return f"{entries[0]['agreement'][lead].level:.4g}"
 
 
-def _row(one: Mapping[str, Any], shown: Sequence[str], indent: str = "") -> list[str]:
+def _row(
+    one: Mapping[str, Any], shown: Sequence[str], *, unit: str, indent: str = "", called: bool = True
+) -> list[str]:
+    """A line of the table; without cost and latency where nobody was called for it.
+
+    A bias in another unit than the first judge's (points beside shares of 1) would mislead: it is left out.
+    """
     agreement = one["agreement"]
     return [
         f"{indent}{one['judge']}",
         f"{one['n']}/{one['n_expected']}",
         str(one["n_unscored"]),
         numbers.estimate(one["as_wrong"][shown[0]]),
-        *(_cell(agreement.get(name), name) for name in shown[1:]),
-        numbers.money(one["usd_per_1k"]) if "usd_per_1k" in one else "",
-        numbers.seconds(one["latency_s"]["p50"]) if "latency_s" in one else "",
+        *(
+            numbers.DASH if name in _DIGITS and one["unit"] != unit else _cell(agreement.get(name), name)
+            for name in shown[1:]
+        ),
+        numbers.money(one["usd_per_1k"]) if called else "",
+        numbers.seconds(one["latency_s"]["p50"]) if called else "",
     ]
 
 
@@ -66,10 +75,10 @@ def _cell(found: Estimate | None, name: str) -> str:
     return numbers.plain(found.value if found else None, _DIGITS.get(name.partition("@")[0], 3))
 
 
-def _rater_rows(rater: Mapping[str, Any], shown: Sequence[str]) -> Iterable[list[str]]:
-    yield _row(rater, shown, indent="  ")
+def _rater_rows(rater: Mapping[str, Any], shown: Sequence[str], unit: str) -> Iterable[list[str]]:
+    yield _row(rater, shown, unit=unit, indent="  ", called=False)
     for judge in rater["judges"]:
-        yield _row(judge, shown, indent=f"    as {rater['judge']}: ")
+        yield _row(judge, shown, unit=unit, indent=f"    as {rater['judge']}: ", called=False)
 
 
 def _heading(result: Mapping[str, Any]) -> str:
@@ -82,20 +91,27 @@ def _heading(result: Mapping[str, Any]) -> str:
 
 
 def _notes(result: Mapping[str, Any], shown: Sequence[str]) -> Iterable[str]:
-    yield f"{shown[0]}: an unscored item counts as the verdict farthest from its label; the others: scored items alone."
+    worst = (
+        "a wrong verdict" if result["gold"]["scale"] == "nominal" else "the verdict farthest from its label"
+    )
+    yield f"{shown[0]}: an unscored item counts as {worst}; the other columns: scored items alone."
     yield from _missing_intervals(result, shown[0])
     for one in result["judges"]:
         if one["n_unscored"]:
             reasons = ", ".join(f"{count} {kind}" for kind, count in one["unscored"].items())
             yield f"{one['judge']}: {one['n_unscored']} of {one['n_expected']} unscored ({reasons})."
     if result["gold"]["n_unlabelled"]:
-        yield f"{result['gold']['n_unlabelled']} items have no gold label (raters tie) and are left out."
+        n = result["gold"]["n_unlabelled"]
+        yield f"{n} items have no gold label (raters tie, or nobody rated them) and are left out."
     for note in (result.get("floor_reason"), *result.get("notes", ())):
         if note:
             yield f"{note[0].upper()}{note[1:]}."
     if not result["raters"]:
         yield "No human ceiling: no item has labels of two raters."
-    yield f"Decisions taken on the test labels of {result['gold']['set']} so far: {result['test_looks']}."
+    gold = result["gold"]
+    if gold["n_test_items"]:
+        yield f"{gold['n_test_items']} of the items are test items: this look at their labels is logged."
+    yield f"Decisions taken on the test labels of {gold['set']} so far: {result['test_looks']}."
     yield f"experiment: {result['experiment']}"
     yield f"run: {result['run_line']}"
 

@@ -60,9 +60,16 @@ def _beside(name: str, test: Mapping[str, Any]) -> list[str]:
 
 def _notes(result: Mapping[str, Any]) -> Iterable[str]:
     dev = result["dev"]["candidates"]
-    metric = result["metric"]
-    yield f"Tried on dev: {len(dev)} (the judge as it is among them); the highest {metric} was {result['chosen']}."
-    yield "An unscored item counts as the verdict farthest from its label. Intervals are by question."
+    yield f"Tried on dev: {len(dev)}, the judge as it is among them. Taken: {result['chosen']}; {result['choice']}."
+    worst = (
+        "a wrong verdict" if result["gold"]["scale"] == "nominal" else "the verdict farthest from its label"
+    )
+    yield f"An unscored item counts as {worst}. Intervals are by question."
+    unusable = sum(one["unusable_in_training"] for one in dev)
+    if unusable:
+        rated = sum(one["rated_in_training"] for one in dev)
+        yield f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong."
+    yield from (f"{note[0].upper()}{note[1:]}." for note in result["notes"])
     changed = "new instructions" if result["instructions_changed"] else "instructions unchanged"
     yield f"Program: {result['program']} ({result['n_demos']} demos, {changed})."
     yield f"This run spent {numbers.money(result['usd'])} USD."

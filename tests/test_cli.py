@@ -1,0 +1,533 @@
+"""The command line as a script sees it: stdout, stderr, exit codes, files, and the JSON keys of the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.engine import transport
+from tests.conftest import ROOT, Ran
+from tests.test_experiment import made_gold, made_items, rated, tree
+
+Run = Callable[..., Ran]
+
+ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored", "method", "reason"}
+TABLE = {"experiment", "gold", "judges", "floor", "raters", "test_looks", "run_line"}
+GOLD = {"set", "sha256", "split", "n_items", "n_groups"}
+JUDGE = {
+    "judge",
+    "n",
+    "n_expected",
+    "n_unscored",
+    "agreement",
+    "as_wrong",
+    "latency_s",
+    "usd_per_1k",
+    "tokens",
+}
+OPTIMIZE = {
+    "experiment",
+    "optimizer",
+    "judge",
+    "metric",
+    "dev",
+    "test",
+    "decision",
+    "program",
+    "n_demos",
+    "instructions_changed",
+    "test_looks",
+    "usd",
+}
+DECISIONS = {"better", "worse", "rescaled only", "cannot tell"}
+BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
+CLASS = {"accuracy", "kappa", "tpr", "tnr"}
+NUMBER = int | float
+
+
+def one_object(ran: Ran, code: int = 0) -> dict[str, Any]:
+    """stdout as exactly one JSON object."""
+    assert ran.code == code, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    assert isinstance(found, dict)
+    return found
+
+
+def check_estimate(found: dict[str, Any]) -> None:
+    """Every field is there with its type, and what is missing has a reason."""
+    assert set(found) == ESTIMATE
+    for name in ("value", "low", "high"):
+        assert found[name] is None or isinstance(found[name], NUMBER)
+    assert isinstance(found["level"], float) and isinstance(found["method"], str)
+    assert all(
+        type(found[name]) is int and found[name] >= 0
+        for name in ESTIMATE
+        if name.startswith("n_") or name == "n"
+    )
+    assert found["reason"] is None or isinstance(found["reason"], str)
+    if found["value"] is None or found["low"] is None:
+        assert found["reason"]
+    elif found["high"] is not None:
+        assert found["low"] <= found["value"] <= found["high"]
+
+
+def check_estimates(found: dict[str, Any], names: set[str]) -> None:
+    assert names <= set(found)
+    for estimate in found.values():
+        check_estimate(estimate)
+
+
+def check_judge(one: dict[str, Any], names: set[str]) -> None:
+    assert set(one) >= JUDGE
+    assert isinstance(one["judge"], str)
+    assert all(type(one[name]) is int for name in ("n", "n_expected", "n_unscored"))
+    assert one["n"] + one["n_unscored"] == one["n_expected"]
+    check_estimates(one["agreement"], names)
+    check_estimates(one["as_wrong"], names)
+    assert set(one["latency_s"]) == {"p50", "p95"}
+    assert set(one["tokens"]) == {"prompt", "completion"}
+    assert one["usd_per_1k"] is None or isinstance(one["usd_per_1k"], NUMBER)
+
+
+def check_table(found: dict[str, Any], names: set[str]) -> None:
+    """The object of `score` and `agreement`."""
+    assert set(found) >= TABLE
+    assert set(found["gold"]) >= GOLD
+    assert re.fullmatch(r"[0-9a-f]{64}", found["gold"]["sha256"])
+    for one in [*found["judges"], *found["floor"], *found["raters"]]:
+        check_judge(one, names)
+    for rater in found["raters"]:
+        assert [one["judge"] for one in rater["judges"]] == [one["judge"] for one in found["judges"]]
+        for one in rater["judges"]:
+            check_judge(one, names)
+    assert type(found["test_looks"]) is int
+    assert found["run_line"].startswith(f"gold:{found['gold']['set']}@{found['gold']['sha256'][:12]}|split:")
+
+
+def journal(workspace: Path, slug: str) -> list[dict[str, Any]]:
+    text = (workspace / "experiments" / slug / "judgements.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def break_some(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> None:
+    """The embedded model answers in prose where the last message holds one of the words."""
+    real = transport.reply
+
+    def reply(messages: Sequence[Any]) -> str:
+        text = messages[-1]["content"]
+        return "I would rather not say." if any(word in text for word in words) else real(messages)
+
+    monkeypatch.setattr(transport, "reply", reply)
+
+
+# --- the contract's objects
+
+
+def test_score_prints_the_contract(judgecal: Run, workspace_dir: Path) -> None:
+    signatures = ["correctness_v2", "correctness_v1", "correctness_v3"]
+    ran = judgecal("score", "--models", "embedded", "--signatures", ",".join(signatures), "--json")
+    found = one_object(ran)
+    check_table(found, BASE | {f"{name}@75" for name in CLASS})
+    assert [one["judge"] for one in found["judges"]] == [f"{name}@embedded" for name in signatures]
+    assert [one["judge"] for one in found["floor"]][1:] == ["correctness_v3@embedded"]
+    assert found["floor"][0]["judge"].startswith("constant ")
+    assert re.fullmatch(r"score-starter-[0-9a-f]{8}", found["experiment"])
+    assert found["gold"]["n_items"] == found["judges"][0]["n_expected"]
+    folder = workspace_dir / "experiments" / found["experiment"]
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {
+        "experiment.toml",
+        "judgements.jsonl",
+        "summary.json",
+    }
+    assert json.loads((folder / "summary.json").read_text())["judges"] == found["judges"]
+
+
+def test_optimize_prints_the_contract(judgecal: Run, workspace_dir: Path) -> None:
+    ran = judgecal("optimize", "--json")
+    found = one_object(ran)
+    assert set(found) >= OPTIMIZE
+    names = BASE | {f"{name}@75" for name in CLASS}
+    for part in (found["dev"], found["test"]):
+        check_estimates(part["before"], names)
+        check_estimates(part["after"], names)
+    check_estimate(found["test"]["difference"])
+    check_estimate(found["test"]["difference_recalibrated"])
+    assert found["decision"] in DECISIONS
+    assert (found["optimizer"], found["metric"], found["test_looks"]) == ("labeled", "macro_agreement", 1)
+    assert found["judge"] == f"correctness_v3@embedded#{found['experiment']}"
+    assert type(found["n_demos"]) is int and type(found["instructions_changed"]) is bool
+    assert Path(found["program"]) == Path("experiments", found["experiment"], "program.json")
+    assert (workspace_dir / found["program"]).is_file()
+    summary = (workspace_dir / "experiments" / found["experiment"] / "summary.json").read_text()
+    assert json.loads(summary)["decision"] == found["decision"]
+    assert str(workspace_dir) not in summary  # an experiment is versioned: no path of this machine
+
+
+def test_models_prints_one_object(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = judgecal("models", "--json")
+    specs = {one["alias"]: one for one in one_object(ran)["models"]}
+    assert {"embedded", "gpt-4o", "gemini-flash", "claude-haiku", "llama3"} <= set(specs)
+    present = {alias: specs[alias]["key_present"] for alias in ("embedded", "gpt-4o", "gemini-flash")}
+    assert present == {"embedded": None, "gpt-4o": True, "gemini-flash": False}
+    assert "sk-secret" not in ran.out + judgecal("models").out
+
+
+@pytest.mark.parametrize("command", ["score", "optimize"])
+def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command: str) -> None:
+    ran = judgecal(command, "--gold", "starter")
+    assert ran.code == 0
+    for part in (
+        " n ",
+        "unscored",
+        "macro_agreement",
+        "run: gold:starter@",
+        "|seed:0|version:",
+        "experiment: ",
+    ):
+        assert part in ran.out
+    assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", ran.out)
+    assert re.search(r" \d+/\d+ +0 ", ran.out)  # n/n_expected, unscored
+    with pytest.raises(ValueError):
+        json.loads(ran.out)
+
+
+def test_messages_go_to_stderr(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_some(monkeypatch, ["Storm"])
+    ran = judgecal("score", "--json")
+    found = one_object(ran, code=4)
+    n = found["judges"][0]["n_unscored"]
+    assert n > 0
+    assert ran.err.startswith(f"judgecal: {n} judgements are unscored; ")
+    assert ran.err.count("\n") == 1
+
+
+# --- items without a verdict
+
+
+def test_unscored_items_exit_4_and_the_journal_says_why(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_some(monkeypatch, ["Storm"])
+    found = one_object(judgecal("score", "--json"), code=4)
+    (judge,) = found["judges"]
+    assert judge["unscored"] == {"parse": judge["n_unscored"]}
+    failed = [row for row in journal(workspace_dir, found["experiment"]) if row["verdict"] is None]
+    assert len(failed) == judge["n_unscored"]
+    for row in failed:
+        assert row["error"]["kind"] == "parse" and row["error"]["message"]
+        assert row["raw_reply"] == "I would rather not say."
+    # Whatever ranks judges counts them as the farthest verdict: it can only be lower.
+    complete, wrong = judge["agreement"]["macro_agreement"], judge["as_wrong"]["macro_agreement"]
+    assert (wrong["n"], wrong["n_unscored"]) == (judge["n_expected"], judge["n_unscored"])
+    assert complete["n"] == judge["n"]
+    text = judgecal("score")
+    assert text.code == 4
+    assert (
+        f"{judge['n_unscored']} of {judge['n_expected']} unscored ({judge['n_unscored']} parse)" in text.out
+    )
+
+
+def test_unusable_replies_are_tried_again_when_asked(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        break_some(broken, ["Storm"])
+        slug = one_object(judgecal("score", "--json"), code=4)["experiment"]
+    lines = len(journal(workspace_dir, slug))
+    again = one_object(judgecal("score", "--json"), code=4)  # a reply without a verdict stays one
+    assert (again["experiment"], len(journal(workspace_dir, slug))) == (slug, lines)
+    n_unscored = again["judges"][0]["n_unscored"]
+    mended = one_object(judgecal("score", "--json", "--retry-unscored"))
+    assert mended["judges"][0]["n_unscored"] == 0
+    assert len(journal(workspace_dir, slug)) == lines + n_unscored
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "scale"),
+    [
+        ("yes_no", 'Literal["yes", "no"]', "binary"),
+        ("true_false", "bool", "binary"),
+        ("grades", "Literal[0, 1, 2, 3, 4]", "ordinal:0:4"),
+        ("whole", "int", "ordinal:1:5"),
+        ("float_percentage", "float", "percentage"),
+    ],
+)
+def test_judges_of_every_scale_meet_percentage_labels(
+    judgecal: Run, workspace_dir: Path, name: str, verdict: str, scale: str
+) -> None:
+    bounds = {"int": "ge=1, le=5", "float": "ge=0, le=100"}.get(verdict, "")
+    write_signature(workspace_dir, name, [("grade", verdict, bounds)])
+    ran = judgecal("score", "--signatures", name, "--json")
+    found = one_object(ran)
+    check_table(found, BASE)
+    assert found["judges"][0]["n_unscored"] == 0
+    notes = (
+        []
+        if scale == "percentage"
+        else [
+            f"{scale} verdicts on percentage labels ({name}@embedded): verdicts are taken onto percentage, ends to ends"
+        ]
+    )
+    assert found["notes"] == notes
+
+
+def write_signature(workspace: Path, name: str, verdicts: Sequence[tuple[str, str, str]]) -> None:
+    """A judge's signature with these verdict fields: (name, annotation, arguments)."""
+    fields = "".join(f"    {field}: {kind} = dspy.OutputField({more})\n" for field, kind, more in verdicts)
+    (workspace / "signatures" / f"{name}.py").write_text(
+        "from typing import Literal\n\nimport dspy\n\n\n"
+        'class Graded(dspy.Signature):\n    """Grade the answer under test against the reference answer."""\n\n'
+        "    question: str = dspy.InputField()\n"
+        "    reference_answer: str = dspy.InputField()\n"
+        "    answer_under_test: str = dspy.InputField()\n"
+        f"    reasoning: str = dspy.OutputField()\n{fields}",
+        encoding="utf-8",
+    )
+
+
+# --- runs and their folders
+
+
+def test_the_workspace_may_stand_on_either_side(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    slugs = {
+        one_object(judgecal(*argv))["experiment"]
+        for argv in (
+            ("--workspace", workspace_dir, "score", "--json"),
+            ("score", "--json", "--workspace", workspace_dir),
+            ("score", f"--workspace={workspace_dir}", "--json"),
+        )
+    }
+    assert len(slugs) == 1
+    assert (workspace_dir / "experiments" / slugs.pop()).is_dir()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_outside_a_workspace_the_starter_serves_and_stays_as_it_is(
+    judgecal: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    starter = {name: tree(ROOT / name) for name in ("signatures", "gold", "experiments")}
+    for command in ("score", "optimize"):
+        slug = one_object(judgecal(command, "--json"))["experiment"]
+        assert (tmp_path / "empty" / "experiments" / slug / "summary.json").is_file()
+    assert [path.name for path in (tmp_path / "empty").iterdir()] == ["experiments"]
+    assert {name: tree(ROOT / name) for name in starter} == starter
+
+
+def test_the_same_command_resumes_without_a_new_line(judgecal: Run, workspace_dir: Path) -> None:
+    for command in ("score", "optimize"):
+        first = one_object(judgecal(command, "--json"))
+        kept = tree(workspace_dir / "experiments" / first["experiment"])
+        looks = (workspace_dir / "experiments" / "test_looks.jsonl", command == "optimize")
+        again = one_object(judgecal(command, "--json"))
+        assert again == first
+        assert tree(workspace_dir / "experiments" / first["experiment"]) == kept
+        assert looks[0].exists() == looks[1]
+    assert len(looks[0].read_text().splitlines()) == 1
+
+
+def test_a_larger_limit_extends_the_same_experiment(judgecal: Run, workspace_dir: Path) -> None:
+    small = one_object(judgecal("score", "--limit", "3", "--json"))
+    rows = journal(workspace_dir, small["experiment"])
+    assert (small["gold"]["n_items"], len(rows)) == (3, 3)
+    large = one_object(judgecal("score", "--limit", "5", "--json"))
+    assert large["experiment"] == small["experiment"]
+    assert journal(workspace_dir, large["experiment"])[:3] == rows
+    assert len(journal(workspace_dir, large["experiment"])) == 5
+    assert large["judges"][0]["n_expected"] == 5
+
+
+def test_repeats_double_what_is_expected(judgecal: Run) -> None:
+    once = one_object(judgecal("score", "--limit", "4", "--json"))
+    twice = one_object(judgecal("score", "--limit", "4", "--repeats", "2", "--json"))
+    assert [one["n_expected"] for one in (*once["judges"], *twice["judges"])] == [4, 8]
+    estimates = [found["judges"][0]["agreement"]["mae"] for found in (once, twice)]
+    assert estimates[0]["value"] == estimates[1]["value"]  # the embedded model never changes its mind
+    assert [(one["n"], one["n_expected"]) for one in estimates] == [(4, 4), (8, 8)]
+
+
+@pytest.mark.parametrize("command", ["score", "optimize"])
+def test_a_dry_run_writes_nothing_and_names_the_price(
+    judgecal: Run, workspace_dir: Path, command: str
+) -> None:
+    toml = '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens = 100\n'
+    (workspace_dir / "judgecal.toml").write_text(toml)
+    model = ("--models" if command == "score" else "--model", "dear")
+    before = tree(workspace_dir)
+    found = one_object(judgecal(command, *model, "--dry-run", "--json"))
+    text = judgecal(command, *model, "--dry-run")
+    assert tree(workspace_dir) == before
+    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most"}
+    assert found["calls"] > 0 and found["stored"] == 0
+    # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.
+    assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
+    assert re.fullmatch(
+        r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, cost at most \d+\.\d{4} USD\n",
+        text.out,
+    )
+
+
+def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Path) -> None:
+    n = one_object(judgecal("score", "--limit", "3", "--json"))["judges"][0]["n"]
+    before = tree(workspace_dir)
+    found = one_object(judgecal("score", "--limit", "5", "--dry-run", "--json"))
+    assert (found["calls"], found["stored"]) == (2, n)
+    assert tree(workspace_dir) == before
+    judgecal("optimize")
+    before = tree(workspace_dir)
+    assert one_object(judgecal("optimize", "--dry-run", "--json"))["calls"] >= 0
+    assert tree(workspace_dir) == before
+
+
+def test_a_dry_run_without_a_price_says_so(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "judgecal.toml").write_text('[models.free]\nid = "nowhere/free"\n')
+    assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").out
+
+
+def test_a_finished_run_needs_no_key(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Model calls stop at the journal: what stands in it can be held against labels by anyone."""
+    (workspace_dir / "judgecal.toml").write_text(
+        '[models.mine]\nid = "judgecal/embedded"\nkey_env = "MY_KEY"\n'
+    )
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    first = judgecal("score", "--models", "mine", "--json")
+    monkeypatch.delenv("MY_KEY")
+    assert one_object(judgecal("score", "--models", "mine", "--json")) == one_object(first)
+    written = b"".join(tree(workspace_dir / "experiments").values())
+    assert b"sk-secret" not in written and "sk-secret" not in first.out + first.err
+
+
+def test_out_made_by_another_configuration_is_refused(judgecal: Run, workspace_dir: Path) -> None:
+    assert judgecal("score", "--out", "mine", "--split", "dev").code == 0
+    before = tree(workspace_dir)
+    ran = judgecal("score", "--out", "mine", "--split", "train")
+    assert (ran.code, ran.out) == (2, "")
+    assert "it differs in split" in ran.err and "choose another --out" in ran.err
+    ran = judgecal("optimize", "--out", "mine")
+    assert (ran.code, ran.out) == (2, "")
+    assert tree(workspace_dir) == before
+
+
+def test_a_report_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path) -> None:
+    log = workspace_dir / "experiments" / "test_looks.jsonl"
+    judgecal("score", "--split", "open")
+    assert not log.exists()
+    for _ in range(2):
+        found = one_object(judgecal("score", "--split", "test", "--json"))
+        assert found["test_looks"] == 0  # a look, and no decision
+        assert found["gold"]["n_test_items"] == found["gold"]["n_items"]
+    assert "this look at their labels is logged" in judgecal("score", "--split", "test").out
+    assert "this look at their labels is logged" not in judgecal("score", "--split", "open").out
+    (row,) = [json.loads(line) for line in log.read_text().splitlines()]
+    assert (row["kind"], row["gold"], row["experiment"]) == ("report", "starter", found["experiment"])
+
+
+# --- what a user may have changed
+
+
+def test_without_the_floor_s_signature_the_result_stands(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "signatures" / "correctness_v3.py").unlink()
+    found = one_object(judgecal("score", "--signatures", "correctness_v1", "--json"))
+    assert [one["judge"].split()[0] for one in found["floor"]] == ["constant"]
+    assert "unknown signature 'correctness_v3'" in found["floor_reason"]
+
+
+def test_a_percentage_judge_on_binary_gold_says_how(judgecal: Run, workspace_dir: Path) -> None:
+    rows = made_items(24)
+    labels = rated(rows, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "binary"')
+    found = one_object(judgecal("score", "--gold", "pass", "--json"))
+    check_table(found, BASE | CLASS)
+    assert found["notes"] == [
+        "percentage verdicts on binary labels (correctness_v3@embedded): labels count as 0 and 100, "
+        "class metrics cut at 50"
+    ]
+    assert f"\nP{found['notes'][0][1:]}.\n" in judgecal("score", "--gold", "pass").out
+    assert found["judges"][0]["agreement"]["mae"]["value"] > 1.0  # in units of the percentage
+    assert found["floor"][0]["judge"] == "constant 0"
+    optimized = judgecal("optimize", "--gold", "pass")
+    assert optimized.code == 0
+    assert "class metrics cut at 50" in optimized.out
+
+
+# --- interruption and damage
+
+
+def _raise() -> None:
+    raise KeyboardInterrupt
+
+
+def _signal() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt", [_raise, _signal])
+def test_an_interrupted_run_exits_130_and_resumes(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], None]
+) -> None:
+    whole = one_object(judgecal("score", "--out", "whole", "--json"))
+    real, calls = transport.reply, []
+
+    def reply(messages: Sequence[Any]) -> str:
+        calls.append(1)
+        if len(calls) == 6:
+            interrupt()
+        return real(messages)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(transport, "reply", reply)
+        ran = judgecal("score", "--out", "cut", "--json")
+    assert (ran.code, ran.out) == (130, "")
+    assert "interrupted; what was judged is kept, the same command resumes" in ran.err
+    assert len(journal(workspace_dir, "cut")) == 5
+    resumed = one_object(judgecal("score", "--out", "cut", "--json"))
+    assert len(journal(workspace_dir, "cut")) == resumed["judges"][0]["n"]
+    assert resumed["judges"][0]["agreement"] == whole["judges"][0]["agreement"]
+
+
+def test_a_journal_broken_in_the_middle_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
+    for command in ("score", "optimize"):
+        slug = one_object(judgecal(command, "--json"))["experiment"]
+        path = workspace_dir / "experiments" / slug / "judgements.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join([lines[0], '{"item_id": "half\n', *lines[2:]]))
+        broken = tree(path.parent)
+        for more in ((), ("--dry-run",)):
+            ran = judgecal(command, *more)
+            assert (ran.code, ran.out) == (2, "")
+            assert "judgements.jsonl:2: no judgement can be read from this line" in ran.err
+            assert ran.err.count("judgecal: ") == 1 and "Traceback" not in ran.err
+        assert {k: v for k, v in tree(path.parent).items() if v} == {k: v for k, v in broken.items() if v}
+
+
+def test_a_folder_that_cannot_be_written_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "experiments").write_text("a file stands in the way")
+    for command in ("score", "optimize"):
+        ran = judgecal(command)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("judgecal: ") and ran.err.count("\n") == 1
+
+
+def test_a_full_disk_is_one_message(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Any, judgement: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("judgecal.engine.journal.Journal.append", full)
+    ran = judgecal("score")
+    assert (ran.code, ran.out) == (2, "")
+    assert "No space left on device; what was judged so far is kept" in ran.err

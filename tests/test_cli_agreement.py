@@ -1,0 +1,314 @@
+"""`judgecal agreement`: judgements recorded anywhere, held against people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from tests.test_cli import BASE, CLASS, check_table, one_object
+from tests.test_experiment import made_gold, made_items, rated, tree
+
+Run = Callable[..., Ran]
+
+N_GROUPS = 8
+
+
+@pytest.fixture
+def people(workspace_dir: Path) -> list[dict[str, Any]]:
+    """A binary set: 8 questions, of three answers each the full one passes."""
+    rows = made_items(N_GROUPS)
+    labels = rated(rows, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "binary"')
+    return rows
+
+
+def table(path: Path, header: str, rows: Iterable[Sequence[object]]) -> Path:
+    """A CSV file."""
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def recorded(judgecal: Run, path: Path, *more: str) -> Ran:
+    return judgecal("agreement", "--gold", "pass", "--judgements", path, *more)
+
+
+def test_the_object_of_the_contract(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    answers = {"full": "yes", "half": "no", "none": "no"}
+    rows = [(row["item_id"], judge, answers[row["kind"]]) for judge in ("zed", "amy") for row in people]
+    found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,judge,verdict", rows), "--json"))
+    check_table(found, BASE | CLASS)
+    assert [one["judge"] for one in found["judges"]] == ["zed", "amy"]  # as in the file
+    assert found["judges"][0]["agreement"]["kappa"]["value"] == 1.0
+    assert found["gold"]["split"] == "all"
+    assert [one["judge"] for one in found["floor"]] == ["constant 0", "correctness_v3@embedded"]
+    assert "|recorded:r.csv@" in found["run_line"]
+    assert found["notes"] == []
+
+
+def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    # Cut at 50, which passes: full 80 and half 50 pass, so accuracy is 2/3, tpr 1, tnr 1/2. Labels stand at 100 and
+    # 0: the errors are 20, 50 and 10, so mae is 80/3 and macro_agreement the mean of 0.80 and (0.50 + 0.90) / 2.
+    verdicts = {"full": "80%", "half": 50, "none": 10.0}
+    rows = [(row["item_id"], verdicts[row["kind"]]) for row in people]
+    path = table(tmp_path / "grader.csv", "item_id,verdict", rows)
+    found = one_object(recorded(judgecal, path, "--json"))
+    (judge,) = found["judges"]
+    assert judge["judge"] == "grader"  # no judge column: the file is one judge, named after it
+    values = {name: estimate["value"] for name, estimate in judge["agreement"].items()}
+    expected = {"accuracy": 2 / 3, "tpr": 1.0, "tnr": 0.5, "mae": 80 / 3, "macro_agreement": 0.75}
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    note = "percentage verdicts on binary labels (grader): labels count as 0 and 100, class metrics cut at 50"
+    assert found["notes"] == [note]
+    assert note[1:] in recorded(judgecal, path).out
+
+
+def test_hundreds_and_noughts_are_yes_and_no(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    rows = [(row["item_id"], 100 if row["kind"] == "full" else 0) for row in people]
+    found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,verdict", rows), "--json"))
+    assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
+    assert found["notes"] == []
+
+
+def test_an_empty_verdict_is_unscored(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
+) -> None:
+    answers = ["yes", "", "perhaps"]  # full, half, none: 8 of each
+    rows = [(row["item_id"], "j", answers[place % 3]) for place, row in enumerate(people)][:-1]
+    ran = recorded(judgecal, table(tmp_path / "r.csv", "item_id,judge,verdict", rows), "--json")
+    found = one_object(ran)  # nothing was called: exit 0
+    (judge,) = found["judges"]
+    assert (judge["n"], judge["n_expected"], judge["n_unscored"]) == (8, 24, 16)
+    assert judge["unscored"] == {"parse": 15, "missing": 1}
+    assert judge["as_wrong"]["accuracy"]["value"] == pytest.approx(8 / 24)
+    path = workspace_dir / "experiments" / found["experiment"] / "judgements.jsonl"
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    failed = {row["raw_reply"]: row["error"]["message"] for row in kept if row["verdict"] is None}
+    assert failed[""] == "no verdict was recorded"
+    assert "'perhaps' is none of yes/no" in failed["perhaps"]
+
+
+def test_rows_of_no_item_are_counted(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    rows = [(row["item_id"], "j", "yes") for row in people]
+    rows += [("nowhere-1", "j", "no"), ("nowhere-2", "k", "no")]
+    path = table(tmp_path / "r.csv", "item_id,judge,verdict", rows)
+    found = one_object(recorded(judgecal, path, "--json"))
+    assert [one["judge"] for one in found["judges"]] == ["j"]
+    assert found["notes"] == ["2 rows of r.csv name no item of the set, all those of k among them"]
+    assert found["notes"][0] in recorded(judgecal, path).out
+
+
+def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    # The first call is always right, the second always says yes: accuracy is the mean of 1 and 1/3.
+    rows = [(row["item_id"], 0, "yes" if row["kind"] == "full" else "no") for row in people]
+    rows += [(row["item_id"], 1, "yes") for row in people]
+    # Another judge was asked once: nothing of it is missing, nor of the floor.
+    named = [(item_id, repeat, verdict, "twice") for item_id, repeat, verdict in rows]
+    named += [(row["item_id"], 0, "no", "once") for row in people]
+    path = table(tmp_path / "r.csv", "item_id,repeat,verdict,judge", named)
+    found = one_object(recorded(judgecal, path, "--json"))
+    twice, once = found["judges"]
+    assert (twice["n"], twice["n_expected"]) == (48, 48)
+    assert twice["agreement"]["accuracy"]["value"] == pytest.approx((1 + 1 / 3) / 2)
+    assert [(one["n"], one["n_expected"]) for one in (once, *found["floor"])] == [(24, 24)] * 3
+    assert once["as_wrong"]["accuracy"]["value"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "more", "messages"),
+    [
+        (
+            "item_id,judge,verdict",
+            [("i000-full", "j", "yes"), ("i000-half", "j", "no"), ("i000-full", "j", "no")],
+            (),
+            ["r.csv:4: j judged item i000-full on line 2 already"],
+        ),
+        (
+            "item,judge,verdict",
+            [("i000-full", "j", "yes")],
+            (),
+            ["unknown column 'item_id': did you mean item?"],
+        ),
+        (
+            "item,judge,verdicts",
+            [("i000-full", "j", "yes")],
+            (),
+            [
+                "unknown column 'item_id': did you mean item?",
+                "unknown column 'verdict': did you mean verdicts?",
+            ],
+        ),
+        (
+            "item_id,judges,verdict",
+            [("i000-full", "j", "yes")],
+            ("--judge-column", "jugdes"),
+            ["unknown column 'jugdes': did you mean judges"],
+        ),
+        (
+            "item_id,judge,verdict",
+            [("i000-full", "a@b", "yes"), ("i000-full", "", "no")],
+            (),
+            ["r.csv:2: 'a@b' cannot name a recorded judge", "r.csv:3: '' cannot name a recorded judge"],
+        ),
+        (
+            "item_id,repeat,verdict",
+            [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")],
+            (),
+            ["r.csv:2: repeat must be a whole number", "r.csv:3: repeat must be a whole number"],
+        ),
+        (
+            "item_id,repeat,verdict",
+            [("i000-full", 1, "yes"), ("i000-full", 2, "yes")],
+            (),
+            ["the column repeat counts 0, 1, ..., and here 2 rows go from 1 to 2"],
+        ),
+        (
+            "item_id,repeat,verdict",
+            [("i000-full", 0, "yes"), ("i000-full", 1000000000, "yes")],
+            (),
+            ["the column repeat counts 0, 1, ..., and here 2 rows go from 0 to 1000000000"],
+        ),
+        (
+            "item_id,verdict",
+            [("nowhere", "yes")],
+            (),
+            ["no value of column item_id is an item of gold set pass"],
+        ),
+        ("item_id,verdict", [], (), ["holds no rows"]),
+        (
+            "item_id,verdict",
+            [("i000-full", "yes")],
+            ("--split", "tset"),
+            ["unknown split 'tset': did you mean test"],
+        ),
+        ("item_id,verdict", [("i000-full", "yes")], ("--limit", "0"), ["--limit must be at least 1"]),
+    ],
+)
+def test_files_that_cannot_be_read(
+    judgecal: Run,
+    people: list[dict[str, Any]],
+    tmp_path: Path,
+    workspace_dir: Path,
+    header: str,
+    rows: list[Sequence[object]],
+    more: tuple[str, ...],
+    messages: list[str],
+) -> None:
+    before = tree(workspace_dir)
+    ran = recorded(judgecal, table(tmp_path / "r.csv", header, rows), *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert [message for message in messages if message not in ran.err] == []
+    assert ran.err.count("\n") == len(messages)
+    assert tree(workspace_dir) == before
+
+
+def test_other_column_names(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    rows = [(row["item_id"], "j", "yes") for row in people]
+    path = table(tmp_path / "r.csv", "id,who,said", rows)
+    columns = ("--item-column", "id", "--judge-column", "who", "--verdict-column", "said")
+    found = one_object(recorded(judgecal, path, *columns, "--json"))
+    assert [(one["judge"], one["n"]) for one in found["judges"]] == [("j", 24)]
+
+
+def test_the_same_file_resumes_and_another_does_not_meet_it(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
+) -> None:
+    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in people])
+    first = recorded(judgecal, path, "--out", "mine", "--json")
+    kept = tree(workspace_dir / "experiments")
+    assert recorded(judgecal, path, "--out", "mine", "--json").out == first.out
+    assert tree(workspace_dir / "experiments") == kept
+    table(path, "item_id,verdict", [(row["item_id"], "no") for row in people])
+    ran = recorded(judgecal, path, "--out", "mine")
+    assert ran.code == 2
+    assert "it differs in recorded.sha256" in ran.err
+    assert tree(workspace_dir / "experiments") == kept
+
+
+@pytest.mark.parametrize("split", ["all", "test", "open"])
+def test_test_items_are_a_look(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path, split: str
+) -> None:
+    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in people])
+    recorded(judgecal, path, "--split", split)
+    assert (workspace_dir / "experiments" / "test_looks.jsonl").exists() == (split != "open")
+
+
+def test_without_references_the_floor_is_the_constant(
+    judgecal: Run, tmp_path: Path, workspace_dir: Path
+) -> None:
+    rows = [
+        {key: value for key, value in row.items() if key != "reference_answer"}
+        for row in made_items(N_GROUPS)
+    ]
+    made_gold(
+        workspace_dir / "gold" / "pass",
+        rows,
+        rated(rows, {"full": 1, "half": 0, "none": 0}),
+        scale='kind = "binary"',
+    )
+    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in rows])
+    found = one_object(recorded(judgecal, path, "--json"))
+    assert [one["judge"] for one in found["floor"]] == ["constant 0"]
+    assert found["floor_reason"] == "embedded compares with a reference answer, and some items have none"
+    assert found["floor_reason"][1:] in recorded(judgecal, path).out
+
+
+def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path) -> None:
+    rows = made_items(N_GROUPS)
+    labels = rated(rows, {"full": "good", "half": "odd", "none": "odd"})
+    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "nominal"')
+    said = {"full": "good", "half": "odd", "none": "good"}
+    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], said[row["kind"]]) for row in rows])
+    found = one_object(recorded(judgecal, path, "--json"))
+    check_table(found, {"accuracy", "kappa"})
+    assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert [one["judge"] for one in found["floor"]] == ["constant odd"]
+    assert found["floor_reason"] == "embedded gives percentages, and the labels of this set have no order"
+    text = recorded(judgecal, path).out
+    assert "accuracy: an unscored item counts as a wrong verdict" in text
+
+
+# --- known values
+
+
+@pytest.mark.shared_data
+def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
+    folder = shared_data / "nq301"
+    columns = (
+        *("--item", "item_id", "--group", "group", "--question", "question", "--answer", "answer"),
+        *("--reference", "reference_answer", "--reference-separator", " | "),
+        *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
+        *("--gold-label", "acceptable", "--scale", "binary"),
+    )
+    ran = judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns)
+    assert ran.code == 0, ran.err
+    pairs = one_object(judgecal("gold", "agreement", "nq301", "--json"))["pairs"]
+    (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
+    assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
+    columns = ("--judge-column", "judge", "--verdict-column", "verdict", "--item-column", "item_id")
+    ran = judgecal(
+        "agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json"
+    )
+    found = one_object(ran)
+    check_table(found, BASE | CLASS)
+    values = {
+        one["judge"]: (
+            round(one["agreement"]["kappa"]["value"], 4),
+            round(one["agreement"]["accuracy"]["value"], 4),
+            one["n"],
+            one["n_unscored"],
+        )
+        for one in found["judges"]
+    }
+    assert values == {
+        "gpt-4": (0.6953, 0.8481, 1488, 2),
+        "text-davinci-003": (0.6745, 0.8376, 1490, 0),
+        "bem": (0.6157, 0.8060, 1490, 0),
+    }

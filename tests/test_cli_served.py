@@ -1,0 +1,108 @@
+"""The commands over a served model: stored replies, budget, key, cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran
+from tests.stub_server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.test_cli import journal, one_object
+from tests.test_experiment import tree
+
+Run = Callable[..., Ran]
+
+KEY = "sk-not-to-be-seen"
+INPUT_USD, OUTPUT_USD = 2.0, 10.0  # a million tokens
+USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
+
+
+def say_half(body: dict[str, Any]) -> str:
+    return "[[ ## correctness_reasoning ## ]]\nHalf.\n\n[[ ## correctness_percentage ## ]]\n50\n\n[[ ## completed ## ]]"
+
+
+@pytest.fixture
+def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
+    """A model `mine` that always says 50, with a price and a key."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    with running(say_half) as stub:
+        (workspace_dir / "judgecal.toml").write_text(
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
+            f"input_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 100\n"
+        )
+        yield stub
+
+
+def test_a_reply_is_paid_once_across_experiments(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    first = one_object(judgecal("score", "--models", "mine", "--json"))
+    called = served.calls
+    assert called == first["judges"][0]["n"]
+    second = one_object(judgecal("score", "--models", "mine", "--split", "dev", "--json"))
+    assert served.calls == called  # dev is part of open
+    assert second["experiment"] != first["experiment"]
+    assert all(
+        row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"]
+    )
+    # What it costs in production does not hang on who paid before.
+    costs = [found["judges"][0]["usd_per_1k"] for found in (first, second)]
+    assert costs == [pytest.approx(1000 * USD_A_CALL)] * 2
+    assert second["judges"][0]["latency_s"] == {"p50": None, "p95": None}
+    third = one_object(
+        judgecal("score", "--models", "mine", "--split", "dev", "--no-cache", "--out", "anew", "--json")
+    )
+    assert served.calls == called + third["judges"][0]["n"]
+
+
+def test_the_budget_is_kept_and_the_run_goes_on_later(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    budget = 6 * USD_A_CALL
+    ran = judgecal("score", "--models", "mine", "--no-cache", "--budget-usd", str(budget), "--json")
+    found = one_object(ran, code=4)
+    (judge,) = found["judges"]
+    assert 0 < judge["n"] == served.calls < judge["n_expected"]
+    assert served.calls * USD_A_CALL <= budget
+    assert judge["unscored"] == {"budget": judge["n_unscored"]}
+    whole = one_object(judgecal("score", "--models", "mine", "--no-cache", "--json"))
+    assert (whole["experiment"], whole["judges"][0]["n_unscored"]) == (found["experiment"], 0)
+    assert served.calls == judge["n_expected"]  # none of the first ones again
+
+
+@pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
+def test_what_was_spent_is_told_and_lies_below_the_preview(
+    judgecal: Run, workspace_dir: Path, served: StubServer, optimizer: str
+) -> None:
+    argv = ("optimize", "--model", "mine", "--optimizer", optimizer, "--limit", "6", "--no-cache", "--json")
+    plan = one_object(judgecal(*argv, "--dry-run"))
+    assert served.calls == 0
+    found = one_object(judgecal(*argv))
+    assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
+    assert 0 < served.calls <= plan["calls"]
+    assert found["usd"] <= plan["usd_at_most"] + 1e-9
+    called = served.calls
+    again = one_object(judgecal(*argv))
+    if optimizer == "labeled":  # the training calls of others are no judgements, so no journal holds them
+        assert (served.calls, again["usd"]) == (called, 0.0)
+    assert again["test"] == found["test"]
+
+
+def test_the_key_is_written_nowhere(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    said = [judgecal(command, f"--model{s}", "mine") for command, s in (("score", "s"), ("optimize", ""))]
+    assert [ran.code for ran in said] == [0, 0]
+    assert {headers["authorization"] for headers in served.headers} == {f"Bearer {KEY}"}
+    written = b"".join(tree(workspace_dir.parent).values())
+    assert KEY.encode() not in written
+    assert all(KEY not in ran.out + ran.err for ran in said)
+    config = json.dumps([row["judge"] for row in journal(workspace_dir, _only(workspace_dir, "score"))])
+    assert "correctness_v3@mine" in config
+
+
+def _only(workspace: Path, command: str) -> str:
+    (folder,) = (workspace / "experiments").glob(f"{command}-*")
+    return folder.name

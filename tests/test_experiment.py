@@ -1,0 +1,405 @@
+"""Experiments: folders, looks, trials and the agreement table. Also home of the made-up gold sets (`made_gold`)."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.experiment import (
+    Column,
+    RunOptions,
+    Table,
+    entry,
+    look_at_test,
+    looks_so_far,
+    open_experiment,
+    open_journal,
+    plan_calls,
+    plan_experiment,
+    rater_entries,
+    read_config,
+    run_trials,
+    scale_notes,
+    stored_rows,
+    verdict_matrix,
+)
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import Judge
+from judgecal.records import Failure, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.workspace import Workspace
+
+TOWNS = ("Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso")
+THINGS = (
+    "copper",
+    "tin",
+    "oak",
+    "slate",
+    "wool",
+    "barley",
+    "salmon",
+    "amber",
+    "chalk",
+    "peat",
+    "ochre",
+    "flint",
+)
+
+
+def made_items(n_groups: int, *, seed: int = 0) -> list[dict[str, Any]]:
+    """Questions with three answers each: all four facts, two of the four, none.
+
+    `kind` (full, half, none) says which, so that a test can give the label that its people would give.
+    """
+    rng = random.Random(seed)
+    rows = []
+    for number in range(n_groups):
+        facts = rng.sample(THINGS, 4)
+        other = rng.sample([thing for thing in THINGS if thing not in facts], 4)
+        town = f"{rng.choice(TOWNS)} {number}"
+        reference = f"{town} sold {facts[0]}, {facts[1]}, {facts[2]} and {facts[3]}."
+        answers = {
+            "full": f"{facts[3]}, {facts[1]}, {facts[0]} and {facts[2]} were sold.",
+            "half": f"{facts[0]} and {facts[2]} were sold.",
+            "none": f"{other[0]} and {other[1]} were sold.",
+        }
+        rows += [
+            {
+                "item_id": f"i{number:03d}-{kind}",
+                "group": f"g{number:03d}",
+                "question": f"What did {town} sell at the fair?",
+                "answer": answer,
+                "reference_answer": reference,
+                "kind": kind,
+            }
+            for kind, answer in answers.items()
+        ]
+    return rows
+
+
+def made_gold(
+    folder: Path,
+    rows: Sequence[Mapping[str, Any]],
+    ratings: Iterable[tuple[str, str, Label]],
+    *,
+    scale: str = 'kind = "percentage"\nmin = 0\nmax = 100',
+    splits: str = "seed = 0",
+) -> Path:
+    """Write a gold set: item rows (their `kind` is left out), (item_id, rater, label) rows, and a card."""
+    folder.mkdir(parents=True)
+    items = [{key: value for key, value in row.items() if key != "kind"} for row in rows]
+    given = [{"item_id": i, "rater": rater, "label": label} for i, rater, label in ratings]
+    for name, lines in (("items.jsonl", items), ("ratings.jsonl", given)):
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        (folder / name).write_text(text, encoding="utf-8")
+    card = f'schema = 1\nname = "{folder.name}"\n\n[scale]\n{scale}\n\n[splits]\n{splits}\n'
+    (folder / "card.toml").write_text(card, encoding="utf-8")
+    return folder
+
+
+def rated(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, Label]) -> list[tuple[str, str, Label]]:
+    """One rater's label for each row, by its kind."""
+    return [(row["item_id"], "ann", labels[row["kind"]]) for row in rows]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder with its bytes, to hold against a later look."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+CONFIG: dict[str, Any] = {
+    "command": "score",
+    "gold": {"set": "s", "sha256": "0" * 64},
+    "split": "open",
+    "judges": [{"judge": "a@b", "model": {"id": "x/y", "api_base": None, "temperature": 0.0}}],
+    "seed": 0,
+}
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    return Workspace(workspace_dir, workspace_dir / "experiments")
+
+
+@pytest.fixture
+def gold(workspace: Workspace) -> GoldSet:
+    """Four questions with three answers, two raters who differ on the half answers, no adjudication."""
+    rows = made_items(4)
+    ann = rated(rows, {"full": 100, "half": 60, "none": 0})
+    bob = [(item_id, "bob", 40 if label == 60 else label) for item_id, _, label in ann]
+    path = made_gold(workspace.gold / "four", rows, [*ann, *bob])
+    return load_gold(path, workspace=workspace)
+
+
+def rows_of(gold: GoldSet, verdicts: Sequence[Label | None], **more: Any) -> list[Judgement]:
+    """One row for each item of a set; a missing verdict is a reply in prose."""
+    prose = Failure("parse", "prose")
+    return [
+        Judgement(item.item_id, item.sha, "j", "f", 0, v, error=prose if v is None else None, **more)
+        for item, v in zip(gold.items, verdicts, strict=True)
+    ]
+
+
+# --- the folder
+
+
+def test_the_default_slug_is_command_set_and_eight_hex_digits(workspace: Workspace) -> None:
+    made = plan_experiment(workspace, CONFIG, out=None)
+    assert made.slug.startswith("score-s-") and len(made.slug) == len("score-s-") + 8
+    assert int(made.slug[-8:], 16) >= 0
+    assert plan_experiment(workspace, dict(CONFIG), out=None).slug == made.slug
+    assert plan_experiment(workspace, {**CONFIG, "seed": 1}, out=None).slug != made.slug
+    assert not workspace.experiments.exists()
+
+
+def test_a_configuration_comes_back_from_its_file(workspace: Workspace) -> None:
+    made = plan_experiment(workspace, CONFIG, out="mine")
+    open_experiment(made)
+    stored = read_config(made.folder)
+    assert stored["judges"] == [{"judge": "a@b", "model": {"id": "x/y", "temperature": 0.0}}]
+    before = tree(made.folder)
+    open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
+    assert tree(made.folder) == before
+
+
+@pytest.mark.parametrize("out", ["../up", "a/b", "..", ".", ".hidden", "a\\b"])
+def test_a_slug_is_one_folder_name(workspace: Workspace, out: str) -> None:
+    with pytest.raises(InputError, match="one folder name"):
+        plan_experiment(workspace, CONFIG, out=out)
+
+
+def test_another_configuration_never_meets_the_verdicts(workspace: Workspace) -> None:
+    open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
+    other = {**CONFIG, "split": "dev", "gold": {**CONFIG["gold"], "sha256": "1" * 64}}
+    with pytest.raises(InputError, match=r"another configuration \(it differs in gold.sha256, split\)"):
+        plan_experiment(workspace, other, out="mine")
+    (workspace.experiments / "notes").mkdir()
+    (workspace.experiments / "notes" / "a.txt").touch()
+    with pytest.raises(InputError, match="is no experiment"):
+        plan_experiment(workspace, CONFIG, out="notes")
+
+
+# --- looks at the test split
+
+
+def look(folder: Path, experiment: str, kind: Any = "decision", n_items: int = 9) -> tuple[int, bool]:
+    found = look_at_test(folder, gold="s", gold_sha256="0", experiment=experiment, kind=kind, n_items=n_items)
+    return found.number, found.new
+
+
+def test_looks_are_counted_by_decision(tmp_path: Path) -> None:
+    assert looks_so_far(tmp_path, "s") == 0
+    assert look(tmp_path, "report-first", "report") == (0, True)
+    assert look(tmp_path, "a") == (1, True)
+    assert look(tmp_path, "a") == (1, False)  # the same command again
+    assert look(tmp_path, "b") == (2, True)
+    assert look(tmp_path, "a") == (1, False)
+    assert look(tmp_path, "a", n_items=18) == (3, True)  # a larger --limit, with the first answer known
+    assert look(tmp_path, "gate", "gate") == (3, True)  # logged, not counted
+    assert looks_so_far(tmp_path, "s") == 3
+    assert looks_so_far(tmp_path, "another") == 0
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "test_looks.jsonl").read_text().splitlines()]
+    assert kinds == ["report", "decision", "decision", "decision", "gate"]
+
+
+def test_a_reused_test_split_pays(tmp_path: Path) -> None:
+    first, second = (
+        look_at_test(tmp_path, gold="s", gold_sha256="0", experiment=name, kind="decision", n_items=9)
+        for name in "ab"
+    )
+    assert (first.reused, first.level, first.sentence("s")) == (False, 0.95, "test labels of s: decision 1")
+    assert (second.reused, second.level) == (True, 0.975)  # 1 - 0.05 / 2
+    assert second.sentence("s") == "test labels of s: decision 2, reused: shown at level 0.975"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"test_looks.jsonl:2: no test look can be read"),
+        ('{"gold": "s"}', r"test_looks.jsonl:2: no test look can be read"),
+        ('{"schema": 2, "gold": "s", "experiment": "a", "kind": "decision"}', "newer than this judgecal"),
+    ],
+)
+def test_a_broken_log_of_looks_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    look(tmp_path, "a")
+    with (tmp_path / "test_looks.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(InputError, match=message):
+        look(tmp_path, "b")
+
+
+# --- the table
+
+
+def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
+    # 12 items: 10 verdicts, one unusable reply, one item without any row. The labels are 100, 50, 0 in turn.
+    verdicts: list[Label | None] = [100.0, 50.0, 0.0] * 4
+    verdicts[0] = None
+    found = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, verdicts)[:11]))
+    assert (found["n"], found["n_expected"], found["n_unscored"]) == (10, 12, 2)
+    assert found["unscored"] == {"missing": 1, "parse": 1}
+    agreement, as_wrong = found["agreement"]["mean_agreement"], found["as_wrong"]["mean_agreement"]
+    assert (agreement.value, agreement.n, agreement.n_unscored) == (1.0, 10, 2)
+    # The two missing ones have labels 100 and 0: the farthest verdict is a whole range away.
+    assert as_wrong.value == pytest.approx(10 / 12)
+    assert as_wrong.n == 12
+
+
+def test_a_stored_reply_costs_what_a_call_would(gold: GoldSet) -> None:
+    called = rows_of(
+        gold, [50.0] * 12, cost_usd=0.002, latency_s=1.0, prompt_tokens=100, completion_tokens=10
+    )
+    stored = rows_of(gold, [50.0] * 12, cost_usd=0.0, cached=True, prompt_tokens=200, completion_tokens=10)
+    mixed = [*called[:6], *stored[6:]]
+
+    def price(prompt: int | None, completion: int | None) -> float:
+        return ((prompt or 0) + 10 * (completion or 0)) * 1e-5  # 200 and 10 tokens: 0.003
+
+    found = entry(Table(gold, gold.items), Column("j", gold.scale, mixed, price))
+    assert found["usd_per_1k"] == pytest.approx(1000 * (6 * 0.002 + 6 * 0.003) / 12)
+    assert found["latency_s"] == {"p50": 1.0, "p95": 1.0}  # of the calls that were made
+    assert found["tokens"] == {"prompt": 1800, "completion": 120}
+    unpriced = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, [50.0] * 12)))
+    assert unpriced["usd_per_1k"] is None
+    assert unpriced["latency_s"] == {"p50": None, "p95": None}
+
+
+def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
+    first, second = gold.items[:2]
+    rows = [
+        Judgement(second.item_id, second.sha, "j", "f", 1, 7.0),
+        Judgement(first.item_id, first.sha, "j", "f", 0, 5.0),
+        Judgement("elsewhere", "", "j", "f", 0, 9.0),
+    ]
+    assert verdict_matrix(rows, (first, second), 2) == [[5.0, None], [None, 7.0]]
+
+
+def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
+    # ann says 60 where bob says 40, otherwise they agree: 4 of 12 items are 20 apart, in both directions.
+    judge = Column("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
+    ann, bob = rater_entries(Table(gold, gold.items), [judge])
+    assert (ann["judge"], bob["judge"]) == ("ann", "bob")
+    for found, bias in ((ann, 20 * 4 / 12), (bob, -20 * 4 / 12)):
+        assert found["agreement"]["mean_agreement"].value == pytest.approx(1 - 0.2 * 4 / 12)
+        assert found["agreement"]["bias"].value == pytest.approx(bias)
+        # The judge on the same footing: 50 against the other's 40 or 60.
+        (beside,) = found["judges"]
+        assert beside["agreement"]["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
+        shape = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong"}
+        assert shape | {"latency_s", "usd_per_1k", "tokens"} <= found.keys() & beside.keys()
+
+
+@pytest.mark.parametrize(
+    ("people", "judge", "note"),
+    [
+        ("percentage", "percentage", None),
+        ("nominal", "nominal", None),
+        ("binary", "percentage", "labels count as 0 and 100, class metrics cut at 50"),
+        ("binary", "ordinal:1:5", "labels count as 1 and 5, class metrics cut at 3"),
+        ("percentage", "ordinal:0:4", "verdicts are taken onto percentage, ends to ends"),
+        ("ordinal:0:4", "ordinal:1:5", "verdicts are taken onto ordinal:0:4, ends to ends"),
+    ],
+)
+def test_another_scale_is_said(people: str, judge: str, note: str | None) -> None:
+    notes = scale_notes(Scale.parse(people), [Column("j", Scale.parse(judge), [])])
+    assert notes == ([] if note is None else [f"{judge} verdicts on {people} labels (j): {note}"])
+
+
+# --- trials
+
+
+QUIET = RunOptions(quiet=True)
+
+
+def test_options_that_cannot_be_run_are_listed_together() -> None:
+    with pytest.raises(InputError) as caught:
+        RunOptions(repeats=0, limit=0, budget_usd=float("nan")).check()
+    assert [problem.split()[0] for problem in caught.value.problems] == [
+        "--repeats",
+        "--limit",
+        "--budget-usd",
+    ]
+
+
+def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    path = tmp_path / "judgements.jsonl"
+    with open_journal(path, QUIET) as journal:
+        run_trials([judge], gold.items[:5], journal=journal, options=QUIET)
+    kept = path.read_bytes()
+    stored = stored_rows(path)
+    twice = RunOptions(repeats=2, quiet=True)
+    plan = plan_calls([judge], gold.items, stored, twice)
+    assert (plan.calls, plan.stored, plan.usd_at_most) == (24 - 5, 5, 0.0)
+    assert plan.prompt_tokens > 0
+    # Two names of one judge are one call.
+    assert plan_calls([judge, judge], gold.items, stored, twice).calls == 24 - 5
+    with open_journal(path, QUIET) as journal:
+        rows = run_trials([judge], gold.items, journal=journal, options=twice)
+    assert [(row.item_id, row.repeat) for row in rows] == [(i.item_id, r) for i in gold.items for r in (0, 1)]
+    assert path.read_bytes().startswith(kept)
+    assert len(path.read_text().splitlines()) == 24
+
+
+def test_a_torn_line_is_cut_off_and_said(
+    gold: GoldSet, workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    path = tmp_path / "judgements.jsonl"
+    with open_journal(path, QUIET) as journal:
+        whole = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
+    path.write_bytes(path.read_bytes()[:-20])  # killed in mid-write
+    torn = path.read_bytes()
+    assert len(stored_rows(path).latest) == 2
+    assert path.read_bytes() == torn  # to look at it changes nothing
+    with open_journal(path, RunOptions()) as journal:
+        rows = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
+    assert "the last line was torn" in capsys.readouterr().err
+    assert [row.verdict for row in rows] == [row.verdict for row in whole]
+    assert len(path.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"),
+    [
+        (RunOptions(quiet=True), True),
+        (RunOptions(quiet=True, use_cache=False), False),
+        (RunOptions(quiet=True, retry_unscored=True), False),
+    ],
+)
+def test_stored_replies_are_used_unless_told_otherwise(
+    gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, options: RunOptions, stored: bool
+) -> None:
+    """`--no-cache` must have something to turn off: the store is handed to the engine."""
+    handed: list[bool] = []
+
+    def run_calls(calls: Sequence[Any], spec: Any, *, record: Any, cache: Any, **_: Any) -> None:
+        handed.append(cache is not None)
+        for call in calls:
+            record(Judgement(*call.key[:2], call.judge, *call.key[2:], 50.0))
+
+    monkeypatch.setattr("judgecal.experiment.trials.run_calls", run_calls)
+    judge = Judge("correctness_v3@llama3", workspace=workspace)  # local: it needs no key
+    with open_journal(None, options) as journal:
+        run_trials([judge], gold.items[:2], journal=journal, options=options)
+    assert handed == [stored]
+
+
+def test_a_judgement_that_is_stored_needs_no_key(gold: GoldSet, workspace: Workspace) -> None:
+    judge = Judge("correctness_v3@gpt-4o", workspace=workspace)
+    with open_journal(None, QUIET) as journal:
+        for item in gold.items[:2]:
+            journal.append(Judgement(item.item_id, item.sha, judge.name, judge.fingerprint, 0, 50.0))
+        rows = run_trials([judge], gold.items[:2], journal=journal, options=QUIET)
+        assert [row.verdict for row in rows] == [50.0, 50.0]
+        with pytest.raises(InputError, match="OPENAI_API_KEY"):
+            run_trials([judge], gold.items[:3], journal=journal, options=QUIET)

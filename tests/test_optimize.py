@@ -1,0 +1,515 @@
+"""The parts of `optimize`: examples, metric, candidates, and what may be said of a difference."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from judgecal.engine import Budget
+from judgecal.errors import InputError
+from judgecal.experiment import Column, Table
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import Judge, item_inputs
+from judgecal.models.embedded import engine as embedded_engine
+from judgecal.optimize import AgreementMetric, Candidate, Training, confirm, resolve_optimizer
+from judgecal.optimize.candidates import candidates
+from judgecal.optimize.confirm import _decide
+from judgecal.optimize.examples import balanced_order, label_as_verdict, to_example
+from judgecal.records import Estimate, Item, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.signatures import LoadedSignature, load_signature
+from judgecal.stats import agreement
+from judgecal.workspace import Workspace
+from tests.test_cli import write_signature
+from tests.test_experiment import made_gold, made_items, rated
+
+Verdict = tuple[str, str]  # annotation, arguments of the field
+PERCENT: Verdict = ("int", "ge=0, le=100")
+PERCENT_FLOAT: Verdict = ("float", "ge=0, le=100")
+BOOL: Verdict = ("bool", "")
+YES_NO: Verdict = ('Literal["no", "Yes"]', "")
+GRADES: Verdict = ("Literal[0, 1, 2, 3, 4]", "")
+WHOLE: Verdict = ("int", "ge=1, le=5")
+WORDS: Verdict = ('Literal["good", "odd", "bad"]', "")
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    return Workspace(workspace_dir, workspace_dir / "experiments")
+
+
+@pytest.fixture
+def signature(workspace: Workspace) -> Callable[[Verdict], LoadedSignature]:
+    """A judge's signature with a verdict of some type."""
+
+    def load(verdict: Verdict) -> LoadedSignature:
+        write_signature(workspace.root, "graded", [("grade", *verdict)])
+        return load_signature("graded", workspace=workspace)
+
+    return load
+
+
+def items_of(rows: Sequence[tuple[str, str]]) -> list[Item]:
+    return [Item(item_id, group, "Q?", "A.", ("R.",)) for item_id, group in rows]
+
+
+# --- examples
+
+
+@pytest.mark.parametrize(
+    ("verdict", "people", "label", "expected"),
+    [
+        (PERCENT, "percentage", 67.5, 68),  # the nearest that an int can hold
+        (PERCENT_FLOAT, "percentage", 67.5, 67.5),
+        (PERCENT, "binary", 1.0, 100),
+        (PERCENT, "binary", 0.0, 0),
+        (PERCENT, "ordinal:0:4", 3.0, 75),
+        (BOOL, "binary", 1.0, True),
+        (BOOL, "binary", 0.0, False),
+        (YES_NO, "binary", 1.0, "Yes"),
+        (YES_NO, "binary", 0.0, "no"),
+        (YES_NO, "percentage", 50.0, "Yes"),
+        (YES_NO, "percentage", 49.0, "no"),
+        (GRADES, "ordinal:0:4", 3.0, 3),
+        (GRADES, "percentage", 55.0, 2),
+        (GRADES, "binary", 1.0, 4),
+        (WHOLE, "ordinal:1:5", 4.0, 4),
+        (WHOLE, "percentage", 100.0, 5),
+        (WORDS, "nominal", "odd", "odd"),
+    ],
+)
+def test_a_label_as_a_verdict_of_every_type(
+    signature: Callable[[Verdict], LoadedSignature],
+    verdict: Verdict,
+    people: str,
+    label: Label,
+    expected: object,
+) -> None:
+    found = label_as_verdict(signature(verdict), label, Scale.parse(people))
+    assert found == expected and type(found) is type(expected)
+
+
+def test_a_pass_mark_decides_between_two_words(signature: Callable[[Verdict], LoadedSignature]) -> None:
+    people = Scale.parse("percentage", pass_at=75)
+    loaded = signature(YES_NO)
+    assert [label_as_verdict(loaded, label, people) for label in (74.0, 75.0)] == ["no", "Yes"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "people", "label"), [(WORDS, "binary", 1.0), (PERCENT, "nominal", "odd")]
+)
+def test_no_label_without_a_common_order(
+    signature: Callable[[Verdict], LoadedSignature], verdict: Verdict, people: str, label: Label
+) -> None:
+    with pytest.raises(InputError, match="share no order"):
+        label_as_verdict(signature(verdict), label, Scale.parse(people))
+
+
+def test_an_example_shows_the_item_and_the_label_alone(
+    signature: Callable[[Verdict], LoadedSignature],
+) -> None:
+    (item,) = items_of([("i", "g")])
+    example = to_example(signature(PERCENT), item, 80.0, Scale.parse("percentage"))
+    assert dict(example.inputs()) == {
+        "question": "Q?",
+        "reference_answer": "R.",
+        "answer_under_test": "A.",
+    }
+    assert example.grade == 80
+    assert "reasoning" not in example  # people gave none
+
+
+def test_every_beginning_is_balanced_over_the_strata() -> None:
+    # Twelve low, six middle, three high labels; each question has three items with the same label.
+    low_middle_high = {0: 10.0, 1: 50.0, 2: 90.0}
+    groups = [f"g{number}" for number in range(7)]
+    strata = dict(zip(groups, (0, 0, 0, 0, 1, 1, 2), strict=True))
+    items = items_of([(f"{group}-{place}", group) for group in groups for place in range(3)])
+    labels = {item.item_id: low_middle_high[strata[item.group]] for item in items}
+    scale = Scale.parse("percentage")
+    for seed in range(20):
+        order = balanced_order(items, labels, scale, seed=seed)
+        assert sorted(item.item_id for item in order) == sorted(labels)
+        for size in range(1, 10):  # up to three of each, all strata still have items
+            counts = Counter(strata[item.group] for item in order[:size])
+            assert max(counts.values()) - min(counts.get(kind, 0) for kind in range(3)) <= 1
+        for kind in range(3):
+            own = [item.group for item in order if strata[item.group] == kind]
+            n_questions = len(set(own))
+            assert len(set(own[:n_questions])) == n_questions  # every question once before any twice
+    assert balanced_order(items, labels, scale, seed=1) == balanced_order(items, labels, scale, seed=1)
+    assert balanced_order(items, labels, scale, seed=1) != balanced_order(items, labels, scale, seed=2)
+
+
+def test_words_take_turns_too() -> None:
+    items = items_of([(f"i{number}", f"g{number}") for number in range(9)])
+    labels: dict[str, Label] = {item.item_id: ("odd" if n < 6 else "good") for n, item in enumerate(items)}
+    scale = Scale("nominal", 0.0, 0.0, categories=("good", "odd", "bad"))
+    order = [labels[item.item_id] for item in balanced_order(items, labels, scale, seed=0)]
+    assert [Counter(order[:size])["good"] for size in (2, 4, 6, 9)] == [1, 2, 3, 3]
+
+
+# --- the metric
+
+
+def rate(
+    metric: AgreementMetric, loaded: LoadedSignature, people: Scale, label: Label, given: object, **how: Any
+) -> Any:
+    (item,) = items_of([("i", "g")])
+    item = Item(next(i for i, own in metric._labels.items() if own == label), "g", "Q?", "A.", ("R.",))
+    prediction = dspy.Prediction(grade=given, reasoning="")
+    return metric(to_example(loaded, item, label, people), prediction, **how)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "scale", "labels", "verdicts"),
+    [
+        (PERCENT, "percentage", [0.0, 10.0, 20.0, 50.0, 100.0, 90.0], [5, 10, 70, 40, 100, "85%"]),
+        (PERCENT, "percentage", [0.0, 10.0, 20.0, 50.0, 100.0, 90.0], [5, None, 70, 40, "prose", 250]),
+        (PERCENT, "binary", [1.0, 0.0, 0.0, 0.0, 0.0, 1.0], [80, 10, 20, 30, 0, 100]),
+        (YES_NO, "binary", [1.0, 0.0, 0.0, 0.0, 0.0, 1.0], ["Yes", "no", "Yes", "no", "no", None]),
+        (GRADES, "percentage", [0.0, 10.0, 20.0, 50.0, 100.0, 90.0], [0, 0, 1, 3, 4, None]),
+    ],
+)
+def test_over_train_the_score_is_macro_agreement(
+    signature: Callable[[Verdict], LoadedSignature],
+    verdict: Verdict,
+    scale: str,
+    labels: list[float],
+    verdicts: list[object],
+) -> None:
+    loaded, people = signature(verdict), Scale.parse(scale)
+    items = items_of([(f"i{number}", f"g{number}") for number in range(6)])
+    metric = AgreementMetric(loaded, people, dict(zip((i.item_id for i in items), labels, strict=True)))
+    usable = {"Yes": 1.0, "no": 0.0, "85%": 85.0, "prose": None, 250: None}
+    scores = [
+        metric(to_example(loaded, item, label, people), dspy.Prediction(grade=given, reasoning=""))
+        for item, label, given in zip(items, labels, verdicts, strict=True)
+    ]
+    theirs = [usable.get(given, given) for given in verdicts]  # type: ignore[call-overload]
+    expected = agreement(labels, theirs, scale=people, judge_scale=loaded.judge_scale(), unscored="wrong")[
+        "macro_agreement"
+    ].value
+    assert sum(scores) / len(scores) == pytest.approx(expected)
+    assert (metric.calls, metric.unusable) == (6, sum(given is None for given in theirs))
+
+
+def test_weights_average_one(signature: Callable[[Verdict], LoadedSignature]) -> None:
+    # Four low labels and one high: 5 / (2 strata x 4) = 0.625 and 5 / (2 x 1) = 2.5; 4 x 0.625 + 2.5 = 5.
+    labels: dict[str, Label] = {f"i{n}": 0.0 for n in range(4)} | {"i4": 100.0}
+    loaded, people = signature(PERCENT), Scale.parse("percentage")
+    metric = AgreementMetric(loaded, people, labels)
+    low, high = (rate(metric, loaded, people, label, label) for label in (0.0, 100.0))
+    assert (low, high) == (0.625, 2.5)
+
+
+def test_in_bootstrapping_a_threshold_means_the_same_in_every_stratum(
+    signature: Callable[[Verdict], LoadedSignature],
+) -> None:
+    labels: dict[str, Label] = {f"i{n}": 0.0 for n in range(4)} | {"i4": 100.0}
+    loaded, people = signature(PERCENT), Scale.parse("percentage")
+    metric = AgreementMetric(loaded, people, labels)
+    assert [rate(metric, loaded, people, label, 50, trace=[]) for label in (0.0, 100.0)] == [0.5, 0.5]
+    assert rate(metric, loaded, people, 0.0, None, trace=[]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("verdict", "people", "label", "given", "said"),
+    [
+        (
+            PERCENT,
+            "percentage",
+            80.0,
+            20,
+            "People gave this answer 80 on the scale from 0 to 100; the verdict 20 is 60 too low.",
+        ),
+        (
+            PERCENT,
+            "binary",
+            0.0,
+            70,
+            "People gave this answer 0 on the scale from 0 to 100; the verdict 70 is 70 too high.",
+        ),
+        (
+            PERCENT,
+            "percentage",
+            80.0,
+            80,
+            "People gave this answer 80 on the scale from 0 to 100; the verdict 80 agrees.",
+        ),
+        (
+            PERCENT,
+            "percentage",
+            80.0,
+            None,
+            "People gave this answer 80 on the scale from 0 to 100; the reply held no usable verdict: it must give "
+            "one number on that scale.",
+        ),
+        (YES_NO, "binary", 1.0, "no", "People say Yes; the verdict no does not."),
+        (YES_NO, "binary", 1.0, "Yes", "People say Yes; the verdict Yes agrees."),
+        (BOOL, "binary", 0.0, None, "People say False; the reply held no usable verdict."),
+        (
+            WORDS,
+            "nominal",
+            "odd",
+            "bad",
+            "People labelled this answer odd; the verdict does not: it said bad.",
+        ),
+        (
+            WORDS,
+            "nominal",
+            "odd",
+            None,
+            "People labelled this answer odd; the verdict does not: it said nothing usable.",
+        ),
+        (WORDS, "nominal", "odd", "odd", "People labelled this answer odd; the verdict agrees."),
+    ],
+)
+def test_feedback_in_words(
+    signature: Callable[[Verdict], LoadedSignature],
+    verdict: Verdict,
+    people: str,
+    label: Label,
+    given: object,
+    said: str,
+) -> None:
+    loaded, scale = signature(verdict), Scale.parse(people)
+    found = rate(AgreementMetric(loaded, scale, {"i": label}), loaded, scale, label, given, pred_name="judge")
+    assert found.feedback == said
+    assert 0.0 <= found.score <= 1.0
+
+
+# --- candidates
+
+
+@pytest.fixture
+def gold(workspace: Workspace) -> GoldSet:
+    """Forty-eight questions; people are harsh: half of the facts are worth nothing."""
+    rows = made_items(48)
+    path = made_gold(workspace.gold / "harsh", rows, rated(rows, {"full": 100, "half": 0, "none": 0}))
+    return load_gold(path, workspace=workspace)
+
+
+def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Training:
+    items = gold.select("train")[:n]
+    return Training(
+        judge=Judge("correctness_v3@embedded", workspace=workspace),
+        items=items,
+        labels={item.item_id: gold.labels[item.item_id] for item in items},
+        people=gold.scale,
+        seed=0,
+        budget=Budget(None),
+    )
+
+
+def demo_groups(found: Candidate, part: Training) -> set[str]:
+    """The groups of the items that stand in a program's demos."""
+    by_inputs = {tuple(item_inputs(part.judge.signature, item).values()): item.group for item in part.items}
+    return {
+        by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)] for demo in found.program.demos
+    }
+
+
+def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace) -> None:
+    part = training(gold, workspace)
+    made = list(candidates("labeled", part))
+    assert len({found.name for found in made}) == len(made) > 1
+    for found in made:
+        assert found.trained_on == demo_groups(found, part)
+        assert 0 < found.n_demos <= len(part.items)
+        assert {demo.correctness_percentage for demo in found.program.demos} <= {0, 100}
+        assert (found.rated, found.unusable) == (0, 0)
+        assert "judgecal_item_id" not in str(found.program.dump_state())
+    again = [str(found.program.demos) for found in candidates("labeled", part)]
+    assert again == [str(found.program.demos) for found in made]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
+def test_a_handful_of_train_items_is_enough(
+    gold: GoldSet, workspace: Workspace, optimizer: str, n: int
+) -> None:
+    for found in candidates(optimizer, training(gold, workspace, n=n)):
+        assert 0 < found.n_demos <= n
+
+
+def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
+    gold: GoldSet, workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = training(gold, workspace)
+    made = list(candidates("fewshot", part))
+    assert capsys.readouterr().out == ""  # stdout is the command's result
+    for found in made:
+        assert found.trained_on == demo_groups(found, part)
+        assert found.rated > 0 and found.unusable == 0
+        own = [demo for demo in found.program.demos if "correctness_reasoning" in demo]
+        assert own
+        by_inputs = {tuple(item_inputs(part.judge.signature, i).values()): i for i in part.items}
+        for demo in own:
+            item = by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)]
+            assert abs(demo.correctness_percentage - float(part.labels[item.item_id])) <= 10
+            assert type(demo.correctness_percentage) is int
+        assert all(set(demo.keys()) <= set(part.judge.signature.cls.fields) for demo in found.program.demos)
+
+
+def test_unusable_replies_count_as_the_worst_and_are_counted(
+    gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
+    part = training(gold, workspace)
+    for found in candidates("fewshot", part):
+        assert found.rated == found.unusable == len(part.items)
+        assert not any("correctness_reasoning" in demo for demo in found.program.demos)
+
+
+def test_optimizers_by_name(workspace: Workspace) -> None:
+    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    assert resolve_optimizer("auto", judge) == "labeled"
+    assert [resolve_optimizer(name, judge) for name in ("labeled", "fewshot")] == ["labeled", "fewshot"]
+    with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
+        resolve_optimizer("fewshots", judge)
+
+
+# --- what may be said of a difference
+
+
+def estimate(low: float | None, high: float | None = None, reason: str | None = None) -> Estimate:
+    if low is None or high is None:
+        return Estimate(0.01, reason=reason)
+    return Estimate((low + high) / 2, low, high)
+
+
+@pytest.mark.parametrize(
+    ("difference", "recalibrated", "ordered", "decision"),
+    [
+        (estimate(0.01, 0.05), estimate(0.001, 0.03), True, "better"),
+        (estimate(-0.05, -0.01), estimate(0.001, 0.03), True, "worse"),
+        (estimate(-0.05, -0.01), estimate(None, reason="few"), True, "worse"),
+        (estimate(0.01, 0.05), estimate(-0.01, 0.03), True, "rescaled only"),
+        (estimate(0.01, 0.05), estimate(0.0, 0.0), True, "rescaled only"),
+        (estimate(0.01, 0.05), estimate(-0.03, -0.01), True, "rescaled only"),
+        (estimate(0.01, 0.05), estimate(None, reason="few"), True, "cannot tell"),
+        (estimate(-0.01, 0.05), estimate(0.01, 0.03), True, "cannot tell"),
+        (estimate(0.0, 0.0), estimate(0.0, 0.0), True, "cannot tell"),
+        (estimate(0.0, 0.02), estimate(0.01, 0.03), True, "cannot tell"),
+        (estimate(-0.02, 0.0), estimate(0.01, 0.03), True, "cannot tell"),
+        (estimate(None, reason="3 groups: fewer than 10"), estimate(None), True, "cannot tell"),
+        (estimate(0.01, 0.05), estimate(None), False, "better"),  # words have no scale to be moved on
+        (estimate(-0.01, 0.05), estimate(None), False, "cannot tell"),
+    ],
+)
+def test_the_decision(difference: Estimate, recalibrated: Estimate, ordered: bool, decision: str) -> None:
+    found, why = _decide(difference, recalibrated, "macro_agreement", ordered=ordered)
+    assert found == decision
+    assert why
+    if difference.reason:
+        assert why == difference.reason
+
+
+def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> Column:
+    rows = [Judgement(item.item_id, item.sha, name, name, 0, verdicts(item)) for item in gold.items]
+    return Column(name, gold.scale, rows)
+
+
+def halves(gold: GoldSet) -> dict[str, Table]:
+    """The first half of the questions to confirm on, the second to fit on."""
+    middle = len(gold.items) // 2
+    return {"test": Table(gold, gold.items[:middle]), "fit": Table(gold, gold.items[middle:])}
+
+
+def blunt(item: Item) -> float:
+    """In the right order, but timid: 40 and 60 for labels of 0 and 100, and wrong on every fourth question."""
+    right = item.item_id.endswith("full") != (int(item.group[1:]) % 4 == 0)
+    return 60.0 if right else 40.0
+
+
+def test_a_judge_that_only_snaps_its_scale_is_rescaled_only(gold: GoldSet) -> None:
+    before = columns_of(gold, blunt, "before")
+    after = columns_of(gold, lambda item: 100.0 if blunt(item) > 50 else 0.0, "after")
+    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    assert found.decision == "rescaled only"
+    assert found.difference.low is not None and found.difference.low > 0
+    # Both judges sort the items alike, so once recalibrated they say the same of every item.
+    assert (found.recalibrated.value, found.recalibrated.low, found.recalibrated.high) == (0.0, 0.0, 0.0)
+    backwards = confirm(**halves(gold), before=after, after=before, metric="macro_agreement")
+    assert backwards.decision == "worse"
+
+
+def test_a_judge_that_knows_more_is_better(gold: GoldSet) -> None:
+    before = columns_of(gold, blunt, "before")
+    after = columns_of(gold, lambda item: 60.0 if item.item_id.endswith("full") else 40.0, "after")
+    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    assert found.decision == "better"
+    assert found.recalibrated.low is not None and found.recalibrated.low > 0
+    assert found.p_value is not None and found.p_value < 0.05
+
+
+def test_the_same_verdicts_cannot_be_told_apart(gold: GoldSet) -> None:
+    column = columns_of(gold, blunt, "same")
+    found = confirm(**halves(gold), before=column, after=column, metric="macro_agreement")
+    assert (found.decision, found.p_value) == ("cannot tell", 1.0)
+    assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
+
+
+def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
+    """A judge that leaves out what it would get wrong loses what it failed on."""
+    before = columns_of(gold, blunt, "before")
+    right = {item.item_id: item.item_id.endswith("full") == (blunt(item) > 50) for item in gold.items}
+    after = columns_of(gold, lambda item: blunt(item) if right[item.item_id] else None, "after")
+    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    assert found.decision == "worse"
+    complete, wrong = found.after_complete["macro_agreement"], found.after["macro_agreement"]
+    assert complete.value is not None and wrong.value is not None and complete.value > wrong.value
+    assert wrong.n_unscored == complete.n_unscored > 0
+
+
+def test_few_questions_cannot_tell(gold: GoldSet) -> None:
+    parts = {"test": Table(gold, gold.items[:27]), "fit": Table(gold, gold.items[27:])}  # nine questions
+    before = columns_of(gold, lambda item: 50.0, "before")
+    after = columns_of(gold, lambda item: 100.0 if item.item_id.endswith("full") else 0.0, "after")
+    found = confirm(**parts, before=before, after=after, metric="macro_agreement")
+    assert found.decision == "cannot tell"
+    assert "9 groups" in found.why
+
+
+def test_too_little_to_recalibrate_on_cannot_tell(gold: GoldSet) -> None:
+    parts = {"test": Table(gold, gold.items[27:]), "fit": Table(gold, gold.items[:27])}
+    before = columns_of(gold, lambda item: 50.0, "before")
+    after = columns_of(gold, lambda item: 100.0 if item.item_id.endswith("full") else 0.0, "after")
+    found = confirm(**parts, before=before, after=after, metric="macro_agreement")
+    assert found.decision == "cannot tell"
+    assert "the recalibration check could not be made" in found.why
+
+
+def test_words_are_confirmed_without_recalibration(workspace: Workspace) -> None:
+    rows = made_items(24)
+    labels = rated(rows, {"full": "good", "half": "odd", "none": "bad"})
+    gold = load_gold(
+        made_gold(workspace.gold / "words", rows, labels, scale='kind = "nominal"'), workspace=workspace
+    )
+    before = columns_of(gold, lambda item: "odd", "before")
+    after = columns_of(gold, lambda item: gold.labels[item.item_id], "after")
+    found = confirm(**halves(gold), before=before, after=after, metric="accuracy")
+    assert found.decision == "better"
+    assert found.recalibrated.value is None and found.recalibrated.reason
+
+
+def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+    from judgecal.judges import load_program, save_program
+
+    part = training(gold, workspace)
+    chosen = next(iter(candidates("labeled", part)))
+    path = tmp_path / "program.json"
+    save_program(path, chosen.program, signature=part.judge.signature, trained_on=chosen.trained_on)
+    plain = dspy.Predict(part.judge.signature.cls)
+    plain.load(str(path))
+    assert [dict(demo) for demo in plain.demos] == [dict(demo) for demo in chosen.program.demos]
+    ours = load_program(path, part.judge.signature)
+    assert ours.trained_on == chosen.trained_on
+    assert json.loads(path.read_text())["schema"] == 1

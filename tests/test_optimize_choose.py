@@ -1,0 +1,122 @@
+"""Which candidate is taken on dev."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from judgecal.experiment import Column, Table
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.optimize.choose import Scored, choose, score_on
+from judgecal.records import Item, Judgement
+from judgecal.workspace import Workspace
+from tests.test_experiment import made_gold, made_items, rated
+
+METRIC = "macro_agreement"
+Says = Callable[[Item], float | None]
+
+
+@pytest.fixture
+def gold(workspace_dir: Path) -> GoldSet:
+    """Twenty questions, of three answers each the full one is right."""
+    rows = made_items(20)
+    path = made_gold(workspace_dir / "gold" / "g", rows, rated(rows, {"full": 100, "half": 0, "none": 0}))
+    return load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+
+
+def scored(table: Table, name: str | None, says: Says, *, n_demos: int = 4) -> Scored:
+    """A judge with its verdicts on dev; `None` is the judge as it was."""
+    rows = [Judgement(item.item_id, item.sha, "j", name or "", 0, says(item)) for item in table.items]
+    candidate: Any = None if name is None else SimpleNamespace(name=name)
+    judge: Any = SimpleNamespace(demos=[None] * (n_demos if name else 0))
+    return score_on(table, candidate, judge, Column("j", table.gold.scale, rows), METRIC)
+
+
+def right(item: Item) -> bool:
+    return item.item_id.endswith("full")
+
+
+def number(item: Item) -> int:
+    return int(item.group[1:])
+
+
+def flat(item: Item) -> float:
+    return 50.0
+
+
+def snapped(item: Item) -> float:
+    """Sure of itself, and wrong on two questions of ten."""
+    return 100.0 if right(item) != (number(item) % 10 < 2) else 0.0
+
+
+def sharp(item: Item) -> float:
+    """Never wrong, and timid: 21 points off wherever it stands, about as far from the people as `snapped`."""
+    return 79.0 if right(item) else 21.0
+
+
+def names(choice: Any) -> tuple[str, str]:
+    return choice.taken.name, choice.why
+
+
+def test_the_judge_stays_unless_another_is_higher(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items)
+    taken, why = names(choose([scored(dev, None, flat), scored(dev, "same", flat, n_demos=1)], dev, METRIC))
+    assert taken == "before"
+    assert why == f"no candidate had a higher {METRIC} than the judge as it was"
+
+
+def test_a_candidate_that_fails_on_items_is_not_higher(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items)
+
+    def failing(item: Item) -> float | None:
+        return None if number(item) % 2 else sharp(item)
+
+    taken, _ = names(choose([scored(dev, None, flat), scored(dev, "failing", failing)], dev, METRIC))
+    assert taken == "before"
+
+
+def test_the_clear_highest_is_taken(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items)
+
+    def perfect(item: Item) -> float:
+        return 100.0 if right(item) else 0.0
+
+    ran: Sequence[Scored] = [scored(dev, None, flat), scored(dev, "low", sharp), scored(dev, "high", perfect)]
+    taken, why = names(choose(ran, dev, METRIC))
+    assert (taken, why) == (
+        "high",
+        f"it had the highest {METRIC}, and no other above the judge as it was ties with it",
+    )
+
+
+def test_a_tie_goes_to_the_one_that_knows_more(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items)
+    ran = [scored(dev, None, flat), scored(dev, "snapped", snapped), scored(dev, "sharp", sharp)]
+    snap, timid = (one.estimates[METRIC].value for one in ran[1:])
+    # snapped is wrong on a fifth of the items: 0.80; sharp is 21 points off everywhere: 0.79.
+    assert (snap, timid) == (pytest.approx(0.80), pytest.approx(0.79))
+    taken, why = names(choose(ran, dev, METRIC))
+    assert taken == "sharp"
+    assert why.startswith(f"snapped had the highest {METRIC}; of the 2 that dev cannot tell from it, sharp")
+
+
+def test_with_few_questions_the_highest_is_taken(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items[: 9 * 3])  # nine questions
+    ran = [scored(dev, None, flat), scored(dev, "sharp", sharp), scored(dev, "snapped", snapped)]
+    highest = max(ran, key=lambda one: one.value(METRIC))
+    assert choose(ran, dev, METRIC).taken is highest
+
+
+def test_of_equals_the_shorter_prompt_is_taken(gold: GoldSet) -> None:
+    for n_items in (9 * 3, 20 * 3):
+        dev = Table(gold, gold.items[:n_items])
+        ran = [
+            scored(dev, None, flat),
+            scored(dev, "long", sharp, n_demos=32),
+            scored(dev, "short", sharp, n_demos=4),
+        ]
+        assert choose(ran, dev, METRIC).taken.name == "short"

@@ -1,0 +1,385 @@
+"""`judgecal optimize` end to end on made-up people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from judgecal.engine import transport
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import Judge
+from judgecal.models.embedded import engine as embedded_engine
+from judgecal.optimize.candidates import Candidate, Training, candidates
+from judgecal.scale import Label
+from judgecal.signatures import load_signature
+from judgecal.workspace import Workspace
+from tests.conftest import Ran
+from tests.test_cli import check_estimates, journal, one_object, write_signature
+from tests.test_experiment import made_gold, made_items, rated, tree
+
+Run = Callable[..., Ran]
+
+HARSH: Mapping[str, Label] = {"full": 100, "half": 0, "none": 0}
+N_GROUPS = 44
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    return Workspace(workspace_dir, workspace_dir / "experiments")
+
+
+@pytest.fixture
+def gold(workspace: Workspace) -> GoldSet:
+    """People who give half of the facts nothing, where the shipped map gives them most of the marks."""
+    rows = made_items(N_GROUPS)
+    return load_gold(made_gold(workspace.gold / "harsh", rows, rated(rows, HARSH)), workspace=workspace)
+
+
+def optimize(judgecal: Run, *more: str, code: int = 0) -> dict[str, Any]:
+    return one_object(judgecal("optimize", "--gold", "harsh", "--json", *more), code)
+
+
+def value(found: dict[str, Any], split: str, side: str) -> float:
+    number: float = found[split][side]["macro_agreement"]["value"]
+    return number
+
+
+def program(workspace: Workspace, found: dict[str, Any]) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads(
+        (workspace.experiments / found["experiment"] / "program.json").read_text(encoding="utf-8")
+    )
+    return state
+
+
+def test_labeled_learns_another_convention_from_train_alone(
+    judgecal: Run, gold: GoldSet, workspace: Workspace
+) -> None:
+    found = optimize(judgecal)
+    assert value(found, "dev", "after") > value(found, "dev", "before") + 0.1
+    assert value(found, "test", "after") > value(found, "test", "before") + 0.1
+    assert found["test"]["difference"]["value"] == pytest.approx(
+        value(found, "test", "after") - value(found, "test", "before")
+    )
+    # What is learnt is where the marks stand, not which answer is better: the order of the answers was right before.
+    assert found["decision"] == "rescaled only"
+    state = program(workspace, found)
+    train = {item.group for item in gold.select("train")}
+    assert len(state["demos"]) == found["n_demos"] > 0
+    assert set(state["judgecal"]["trained_on"]) <= train
+    assert state["judgecal"]["signature"] == "correctness_v3"
+    text = json.dumps(state, ensure_ascii=False)
+    demos = {(demo["question"], demo["answer_under_test"]) for demo in state["demos"]}
+    assert demos <= {(item.question, item.answer) for item in gold.select("train")}
+    sealed = [item for split in ("dev", "test") for item in gold.select(split)]
+    assert [item.item_id for item in sealed if item.question in text] == []
+    assert {demo["correctness_percentage"] for demo in state["demos"]} == {0, 100}
+
+
+def test_an_optimizer_is_handed_train_labels_alone(
+    judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights of the metric come from these labels: with those of dev and test in them, both would leak."""
+    handed: list[Training] = []
+
+    def spy(optimizer: str, training: Training) -> Iterator[Candidate]:
+        handed.append(training)
+        return candidates(optimizer, training)
+
+    monkeypatch.setattr("judgecal.optimize.run.candidates", spy)
+    optimize(judgecal)
+    (training,) = handed
+    train = [item.item_id for item in gold.select("train")]
+    assert [item.item_id for item in training.items] == list(training.labels) == train
+
+
+def test_every_candidate_is_shown_with_its_number(judgecal: Run, gold: GoldSet) -> None:
+    found = optimize(judgecal)
+    tried = found["dev"]["candidates"]
+    assert tried[0]["name"] == "before"
+    assert found["chosen"] in {one["name"] for one in tried[1:]}
+    highest = max(one["macro_agreement"]["value"] for one in tried)
+    # One that dev cannot tell from the highest may be taken; it is never below the judge as it was.
+    assert highest >= value(found, "dev", "after") > tried[0]["macro_agreement"]["value"]
+    for side in ("before", "after"):
+        check_estimates(found["dev"][side], {"macro_agreement"})
+        n_dev = len(gold.select("dev"))
+        assert found["dev"][side]["macro_agreement"]["n"] == n_dev
+        assert found["test"][side]["macro_agreement"]["n"] == len(gold.select("test"))
+    text = judgecal("optimize", "--gold", "harsh").out
+    assert text.startswith("correctness_v3@embedded on harsh, optimizer labeled: RESCALED ONLY\n")
+    assert f"\nTried on dev: {len(tried)}, the judge as it is among them. Taken: {found['chosen']}; " in text
+
+
+def test_dspy_loads_the_program(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    found = optimize(judgecal)
+    signature = load_signature("correctness_v3", workspace=workspace)
+    plain = dspy.Predict(signature.cls)
+    plain.load(found["program"])
+    assert len(plain.demos) == found["n_demos"]
+
+
+def test_the_compiled_judge_is_scored_without_its_own_questions(
+    judgecal: Run, gold: GoldSet, workspace: Workspace
+) -> None:
+    found = optimize(judgecal)
+    trained = set(program(workspace, found)["judgecal"]["trained_on"])
+    ran = judgecal("score", "--gold", "harsh", "--judge", found["judge"], "--json")
+    scored = one_object(ran)
+    wanted = [item.item_id for item in gold.select("open") if item.group not in trained]
+    assert [one["judge"] for one in scored["judges"]] == [found["judge"]]
+    assert scored["gold"]["n_items"] == len(wanted) < len(gold.select("open"))
+    rows = journal(workspace.root, scored["experiment"])
+    assert {row["item_id"] for row in rows} == set(wanted)
+    assert scored["notes"] == [f"{len(trained)} questions that {found['judge']} was trained on are left out"]
+    beside = judgecal(
+        *("score", "--gold", "harsh", "--judge", found["judge"]),
+        *("--judge", "correctness_v3@embedded", "--split", "all", "--json"),
+    )
+    both = one_object(beside)
+    assert [one["judge"] for one in both["judges"]] == [found["judge"], "correctness_v3@embedded"]
+    assert "its numbers flatter it" in both["notes"][0]
+
+
+def test_where_nothing_is_better_the_judge_stays(
+    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People who say what the embedded model says: no candidate can be higher."""
+    rows = made_items(N_GROUPS)
+    made_gold(workspace.gold / "first", rows, rated(rows, HARSH))
+    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    items = load_gold("first", workspace=workspace).items
+    said = {
+        item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items
+    }
+    made_gold(workspace.gold / "harsh", rows, [(item_id, "ann", label) for item_id, label in said.items()])
+    found = optimize(judgecal)
+    assert found["dev"]["after"] == found["dev"]["before"]
+    assert found["test"]["after"] == found["test"]["before"]
+    for name in ("difference", "difference_recalibrated"):
+        assert (found["test"][name]["value"], found["test"][name]["low"], found["test"][name]["high"]) == (
+            0,
+            0,
+            0,
+        )
+    assert (found["decision"], found["chosen"], found["n_demos"]) == ("cannot tell", "before", 0)
+    assert found["instructions_changed"] is False
+    assert program(workspace, found)["judgecal"]["trained_on"] == []
+
+
+def test_fewshot_keeps_stdout_clean(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    ran = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--json")
+    found = one_object(ran)
+    assert found["optimizer"] == "fewshot"
+    assert value(found, "dev", "after") > value(found, "dev", "before")
+    assert any("correctness_reasoning" in demo for demo in program(workspace, found)["demos"])
+    assert sum(one["rated_in_training"] for one in found["dev"]["candidates"]) > 0
+    assert sum(one["unusable_in_training"] for one in found["dev"]["candidates"]) == 0
+
+
+def test_unusable_replies_in_training_are_shown(
+    judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
+    found = optimize(judgecal, "--optimizer", "fewshot")
+    tried = found["dev"]["candidates"]
+    rated_in_all = sum(one["rated_in_training"] for one in tried)
+    assert sum(one["unusable_in_training"] for one in tried) == rated_in_all > 0
+    text = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot").out
+    assert f"In training {rated_in_all} of {rated_in_all} replies gave no verdict" in text
+
+
+def test_unscored_items_count_as_wrong_and_exit_4(
+    judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = transport.reply
+    lost = {item.question for item in gold.select("test")[:6]}
+
+    def reply(messages: Any) -> str:
+        return "No." if any(question in messages[-1]["content"] for question in lost) else real(messages)
+
+    monkeypatch.setattr(transport, "reply", reply)
+    ran = judgecal("optimize", "--gold", "harsh", "--json")
+    found = one_object(ran, code=4)
+    before = found["test"]["before"]["macro_agreement"]
+    n_lost = sum(item.question in lost for item in gold.select("test"))
+    assert (before["n_unscored"], before["n"]) == (n_lost, before["n_expected"])
+    complete = found["test"]["complete_case"]["before"]["macro_agreement"]
+    assert (complete["n"], complete["n_unscored"]) == (before["n_expected"] - n_lost, n_lost)
+    assert f"{2 * n_lost} judgements are unscored" in ran.err  # the judge before and the judge after
+    failed = [row for row in journal(workspace.root, found["experiment"]) if row["verdict"] is None]
+    assert {row["error"]["kind"] for row in failed} == {"parse"}
+    assert f"{n_lost} -> {n_lost}" in judgecal("optimize", "--gold", "harsh").out
+
+
+# --- the sealed split
+
+
+def test_no_final_leaves_test_alone(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    found = optimize(judgecal, "--no-final")
+    rows = journal(workspace.root, found["experiment"])
+    test = {item.item_id for item in gold.select("test")}
+    assert {row["item_id"] for row in rows} & test == set()
+    assert not (workspace.experiments / "test_looks.jsonl").exists()
+    assert set(found["test"].values()) == {None}
+    assert (found["decision"], found["test_looks"]) == ("cannot tell", 0)
+    text = judgecal("optimize", "--gold", "harsh", "--no-final")
+    assert (text.code, "\ntest " in text.out, "|split:dev|" in text.out) == (0, False, True)
+    # The same with the final look is another experiment.
+    assert optimize(judgecal)["experiment"] != found["experiment"]
+
+
+def test_every_decision_after_the_first_pays(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    first = optimize(judgecal)
+    second = optimize(judgecal, "--seed", "1")
+    again = optimize(judgecal)
+    assert [one["test_looks"] for one in (first, second, again)] == [1, 2, 1]
+    levels = [one["test"]["difference"]["level"] for one in (first, second, again)]
+    assert levels == [0.95, 0.975, 0.95]  # 1 - 0.05 / looks
+    assert second["test"]["before"]["macro_agreement"]["level"] == 0.975
+    assert second["dev"]["before"]["macro_agreement"]["level"] == 0.95
+    assert (
+        "decision 2, reused: shown at level 0.975"
+        in judgecal("optimize", "--gold", "harsh", "--seed", "1").out
+    )
+    log = (workspace.experiments / "test_looks.jsonl").read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in log] == ["decision", "decision"]
+    scored = one_object(judgecal("score", "--gold", "harsh", "--split", "test", "--json"))
+    assert scored["test_looks"] == 2
+
+
+def test_a_larger_limit_is_another_look(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    small = optimize(judgecal, "--limit", "12")
+    large = optimize(judgecal)
+    assert small["experiment"] == large["experiment"]
+    assert (small["test_looks"], large["test_looks"]) == (1, 2)
+    assert large["test"]["difference"]["level"] == 0.975
+
+
+def test_an_interrupted_run_resumes_to_the_same_result(
+    judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = optimize(judgecal)
+    kept = journal(workspace.root, whole["experiment"])
+    real, calls = transport.reply, []
+
+    def reply(messages: Any) -> str:
+        calls.append(1)
+        if len(calls) == 100:
+            raise KeyboardInterrupt
+        return real(messages)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(transport, "reply", reply)
+        assert judgecal("optimize", "--gold", "harsh", "--out", "cut").code == 130
+    assert len(journal(workspace.root, "cut")) == 99
+    resumed = optimize(judgecal, "--out", "cut")
+    assert len(journal(workspace.root, "cut")) == len(kept)
+    for name in ("dev", "decision", "n_demos", "chosen"):
+        assert resumed[name] == whole[name]
+
+
+# --- other scales
+
+
+@pytest.mark.parametrize(
+    ("verdict", "scale", "labels", "note"),
+    [
+        (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "class metrics cut at 50"),
+        (
+            None,
+            'kind = "ordinal"\nmin = 0\nmax = 4',
+            {"full": 4, "half": 1, "none": 0},
+            "taken onto ordinal:0:4",
+        ),
+        (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
+        (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, "taken onto percentage"),
+        (
+            ("Literal[0, 1, 2, 3, 4]", ""),
+            'kind = "ordinal"\nmin = 0\nmax = 4',
+            {"full": 4, "half": 1, "none": 0},
+            None,
+        ),
+        (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, None),
+    ],
+)
+@pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
+def test_every_pair_of_scales_can_be_optimised(
+    judgecal: Run,
+    workspace: Workspace,
+    optimizer: str,
+    verdict: tuple[str, str] | None,
+    scale: str,
+    labels: Mapping[str, Label],
+    note: str | None,
+) -> None:
+    rows = made_items(24)
+    made_gold(workspace.gold / "harsh", rows, rated(rows, labels), scale=scale)
+    if verdict:
+        write_signature(workspace.root, "graded", [("grade", *verdict)])
+    signature = "graded" if verdict else "correctness_v3"
+    found = optimize(judgecal, "--signature", signature, "--optimizer", optimizer)
+    assert value(found, "dev", "after") >= value(found, "dev", "before")
+    assert [note in one for one in found["notes"]] == ([True] if note else [])
+
+
+def test_words_are_climbed_on_accuracy(
+    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The embedded model cannot choose among words, so a stub does: with demos it is right, without it is not."""
+    rows = made_items(40)
+    words = {"full": "good", "half": "odd", "none": "bad"}
+    made_gold(workspace.gold / "harsh", rows, rated(rows, words), scale='kind = "nominal"')
+    write_signature(workspace.root, "graded", [("grade", 'Literal["good", "odd", "bad"]', "")])
+    right = {row["answer"] + row["question"]: words[row["kind"]] for row in rows}
+
+    def reply(messages: Any) -> str:
+        text = messages[-1]["content"]
+        known = next(word for key, word in right.items() if _shows(text, key))
+        word = known if len(messages) > 2 else "odd"
+        return f"[[ ## reasoning ## ]]\nSo.\n\n[[ ## grade ## ]]\n{word}\n\n[[ ## completed ## ]]"
+
+    def _shows(text: str, key: str) -> bool:
+        answer, question = key.split("What did", 1)
+        return answer in text and f"What did{question}" in text
+
+    monkeypatch.setattr(transport, "reply", reply)
+    found = optimize(judgecal, "--signature", "graded")
+    assert (found["metric"], found["decision"]) == ("accuracy", "better")
+    assert found["test"]["before"]["accuracy"]["value"] == pytest.approx(1 / 3)
+    assert found["test"]["after"]["accuracy"]["value"] == 1.0
+    assert found["test"]["difference_recalibrated"]["reason"]
+    assert judgecal("optimize", "--gold", "harsh", "--signature", "graded").code == 0
+
+
+def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Workspace) -> None:
+    rows = made_items(12)
+    made_gold(workspace.gold / "harsh", rows, rated(rows, HARSH))
+    found = optimize(judgecal)
+    assert found["decision"] == "cannot tell"
+    assert found["test"]["difference"]["low"] is None
+    assert "fewer than 10" in found["test"]["difference"]["reason"]
+
+
+def test_dev_with_one_stratum_cannot_choose(judgecal: Run, workspace: Workspace) -> None:
+    rows = made_items(30)
+    made_gold(workspace.gold / "harsh", rows, rated(rows, {"full": 100, "half": 100, "none": 100}))
+    found = optimize(judgecal)
+    assert (found["decision"], found["chosen"]) == ("cannot tell", "before")
+    assert found["dev"]["before"]["macro_agreement"]["value"] is None
+    assert "dev cannot choose" in found["why"]
+    assert judgecal("optimize", "--gold", "harsh").code == 0
+
+
+def test_a_dry_run_counts_every_candidate(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+    before = tree(workspace.root)
+    plan = one_object(judgecal("optimize", "--gold", "harsh", "--dry-run", "--json"))
+    assert tree(workspace.root) == before
+    found = optimize(judgecal)
+    made = len(journal(workspace.root, found["experiment"]))
+    # The confirmation is planned with train and dev; the questions in the demos need no call.
+    assert made <= plan["calls"] <= made + 2 * len(gold.select("open"))

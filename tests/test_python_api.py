@@ -1,0 +1,152 @@
+"""The names that scripts import, all in `judgecal` itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import judgecal as package
+from judgecal import (
+    Estimate,
+    InputError,
+    Judge,
+    Judgement,
+    Judgements,
+    Scale,
+    load_gold,
+    load_signature,
+    score,
+)
+from judgecal.engine import transport
+
+
+@pytest.fixture(autouse=True)
+def _inside(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace_dir)
+
+
+def test_a_set_and_a_signature_by_name_and_by_path(workspace_dir: Path) -> None:
+    gold, same = load_gold("starter"), load_gold(workspace_dir / "gold" / "starter")
+    assert (gold.name, gold.sha256, gold.items) == (same.name, same.sha256, same.items)
+    signature = load_signature("correctness_v3")
+    assert (
+        signature.fingerprint
+        == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
+    )
+    assert (str(signature.scale), signature.verdict) == ("percentage", "correctness_percentage")
+    assert load_signature("answer_v1").scale is None
+
+
+def test_a_judge_is_its_string() -> None:
+    judge = Judge("correctness_v3@embedded")
+    assert (judge.name, str(judge.scale), judge.trained_on) == (
+        "correctness_v3@embedded",
+        "percentage",
+        frozenset(),
+    )
+    assert judge.fingerprint != Judge("correctness_v2@embedded").fingerprint
+
+
+def test_score_gives_a_row_for_each_item_and_repeat() -> None:
+    gold = load_gold("starter")
+    rows = score("correctness_v3@embedded", gold, split="dev", repeats=2)
+    assert isinstance(rows, Judgements)
+    wanted = [item.item_id for item in gold.select("dev") if item.item_id in gold.labels]
+    assert [(row.item_id, row.repeat) for row in rows] == [(item_id, r) for item_id in wanted for r in (0, 1)]
+    assert all(isinstance(row, Judgement) for row in rows[:3])
+    assert isinstance(rows[:3], Judgements) and len(rows[:3]) == 3
+    assert len(rows.unscored) == 0
+    frame = rows.frame()
+    assert (frame.height, frame["item_id"].to_list()) == (len(rows), [row.item_id for row in rows])
+    assert frame.columns[:4] == ["item_id", "item_sha", "judge", "judge_fingerprint"]
+
+
+def test_score_keeps_nothing_unless_told_to(
+    workspace_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = load_gold("starter")
+    first = score("correctness_v3@embedded", gold, limit=4)
+    assert not (workspace_dir / "experiments").exists()
+    path = tmp_path / "kept" / "judgements.jsonl"
+    kept = score("correctness_v3@embedded", gold, limit=4, journal=path)
+    assert [row.verdict for row in kept] == [row.verdict for row in first]
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["item_id"] for line in lines] == [row.item_id for row in kept]
+
+    def reply(messages: object) -> str:
+        raise AssertionError("called again for what the journal holds")
+
+    with monkeypatch.context() as closed:
+        closed.setattr(transport, "reply", reply)
+        assert list(score(Judge("correctness_v3@embedded"), gold, limit=4, journal=str(path))) == list(kept)
+    assert len(score("correctness_v3@embedded", gold, limit=6, journal=path)) == 6
+    assert path.read_text().splitlines()[:4] == lines
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_score_meets_agreement() -> None:
+    gold = load_gold("starter")
+    rows = score("correctness_v3@embedded", gold)
+    by_id = {item.item_id: item for item in gold.items}
+    found = package.agreement(
+        [gold.labels[row.item_id] for row in rows],
+        [row.verdict for row in rows],
+        scale=gold.scale,
+        groups=[by_id[row.item_id].group for row in rows],
+    )
+    macro = found["macro_agreement"]
+    assert isinstance(macro, Estimate)
+    assert macro.value is not None and 0.0 < macro.value <= 1.0
+    assert (macro.n, macro.n_expected, macro.n_unscored) == (len(rows), len(rows), 0)
+
+
+def test_agreement_by_hand() -> None:
+    # |80-100|, |0-0|, |50-100| of 100: 1 - 70/300; the last pair has no verdict.
+    found = package.agreement([100, 0, 100, 40], [80, 0, 50, None], scale="percentage")
+    assert found["mean_agreement"].value == pytest.approx(1 - 70 / 300)
+    # Low third: 1; high third: 1 - (0.2 + 0.5) / 2.
+    assert found["macro_agreement"].value == pytest.approx((1 + 0.65) / 2)
+    assert (found["mae"].value, found["bias"].value) == (pytest.approx(70 / 3), pytest.approx(-70 / 3))
+    assert (found["mae"].n, found["mae"].n_expected, found["mae"].n_unscored) == (3, 4, 1)
+    assert found["mae"].low is None and found["mae"].reason
+    only = package.agreement([1, 0], ["yes", "no"], scale=Scale.parse("binary"), metrics=["accuracy"])
+    assert (list(only), only["accuracy"].value) == (["accuracy"], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: load_gold("startr"), "unknown gold set 'startr': did you mean starter"),
+        (
+            lambda: load_signature("correctnes_v3"),
+            "unknown signature 'correctnes_v3': did you mean correctness_v3",
+        ),
+        (lambda: load_signature("nowhere.py"), "there is no such signature file"),
+        (lambda: Judge("correctness_v3"), "is no judge: write signature@model"),
+        (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
+        (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
+        (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"),
+            "unknown split 'tset'",
+        ),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0),
+            "--repeats must be at least 1",
+        ),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0),
+            "--limit must be at least 1",
+        ),
+        (lambda: package.agreement([1], [1, 2], scale="percentage"), "1 gold labels but 2 verdicts"),
+        (lambda: package.agreement([101], [1], scale="percentage"), r"gold_labels\[0\]: 101 lies outside"),
+        (lambda: package.agreement([1], [1], scale="percents"), "unknown scale 'percents'"),
+    ],
+)
+def test_errors_are_one_class_and_say_what_to_do(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
