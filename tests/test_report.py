@@ -119,6 +119,7 @@ def table() -> dict[str, Any]:
         "n_groups": 11,
         "n_unlabelled": 3,
         "n_test_items": 4,
+        "labels_by": "people",
         "scale": "percentage",
         "pass_at": 75.0,
     }
@@ -136,7 +137,8 @@ def table() -> dict[str, Any]:
 
 def test_the_agreement_table_as_text(table: dict[str, Any]) -> None:
     lines = agreement_text(table).splitlines()
-    assert lines[0] == "s@0123456789ab, split open: 22 items on 11 questions, labels percentage, pass at 75"
+    heading = "s@0123456789ab, split open: 22 items on 11 questions, labels by people on the scale percentage"
+    assert lines[0] == f"{heading}, pass at 75"
     cells = {line.split()[0]: line for line in lines if line.startswith(("judge", "a@b ", "c@d "))}
     assert cells["judge"].split()[:4] == ["judge", "n", "unscored", "macro_agreement"]
     assert (
@@ -150,7 +152,7 @@ def test_the_agreement_table_as_text(table: dict[str, Any]) -> None:
     constant = "constant 50 20/20 0 0.500 [0.400, 0.600] 0.500 0.500 - 0 500.0 ms"
     assert " ".join(lines[floor + 1].split()) == constant
     assert lines[raters + 1].split()[0] == "ann"
-    assert lines[raters + 2].startswith("    as ann: a@b")
+    assert lines[raters + 2].startswith("    a@b")
     assert not lines[raters + 1].endswith(("ms", "unknown"))  # nobody called a person
     for sentence in (
         "a@b: 2 of 22 unscored (2 parse).",
@@ -162,6 +164,17 @@ def test_the_agreement_table_as_text(table: dict[str, Any]) -> None:
         "run: gold:s@0123|split:open",
     ):
         assert sentence in lines
+
+
+def test_recorded_judgements_have_no_columns_of_cost_and_latency(table: dict[str, Any]) -> None:
+    recorded = [{**one, "latency_s": {"p50": None, "p95": None}} for one in table["judges"]]
+    lines = agreement_text({**table, "judges": recorded}).splitlines()
+    assert lines[2].split()[-1] == "bias" and not [line for line in lines if line.endswith("ms")]
+
+
+def test_labels_of_the_project_are_called_so(table: dict[str, Any]) -> None:
+    shown = agreement_text({**table, "gold": {**table["gold"], "labels_by": "project"}})
+    assert "labels by the project itself, not by people" in shown
 
 
 def test_what_is_missing_is_said(table: dict[str, Any]) -> None:
@@ -186,7 +199,7 @@ def optimized(**more: Any) -> dict[str, Any]:
         "optimizer": "labeled",
         "judge": "a@b#optimize-s-01234567",
         "metric": "macro_agreement",
-        "gold": {"set": "s", "scale": "percentage"},
+        "gold": {"set": "s", "scale": "percentage", "labels_by": "people"},
         "dev": {
             "before": before,
             "after": after,
@@ -219,7 +232,10 @@ def optimized(**more: Any) -> dict[str, Any]:
 
 def test_the_decision_comes_first() -> None:
     lines = optimize_text(optimized()).splitlines()
-    assert lines[:2] == ["a@b on s, optimizer labeled: BETTER", "Macro_agreement rose."]
+    assert lines[:2] == [
+        "a@b on s (labels by people on the scale percentage), optimizer labeled: BETTER",
+        "macro_agreement rose.",
+    ]
     rows = {" ".join(line.split()) for line in lines}
     assert "dev macro_agreement 20/20 0 12 0.600 [0.500, 0.700] 0.700 [0.600, 0.800]" in rows
     assert (

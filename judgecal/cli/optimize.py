@@ -35,7 +35,7 @@ def optimize(
     from judgecal.experiment import gold_config, judge_config, plan_experiment
     from judgecal.goldset import load_gold
     from judgecal.judges import Judge, JudgeName
-    from judgecal.optimize import OptimizeRun, preview_optimize, resolve_optimizer
+    from judgecal.optimize import OptimizeRun, optimizer_settings, preview_optimize, resolve_optimizer
     from judgecal.report import json_text, optimize_text
 
     workspace = shared.workspace_of(ctx)
@@ -47,6 +47,7 @@ def optimize(
         "gold": gold_config(gold_set),
         "judges": [judge_config(judge)],
         "optimizer": chosen,
+        "optimizer_settings": optimizer_settings(chosen),
         "final": final,
         "repeats": repeats,
         "seed": seed,

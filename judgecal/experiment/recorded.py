@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment
-from judgecal.experiment.scoring import floor_entries, gold_summary, log_report
+from judgecal.experiment.scoring import floor_entries, gold_summary, log_report, run_line
 from judgecal.experiment.table import Column, Table, entry, rater_entries, scale_notes
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet, Row, read_table
@@ -222,7 +221,12 @@ class AgreementRun:
             "floor": floor,
             "raters": rater_entries(table, self.recorded.columns),
             "test_looks": log_report(self.workspace, self.experiment, table),
-            "run_line": self._run_line(table),
+            "run_line": run_line(
+                dataclasses.replace(table, repeats=self.recorded.repeats),
+                self.split,
+                [column.judge for column in self.recorded.columns],
+                {"recorded": f"{self.recorded.name}@{self.recorded.sha256[:12]}"},
+            ),
             "notes": self._notes(),
             **({} if why is None else {"floor_reason": why}),
         }
@@ -239,17 +243,6 @@ class AgreementRun:
                 f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set{absent}"
             )
         return [*notes, *scale_notes(self.gold.scale, self.recorded.columns)]
-
-    def _run_line(self, table: Table) -> str:
-        judges = ",".join(column.judge for column in self.recorded.columns)
-        parts = [
-            f"gold:{self.gold.name}@{self.gold.sha256[:12]}",
-            f"split:{self.split}",
-            f"n:{len(table.items)}",
-        ]
-        parts += [f"groups:{len(set(table.groups))}", f"repeats:{self.recorded.repeats}", f"judges:{judges}"]
-        parts += [f"recorded:{self.recorded.name}@{self.recorded.sha256[:12]}"]
-        return "|".join([*parts, f"seed:{self.seed}", f"version:{__version__}"])
 
 
 def _asked_of(column: Column, table: Table) -> Table:

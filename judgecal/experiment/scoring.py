@@ -35,6 +35,7 @@ __all__ = [
     "ScoreRun",
     "asked_items",
     "floor_entries",
+    "full_name",
     "gold_config",
     "judge_config",
     "preview",
@@ -106,7 +107,7 @@ class ScoreRun:
         """Hold every judge against the set and its own needs before anything is written.
 
         Raises:
-            InputError: a judge's scale does not meet the people's, an item lacks an input, a key is not set, a
+            InputError: a judge's scale does not meet the people's, an item lacks an input, or a
                 budget meets a model without a price.
         """
         items = self.items
@@ -114,11 +115,15 @@ class ScoreRun:
         for judge in self.judges:
             check_scales(self.gold, judge.name, judge.scale)
             judge.check_items(items)
-        require_keys(self.judges, items, stored_rows(self.experiment.journal), self.options)
 
     def run(self) -> dict[str, Any]:
-        """Make the calls that are due and give the contract's object, with `Estimate`s as they are."""
+        """Make the calls that are due and give the contract's object, with `Estimate`s as they are.
+
+        Raises:
+            InputError: as `check`; or a key is not set and a call is due.
+        """
         self.check()
+        require_keys(self.judges, self.items, stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
         table = Table(self.gold, self.items, self.options.repeats, self.seed)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -132,7 +137,7 @@ class ScoreRun:
             "floor": floor,
             "raters": rater_entries(table, columns),
             "test_looks": log_report(self.workspace, self.experiment, table),
-            "run_line": run_line(table, self.split, self.judges),
+            "run_line": run_line(table, self.split, [full_name(judge) for judge in self.judges]),
             "notes": [*scale_notes(self.gold.scale, columns), *self._trained()],
         }
         result.update({} if why is None else {"floor_reason": why})
@@ -175,6 +180,7 @@ def gold_summary(table: Table, split: str) -> dict[str, Any]:
         "n_groups": len(set(table.groups)),
         "n_unlabelled": unlabelled,
         "n_test_items": _n_test_items(table),
+        "labels_by": table.gold.card.labels_by,
         "scale": str(table.gold.scale),
         "pass_at": table.gold.scale.pass_at,
     }
@@ -223,15 +229,19 @@ def log_report(workspace: Workspace, experiment: Experiment, table: Table) -> in
     return look.number
 
 
-def run_line(
-    table: Table, split: str, judges: Sequence[Judge], extra: Mapping[str, Any] | None = None
-) -> str:
-    """The line that reproduces a table: set@sha, split, judges with fingerprints, n, seed, version."""
-    named = ",".join(f"{j.name}[{j.signature.fingerprint[:8]},{j.model.id}]" for j in judges)
+def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None) -> str:
+    """The line that reproduces a table: set@sha, split, n, judges, how intervals are made, seed, version."""
     parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
-    parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{named}"]
+    parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{','.join(judges)}"]
     parts += [f"{key}:{value}" for key, value in (extra or {}).items()]
-    return "|".join([*parts, f"seed:{table.seed}", f"version:{__version__}"])
+    return "|".join(
+        [*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"]
+    )
+
+
+def full_name(judge: Judge) -> str:
+    """A judge for a run line: its string, its signature's fingerprint, its model, and that of the whole prompt."""
+    return f"{judge.name}[{judge.signature.fingerprint[:8]},{judge.model.id},{judge.fingerprint[:8]}]"
 
 
 def score(

@@ -34,15 +34,17 @@ def save_program(
     path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
     """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
-    program.save(str(path))
-    state = json.loads(path.read_text(encoding="utf-8"))
+    draft = path.with_name(f".draft-{path.name}")
+    program.save(str(draft))
+    state = json.loads(draft.read_text(encoding="utf-8"))
     state["schema"] = SCHEMA
     state[_OURS] = {
         "signature": signature.name,
         "signature_fingerprint": signature.fingerprint,
         "trained_on": sorted(trained_on),
     }
-    path.write_text(json.dumps(state, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    draft.write_text(json.dumps(state, indent=2) + "\n", encoding="ascii")
+    draft.replace(path)
 
 
 def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
@@ -65,7 +67,12 @@ def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
             "run judgecal optimize again"
         )
     program = dspy.Predict(signature.cls)
-    program.load(str(path))
+    try:
+        program.load(str(path))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path}: DSPy cannot load this program ({type(error).__name__}: {error})"
+        ) from error
     return ProgramFile(program, frozenset(ours["trained_on"]))
 
 

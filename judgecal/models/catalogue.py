@@ -175,6 +175,7 @@ class Catalogue:
         Raises:
             InputError: it is neither; the message names the nearest aliases.
         """
+        name = EMBEDDED if name == _EMBEDDED_ID else name
         if name in self.specs:
             return self.specs[name]
         provider, slash, model = name.partition("/")

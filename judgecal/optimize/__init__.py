@@ -1,6 +1,6 @@
 """Optimise a judge: compile on train, choose on dev, confirm once on test."""
 
-from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training
+from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training, optimizer_settings
 from judgecal.optimize.confirm import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
 from judgecal.optimize.preview import preview_optimize
@@ -15,6 +15,7 @@ __all__ = [
     "Training",
     "confirm",
     "decisive_metric",
+    "optimizer_settings",
     "preview_optimize",
     "resolve_optimizer",
 ]

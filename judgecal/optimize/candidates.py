@@ -26,7 +26,7 @@ from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["OPTIMIZERS", "Candidate", "Training", "auto_optimizer", "candidates"]
+__all__ = ["OPTIMIZERS", "Candidate", "Training", "auto_optimizer", "candidates", "optimizer_settings"]
 
 _LABELED_SIZES = (4, 8, 16, 32)
 _DRAWS = 3
@@ -96,6 +96,14 @@ class Training:
 def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:
     """The candidates of an optimiser, by its name in `OPTIMIZERS`, made one by one."""
     return OPTIMIZERS[optimizer](training)
+
+
+def optimizer_settings(optimizer: str) -> dict[str, Any]:
+    """What an optimiser will try, for an experiment's configuration: a change here is another experiment."""
+    if optimizer == "labeled":
+        return {"sizes": list(_LABELED_SIZES), "draws": _DRAWS}
+    bounds = {"bootstrapped": _BOOTSTRAPPED, "labeled": _BOOTSTRAP_LABELED, "threshold": _GOOD_ENOUGH}
+    return {**bounds, "draws": _DRAWS}
 
 
 def auto_optimizer(model: ModelSpec) -> str:

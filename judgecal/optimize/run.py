@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, read_journal, require_prices
@@ -21,16 +20,17 @@ from judgecal.experiment import (
     looks_so_far,
     open_experiment,
     open_journal,
-    run_line,
+    require_keys,
     run_trials,
-    scale_notes,
+    stored_rows,
 )
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import Judge, JudgeName, save_program
 from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training, auto_optimizer, candidates
-from judgecal.optimize.choose import Choice, Scored, choose, score_on
-from judgecal.optimize.confirm import CANNOT_TELL, Confirmation, confirm
-from judgecal.records import Estimate, Item
+from judgecal.optimize.choose import Scored, choose, score_on
+from judgecal.optimize.confirm import Confirmation, confirm
+from judgecal.optimize.result import Outcome
+from judgecal.records import Item
 from judgecal.workspace import Workspace
 
 __all__ = ["OptimizeRun", "decisive_metric", "resolve_optimizer"]
@@ -78,7 +78,7 @@ class OptimizeRun:
         """Hold the judge against the set before anything is written.
 
         Raises:
-            InputError: scales do not meet, a split has too few groups, an item lacks an input, a key is not set, a
+            InputError: scales do not meet, a split has too few groups, an item lacks an input, a
                 budget meets a model without a price.
         """
         check_scales(self.gold, self.judge.name, self.judge.scale)
@@ -86,8 +86,6 @@ class OptimizeRun:
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             self.judge.check_items(self.items(split))
-        if not self.judge.model.embedded:
-            self.judge.model.key()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -103,8 +101,13 @@ class OptimizeRun:
         return Table(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     def run(self) -> dict[str, Any]:
-        """Compile, choose, confirm; the contract's object with `Estimate`s as they are."""
+        """Compile, choose, confirm; the contract's object with `Estimate`s as they are.
+
+        Raises:
+            InputError: as `check`; or the key is not set and a call is due.
+        """
         self.check()
+        require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         metric = decisive_metric(self.gold)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
@@ -117,9 +120,23 @@ class OptimizeRun:
                 if self.final
                 else (None, None)
             )
-        result = self._result(
-            metric=metric, scored=scored, choice=choice, look=look, found=found, spent=budget
-        )
+        decisions = look.number if look else looks_so_far(self.workspace.experiments, self.gold.name)
+        level = look.level if look else 0.95
+        result = Outcome(
+            experiment=self.experiment,
+            optimizer=self.optimizer,
+            judge=self.judge,
+            metric=metric,
+            tables={
+                split: self.table(split, level=level if split == "test" else 0.95) for split in self.splits
+            },
+            scored=scored,
+            choice=choice,
+            look=look,
+            found=found,
+            decisions=decisions,
+            usd=budget.spent_usd,
+        ).result()
         self.experiment.write_summary(result)
         return result
 
@@ -204,102 +221,9 @@ class OptimizeRun:
             columns.append(Column.of(part.judge, rows))
         return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=metric)
 
-    def _result(
-        self,
-        *,
-        metric: str,
-        scored: list[Scored],
-        choice: Choice,
-        look: Look | None,
-        found: Confirmation | None,
-        spent: Budget,
-    ) -> dict[str, Any]:
-        after = choice.taken
-        return {
-            "experiment": self.experiment.slug,
-            "optimizer": self.optimizer,
-            "judge": f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
-            "metric": metric,
-            "gold": self._gold_summary(),
-            "dev": {
-                "before": scored[0].estimates,
-                "after": after.estimates,
-                "candidates": [_tried(one, metric) for one in scored],
-            },
-            "test": _test_part(found),
-            "decision": found.decision if found else CANNOT_TELL,
-            "why": _why(found, after, scored[0].estimates[metric]),
-            "program": _shown(self.experiment.program),
-            "n_demos": len(after.judge.demos),
-            "instructions_changed": after.judge.compiled.instructions
-            != self.judge.signature.cls.instructions,
-            "chosen": after.name,
-            "choice": choice.why,
-            "test_looks": look.number if look else looks_so_far(self.workspace.experiments, self.gold.name),
-            "test_look": look.sentence(self.gold.name) if look else None,
-            "usd": spent.spent_usd,
-            "notes": scale_notes(self.gold.scale, [after.column]),
-            "run_line": run_line(
-                self.table("test" if self.final else "dev"),
-                "test" if self.final else "dev",
-                [self.judge],
-                {"optimizer": self.optimizer, "program": after.judge.fingerprint},
-            ),
-        }
-
     def unscored(self) -> int:
         """Judgements of this experiment that ended without a verdict."""
         return sum(
             row.verdict is None
             for row in {row.key: row for row in read_journal(self.experiment.journal)}.values()
         )
-
-    def _gold_summary(self) -> dict[str, Any]:
-        groups = {split: len({i.group for i in self.items(split)}) for split in self.splits}
-        items = {split: len(self.items(split)) for split in self.splits}
-        return {
-            "set": self.gold.name,
-            "sha256": self.gold.sha256,
-            "scale": str(self.gold.scale),
-            "n_items": items,
-            "n_groups": groups,
-        }
-
-
-def _tried(one: Scored, metric: str) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "n_demos": len(one.judge.demos),
-        "judge_fingerprint": one.judge.fingerprint,
-        "rated_in_training": one.candidate.rated if one.candidate else 0,
-        "unusable_in_training": one.candidate.unusable if one.candidate else 0,
-        metric: one.estimates[metric],
-        "recalibrated": one.recalibrated,
-    }
-
-
-def _why(found: Confirmation | None, after: Scored, before: Estimate) -> str:
-    if after.candidate is None and before.value is None:
-        return f"dev cannot choose ({before.reason}), so the judge stays as it was"
-    if after.candidate is None:
-        return "no candidate was better on dev, so the judge stays as it was"
-    return found.why if found else "test was not looked at (--no-final)"
-
-
-def _shown(path: Path) -> str:
-    """A path as results name it: relative to the current folder where it lies below."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def _test_part(found: Confirmation | None) -> dict[str, Any]:
-    if found is None:
-        return {"before": None, "after": None, "difference": None, "difference_recalibrated": None}
-    return {
-        "before": found.before,
-        "after": found.after,
-        "difference": found.difference,
-        "difference_recalibrated": found.recalibrated,
-        "p_value": found.p_value,
-        "complete_case": {"before": found.before_complete, "after": found.after_complete},
-    }

@@ -8,10 +8,13 @@ from typing import Any
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
+from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
 
 __all__ = ["agreement_text", "headline_metric"]
 
-_COLUMNS = ("mean_agreement", "accuracy", "kappa", "tpr", "tnr", "bias")
+# The columns beside the leading metric: where the labels are classes by themselves, and where they are graded.
+_OF_CLASSES = ("accuracy", "kappa", "tpr", "tnr", "bias")
+_OF_GRADES = ("mean_agreement", "kappa", "tpr", "tnr", "bias")
 _DIGITS = {"bias": 1, "mae": 1, "rmse": 1}
 
 
@@ -28,19 +31,27 @@ def agreement_text(result: Mapping[str, Any]) -> str:
     """
     entries = result["judges"]
     shown, unit = _shown(entries[0]["agreement"]), entries[0]["unit"]
+    priced = any(one["usd_per_1k"] is not None or one["latency_s"]["p50"] is not None for one in entries)
     header = ["judge", "n", "unscored", f"{shown[0]} [{_level(entries)}]", *shown[1:], "USD/1k", "p50"]
     rows: list[list[str]] = [_row(one, shown, unit=unit) for one in entries]
     rows += [["floor"], *(_row(one, shown, unit=unit, indent="  ") for one in result["floor"])]
     if result["raters"]:
-        rows.append(["raters, each against the other raters, and the judges on that footing"])
+        rows.append(
+            [
+                "raters, each against the other raters; under each the judges, on the same items against the same"
+            ]
+        )
         rows += [row for rater in result["raters"] for row in _rater_rows(rater, shown, unit)]
-    return "\n".join([_heading(result), "", text_table(header, rows), "", *_notes(result, shown)])
+    kept = len(header) if priced else len(header) - 2  # recorded judgements have no cost and no latency
+    table = text_table(header[:kept], [row[:kept] for row in rows])
+    return "\n".join([_heading(result), "", table, "", *_notes(result, shown)])
 
 
 def _shown(estimates: Mapping[str, Estimate]) -> list[str]:
     """The leading metric and the columns that this set has, class metrics at the mark under their own name."""
     lead = headline_metric(estimates)
-    found = [name for base in _COLUMNS for name in estimates if name.partition("@")[0] == base]
+    wanted = _OF_CLASSES if "accuracy" in estimates else _OF_GRADES
+    found = [name for base in wanted for name in estimates if name.partition("@")[0] == base]
     return [lead, *(name for name in found if name != lead)]
 
 
@@ -78,7 +89,7 @@ def _cell(found: Estimate | None, name: str) -> str:
 def _rater_rows(rater: Mapping[str, Any], shown: Sequence[str], unit: str) -> Iterable[list[str]]:
     yield _row(rater, shown, unit=unit, indent="  ", called=False)
     for judge in rater["judges"]:
-        yield _row(judge, shown, unit=unit, indent=f"    as {rater['judge']}: ", called=False)
+        yield _row(judge, shown, unit=unit, indent="    ", called=False)
 
 
 def _heading(result: Mapping[str, Any]) -> str:
@@ -86,14 +97,12 @@ def _heading(result: Mapping[str, Any]) -> str:
     mark = f", pass at {gold['pass_at']:g}" if gold["pass_at"] is not None else ""
     return (
         f"{gold['set']}@{gold['sha256'][:12]}, split {gold['split']}: {gold['n_items']} items on {gold['n_groups']} "
-        f"questions, labels {gold['scale']}{mark}"
+        f"questions, labels{labelled_by(gold)} on the scale {gold['scale']}{mark}"
     )
 
 
 def _notes(result: Mapping[str, Any], shown: Sequence[str]) -> Iterable[str]:
-    worst = (
-        "a wrong verdict" if result["gold"]["scale"] == "nominal" else "the verdict farthest from its label"
-    )
+    worst = unscored_counts_as(result["gold"])
     yield f"{shown[0]}: an unscored item counts as {worst}; the other columns: scored items alone."
     yield from _missing_intervals(result, shown[0])
     for one in result["judges"]:
@@ -105,7 +114,7 @@ def _notes(result: Mapping[str, Any], shown: Sequence[str]) -> Iterable[str]:
         yield f"{n} items have no gold label (raters tie, or nobody rated them) and are left out."
     for note in (result.get("floor_reason"), *result.get("notes", ())):
         if note:
-            yield f"{note[0].upper()}{note[1:]}."
+            yield sentence(note)
     if not result["raters"]:
         yield "No human ceiling: no item has labels of two raters."
     gold = result["gold"]

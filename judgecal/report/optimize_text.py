@@ -8,6 +8,7 @@ from typing import Any
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
+from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
 
 __all__ = ["optimize_text"]
 
@@ -23,9 +24,10 @@ def optimize_text(result: Mapping[str, Any]) -> str:
 
 def _sentence(result: Mapping[str, Any]) -> str:
     gold = result["gold"]
+    judge = result["judge"].partition("#")[0]
     return (
-        f"{result['judge'].partition('#')[0]} on {gold['set']}, optimizer {result['optimizer']}: "
-        f"{result['decision'].upper()}\n{result['why'][0].upper()}{result['why'][1:]}."
+        f"{judge} on {gold['set']} (labels{labelled_by(gold)} on the scale {gold['scale']}), "
+        f"optimizer {result['optimizer']}: {result['decision'].upper()}\n{sentence(result['why'])}"
     )
 
 
@@ -61,20 +63,17 @@ def _beside(name: str, test: Mapping[str, Any]) -> list[str]:
 def _notes(result: Mapping[str, Any]) -> Iterable[str]:
     dev = result["dev"]["candidates"]
     yield f"Tried on dev: {len(dev)}, the judge as it is among them. Taken: {result['chosen']}; {result['choice']}."
-    worst = (
-        "a wrong verdict" if result["gold"]["scale"] == "nominal" else "the verdict farthest from its label"
-    )
-    yield f"An unscored item counts as {worst}. Intervals are by question."
+    yield f"An unscored item counts as {unscored_counts_as(result['gold'])}. Intervals are by question."
     unusable = sum(one["unusable_in_training"] for one in dev)
     if unusable:
         rated = sum(one["rated_in_training"] for one in dev)
         yield f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong."
-    yield from (f"{note[0].upper()}{note[1:]}." for note in result["notes"])
+    yield from (sentence(note) for note in result["notes"])
     changed = "new instructions" if result["instructions_changed"] else "instructions unchanged"
     yield f"Program: {result['program']} ({result['n_demos']} demos, {changed})."
     yield f"This run spent {numbers.money(result['usd'])} USD."
     yield f"Use it as: judgecal score --gold {result['gold']['set']} --judge '{result['judge']}'"
     if result["test_look"]:
-        yield f"{result['test_look'][0].upper()}{result['test_look'][1:]}."
+        yield sentence(result["test_look"])
     yield f"experiment: {result['experiment']}"
     yield f"run: {result['run_line']}"
