@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from judgecal.experiment import Column, Table
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.optimize.choose import Scored, choose, score_on
 from judgecal.records import Item, Judgement
+from judgecal.stats import recalibrated_agreement
 from judgecal.workspace import Workspace
 from tests.test_experiment import made_gold, made_items, rated
 
@@ -89,11 +91,11 @@ def test_the_clear_highest_is_taken(gold: GoldSet) -> None:
     taken, why = names(choose(ran, dev, METRIC))
     assert (taken, why) == (
         "high",
-        f"it had the highest {METRIC}, and no other above the judge as it was ties with it",
+        f"it had the highest {METRIC}, and the most of its gain stays once recalibrated",
     )
 
 
-def test_a_tie_goes_to_the_one_that_knows_more(gold: GoldSet) -> None:
+def test_the_gain_that_stays_decides(gold: GoldSet) -> None:
     dev = Table(gold, gold.items)
     ran = [scored(dev, None, flat), scored(dev, "snapped", snapped), scored(dev, "sharp", sharp)]
     snap, timid = (one.estimates[METRIC].value for one in ran[1:])
@@ -101,7 +103,22 @@ def test_a_tie_goes_to_the_one_that_knows_more(gold: GoldSet) -> None:
     assert (snap, timid) == (pytest.approx(0.80), pytest.approx(0.79))
     taken, why = names(choose(ran, dev, METRIC))
     assert taken == "sharp"
-    assert why.startswith(f"snapped had the highest {METRIC}; of the 2 that dev cannot tell from it, sharp")
+    assert why == f"snapped had a higher {METRIC}, but less of its gain stays once recalibrated"
+
+
+def test_a_snapped_copy_of_the_judge_has_no_gain_that_stays(gold: GoldSet) -> None:
+    dev = Table(gold, gold.items)
+
+    def timid(item: Item) -> float:
+        return 60.0 if snapped(item) else 40.0
+
+    before, copy, other = (scored(dev, n, f) for n, f in ((None, timid), ("copy", snapped), ("sharp", sharp)))
+    # 0.8 x 0.6 + 0.2 x 0.4 = 0.56 before, 0.80 snapped: all of it scale. The recalibrated values are the same.
+    assert before.value(METRIC) == pytest.approx(0.56) and copy.value(METRIC) == pytest.approx(0.80)
+    assert before.recalibrated and copy.recalibrated and other.recalibrated
+    assert copy.recalibrated.value == pytest.approx(before.recalibrated.value)
+    assert other.recalibrated.value == pytest.approx(1.0)
+    assert choose([before, copy, other], dev, METRIC).taken is other
 
 
 def test_with_few_questions_the_highest_is_taken(gold: GoldSet) -> None:
@@ -120,3 +137,14 @@ def test_of_equals_the_shorter_prompt_is_taken(gold: GoldSet) -> None:
             scored(dev, "short", sharp, n_demos=4),
         ]
         assert choose(ran, dev, METRIC).taken.name == "short"
+
+
+def test_recalibrated_agreement_does_not_see_a_monotone_rescaling() -> None:
+    rng = random.Random(5)
+    labels = [100.0 * rng.randint(0, 1) for _ in range(120)]
+    verdicts = [min(100.0, max(0.0, label + rng.gauss(0.0, 60.0))) for label in labels]
+    shared: Any = {"scale": "percentage", "groups": [k // 2 for k in range(120)], "seed": 3}
+    plain = recalibrated_agreement(labels, verdicts, **shared).value
+    squeezed = recalibrated_agreement(labels, [40.0 + v / 10.0 for v in verdicts], **shared).value
+    assert plain is not None and 0.5 < plain < 1.0
+    assert squeezed == pytest.approx(plain, abs=1e-12)

@@ -1,8 +1,8 @@
-"""Choose on dev: the highest metric, and where dev cannot tell the highest apart, the one that judges best.
+"""Choose on dev by what the confirmation on test will ask for.
 
-With a few hundred items many candidates tie. Among those that are not shown to be below the highest, the one is
-taken whose verdicts agree best once recalibrated: a judge that only uses the scale differently gains nothing
-there, and so is not what a tie is broken by.
+A gain counts there only if it stays once both judges are recalibrated. So the candidates are ranked by the
+smaller of their two gains over the judge as it was: in the metric, and in the metric once recalibrated. A
+candidate that merely uses the scale differently has nothing of the second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from judgecal.experiment import Column, Table, require_metric, verdict_matrix
 from judgecal.judges import Judge
 from judgecal.optimize.candidates import Candidate
 from judgecal.records import Estimate
-from judgecal.stats import compare_paired, recalibrated_agreement
+from judgecal.stats import recalibrated_agreement
 
 __all__ = ["Choice", "Scored", "choose"]
 
@@ -76,46 +76,30 @@ def score_on(dev: Table, candidate: Candidate | None, judge: Judge, column: Colu
 def choose(scored: Sequence[Scored], dev: Table, metric: str) -> Choice:
     """Take one; the first of `scored` is the judge as it was, and stays unless another has a higher metric.
 
-    Of equals the one with fewer demos is taken. Below ten questions a tie cannot be told, and the highest is taken.
+    Of equals the one with the higher metric is taken, then the one with fewer demos. Below ten questions, where
+    maps cannot be fitted, and on labels without order the highest metric decides alone.
     """
     before = scored[0]
-    highest = max(scored, key=lambda one: (one.value(metric), -len(one.judge.demos)))
-    if highest.candidate is None:
-        return Choice(highest, f"no candidate had a higher {metric} than the judge as it was")
-    if len(set(dev.groups)) < _MIN_GROUPS or highest.recalibrated is None:
+    rising = [one for one in scored[1:] if one.value(metric) > before.value(metric)]
+    if not rising:
+        return Choice(before, f"no candidate had a higher {metric} than the judge as it was")
+    highest = max(rising, key=lambda one: (one.value(metric), -len(one.judge.demos)))
+    if len(set(dev.groups)) < _MIN_GROUPS or before.recalibrated is None:
         return Choice(highest, f"it had the highest {metric}")
-    ties = [
-        one
-        for one in scored[1:]
-        if one.value(metric) > before.value(metric) and _tied(one, highest, dev, metric)
-    ]
     taken = max(
-        ties, key=lambda one: (_or_lowest(one.recalibrated), one.value(metric), -len(one.judge.demos))
+        rising, key=lambda one: (_lasting(one, before, metric), one.value(metric), -len(one.judge.demos))
     )
-    if len(ties) == 1:
-        return Choice(
-            taken, f"it had the highest {metric}, and no other above the judge as it was ties with it"
-        )
-    among = f"of the {len(ties)} that dev cannot tell from it, {taken.name} agreed best once recalibrated"
-    return Choice(taken, f"{highest.name} had the highest {metric}; {among}")
+    if taken is highest:
+        return Choice(taken, f"it had the highest {metric}, and the most of its gain stays once recalibrated")
+    return Choice(
+        taken, f"{highest.name} had a higher {metric}, but less of its gain stays once recalibrated"
+    )
 
 
-def _tied(one: Scored, highest: Scored, dev: Table, metric: str) -> bool:
-    if one is highest:
-        return True
-    found = compare_paired(
-        dev.labels,
-        verdict_matrix(highest.column.rows, dev.items, dev.repeats),
-        verdict_matrix(one.column.rows, dev.items, dev.repeats),
-        scale=dev.gold.scale,
-        a_scale=highest.column.scale,
-        b_scale=one.column.scale,
-        metric=metric,
-        groups=dev.groups,
-        seed=dev.seed,
-        n_perm=1,  # the interval is asked for, not the p value
-    ).difference
-    return found.low is None or found.low <= 0.0
+def _lasting(one: Scored, before: Scored, metric: str) -> float:
+    """The smaller of the gain in the metric and the gain once both are recalibrated."""
+    gain = one.value(metric) - before.value(metric)
+    return min(gain, _or_lowest(one.recalibrated) - _or_lowest(before.recalibrated))
 
 
 def _or_lowest(found: Estimate | None) -> float:
