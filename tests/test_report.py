@@ -137,7 +137,7 @@ def table() -> dict[str, Any]:
 
 def test_the_agreement_table_as_text(table: dict[str, Any]) -> None:
     lines = agreement_text(table).splitlines()
-    heading = "s@0123456789ab, split open: 22 items on 11 questions, labels by people on the scale percentage"
+    heading = "s@0123456789ab, split open: 22 items on 11 questions, percentage labels by people"
     assert lines[0] == f"{heading}, pass at 75"
     cells = {line.split()[0]: line for line in lines if line.startswith(("judge", "a@b ", "c@d "))}
     assert cells["judge"].split()[:4] == ["judge", "n", "unscored", "macro_agreement"]
@@ -233,7 +233,7 @@ def optimized(**more: Any) -> dict[str, Any]:
 def test_the_decision_comes_first() -> None:
     lines = optimize_text(optimized()).splitlines()
     assert lines[:2] == [
-        "a@b on s (labels by people on the scale percentage), optimizer labeled: BETTER",
+        "a@b on s (percentage labels by people), optimizer labeled: BETTER",
         "macro_agreement rose.",
     ]
     rows = {" ".join(line.split()) for line in lines}

@@ -97,7 +97,7 @@ def _heading(result: Mapping[str, Any]) -> str:
     mark = f", pass at {gold['pass_at']:g}" if gold["pass_at"] is not None else ""
     return (
         f"{gold['set']}@{gold['sha256'][:12]}, split {gold['split']}: {gold['n_items']} items on {gold['n_groups']} "
-        f"questions, labels{labelled_by(gold)} on the scale {gold['scale']}{mark}"
+        f"questions, {gold['scale']} labels{labelled_by(gold)}{mark}"
     )
 
 

@@ -26,7 +26,7 @@ def _sentence(result: Mapping[str, Any]) -> str:
     gold = result["gold"]
     judge = result["judge"].partition("#")[0]
     return (
-        f"{judge} on {gold['set']} (labels{labelled_by(gold)} on the scale {gold['scale']}), "
+        f"{judge} on {gold['set']} ({gold['scale']} labels{labelled_by(gold)}), "
         f"optimizer {result['optimizer']}: {result['decision'].upper()}\n{sentence(result['why'])}"
     )
 
