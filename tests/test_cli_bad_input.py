@@ -158,7 +158,7 @@ SPOILED: list[tuple[Spoil, str]] = [
     (_nominal_gold, "a percentage judge cannot be held against nominal labels: they share no order"),
     (_nominal_judge, "a nominal judge cannot be held against percentage labels: they share no order"),
     (_no_reference, "asks for reference_answer, and"),
-    (_no_labels, "holds no labelled item"),
+    (_no_labels, "labelled"),  # "holds no labelled item", "has 0 labelled questions"
 ]
 
 
@@ -197,6 +197,6 @@ def test_too_few_questions_for_the_splits(judgecal: Run, workspace_dir: Path) ->
     made_gold(workspace_dir / "gold" / "open", rows, labels, splits="train = 0.5\ndev = 0.5\ntest = 0.0")
     before = tree(workspace_dir)
     said = refused(judgecal("optimize", "--gold", "open"))
-    assert "the split test has 0 questions and this command needs 2" in said
+    assert "the split test has 0 labelled questions and this command needs 2" in said
     assert tree(workspace_dir) == before
     assert judgecal("optimize", "--gold", "open", "--no-final").code == 0

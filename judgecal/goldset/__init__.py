@@ -7,8 +7,8 @@ from judgecal.goldset.gold_set import GOLD, GoldSet, common_label
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.load import list_gold, load_gold
 from judgecal.goldset.rows import Document
-from judgecal.goldset.split import SPLIT_NAMES, SPLITS, Splits, require_splits
-from judgecal.goldset.summary import check_summary, split_counts
+from judgecal.goldset.split import SPLIT_NAMES, SPLITS, Splits
+from judgecal.goldset.summary import check_summary, require_splits, split_counts
 from judgecal.goldset.table import Row, Table, read_table
 from judgecal.goldset.write import write_gold
 

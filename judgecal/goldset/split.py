@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from judgecal.errors import InputError
-
-if TYPE_CHECKING:
-    from judgecal.goldset.gold_set import GoldSet
-
-__all__ = ["SPLITS", "Splits", "require_splits"]
+__all__ = ["SPLITS", "SPLIT_NAMES", "Splits", "members"]
 
 SPLITS = ("train", "dev", "test")
 """train gives demonstrations, dev chooses, test is sealed."""
@@ -65,25 +58,3 @@ class Splits:
 def members(split: str) -> tuple[str, ...] | None:
     """The splits that a `--split` name stands for; None for an unknown name."""
     return _MEMBERS.get(split)
-
-
-def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse a set whose splits hold too few questions for a command.
-
-    Args:
-        gold: the set.
-        needed: groups needed, by split name (`open` and `all` too).
-
-    Raises:
-        InputError: lists each split that is too small: what it has, what is needed, what to do.
-    """
-    problems = []
-    for split, least in needed.items():
-        found = gold.n_groups(gold.select(split))
-        if found < least:
-            problems.append(
-                f"gold set {gold.name!r}: the split {split} has {found} questions and this command needs {least}: "
-                "add questions, or choose another [splits] seed in card.toml before anyone looks at a label"
-            )
-    if problems:
-        raise InputError(problems)

@@ -1,16 +1,17 @@
-"""The plain counts of a set, in the shape that `--json` prints."""
+"""The plain counts of a set: in the shape that `--json` prints, and held against what a command needs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from judgecal.errors import InputError
 from judgecal.goldset.check import Problem
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.split import SPLITS
 
-__all__ = ["check_summary", "split_counts"]
+__all__ = ["check_summary", "require_splits", "split_counts"]
 
 
 def split_counts(gold: GoldSet) -> dict[str, dict[str, int]]:
@@ -19,6 +20,28 @@ def split_counts(gold: GoldSet) -> dict[str, dict[str, int]]:
     return {
         split: {"n_items": len(items), "n_groups": gold.n_groups(items)} for split, items in chosen.items()
     }
+
+
+def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
+    """Refuse a set whose splits hold too few questions for a command.
+
+    Args:
+        gold: the set.
+        needed: groups with a labelled item needed, by split name (`open` and `all` too).
+
+    Raises:
+        InputError: lists each split that is too small: what it has, what is needed, what to do.
+    """
+    problems = []
+    for split, least in needed.items():
+        found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])
+        if found < least:
+            problems.append(
+                f"gold set {gold.name!r}: the split {split} has {found} labelled questions and this command needs "
+                f"{least}: add questions, or choose another [splits] seed in card.toml before anyone looks at a label"
+            )
+    if problems:
+        raise InputError(problems)
 
 
 def check_summary(gold: GoldSet, problems: Iterable[Problem]) -> dict[str, Any]:
