@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import transport
+from judgecal.engine.transport import embedded as transport
 from tests.conftest import ROOT, Ran
 from tests.test_experiment import made_gold, made_items, rated, tree
 

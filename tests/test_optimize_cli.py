@@ -10,7 +10,7 @@ from typing import Any
 import dspy
 import pytest
 
-from judgecal.engine import transport
+from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.models.embedded import engine as embedded_engine

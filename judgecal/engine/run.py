@@ -156,6 +156,8 @@ async def _work_off(run: _Run, calls: Sequence[Call]) -> None:
     except BaseExceptionGroup as failures:
         # The workers stop together; the first cause is what the user needs to hear.
         raise failures.exceptions[0] from None
+    finally:
+        await run.transport.close()
 
 
 async def _worker(run: _Run, waiting: Iterator[Call]) -> None:

@@ -1,23 +1,17 @@
-"""How one call reaches a model: in this process for `embedded`, through DSPy's own client for every provider.
-
-Nothing above this module knows which. A transport makes one attempt; retries belong to `engine.run`.
-"""
+"""DSPy's own client: its HTTP stack for most providers, litellm for the rest."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
-from judgecal.engine.budget import Budget, worst_cost_usd
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.errors import AuthError, BudgetError
+from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
-from judgecal.models.embedded import VERSION, reply
 
-__all__ = ["Transport", "open_transport", "program_lm"]
+__all__ = ["DspyTransport", "dspy_client"]
 
 _NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
@@ -27,96 +21,12 @@ _NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
 _HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
 
 
-class Transport(Protocol):
-    """One way to a model."""
-
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
-        """One attempt at one call.
-
-        Raises:
-            CallFailed: there is no reply.
-            AuthError: the provider refused the key; no other call can succeed.
-        """
-        ...
-
-
-def open_transport(spec: ModelSpec) -> Transport:
-    """The transport of a model.
+def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
+    """A `dspy.LM` for a model, with its key and endpoint.
 
     Raises:
         InputError: the model's key is not set.
     """
-    return _Embedded() if spec.embedded else _Dspy(spec)
-
-
-class _Embedded:
-    """The model inside judgecal; its time is CPU, so its calls run one after the other."""
-
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
-        text = reply(messages)
-        size = sum(len(message["content"]) for message in messages)
-        # Give the loop a turn, so that Ctrl-C and other models' calls get through.
-        await asyncio.sleep(0)
-        return Reply(text, f"embedded-{VERSION}", prompt_tokens=size // 4, completion_tokens=len(text) // 4)
-
-
-def program_lm(spec: ModelSpec, budget: Budget) -> Any:
-    """A `dspy.LM` for DSPy's own optimisers: the same model and settings, its calls counted against the budget.
-
-    Raises:
-        InputError: the model's key is not set.
-    """
-    import dspy
-
-    from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
-
-    if spec.embedded:
-        return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
-    engine = _Metered(spec, budget)
-    sampling = {"temperature": spec.temperature, "max_tokens": spec.max_tokens}
-    # The client inside the engine retries; two layers of retries would multiply.
-    return dspy.LM(spec.id, engine=engine, cache=False, num_retries=0, **sampling)
-
-
-class _Metered:
-    """A DSPy engine over DSPy's own client that holds every call against the budget first."""
-
-    def __init__(self, spec: ModelSpec, budget: Budget) -> None:
-        self._spec = spec
-        self._budget = budget
-        self._lm = _client(spec, retries=3)
-        self._lock = threading.Lock()
-
-    def complete(self, request: Any) -> Any:
-        """One response, or an error where the call could overrun the budget."""
-        limit = self._budget.limit_usd
-        worst = worst_cost_usd(self._spec, _messages(request)) if limit is not None else 0.0
-        with self._lock:
-            if not self._budget.hold(worst):
-                raise BudgetError(f"the next call of the optimiser could overrun {limit:g} USD")
-        cost = 0.0
-        try:
-            response = self._lm(request)
-            known = self._spec.cost_usd(response.usage.input_tokens, response.usage.output_tokens)
-            cost = worst if known is None else known
-        finally:
-            with self._lock:
-                self._budget.settle(worst, cost)
-        return response
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-def _messages(request: Any) -> list[Message]:
-    system = (
-        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
-    )
-    turns = [{"role": message.role, "content": message.text or ""} for message in request.messages]
-    return [{"role": "system", "content": system}, *turns]
-
-
-def _client(spec: ModelSpec, *, retries: int) -> Any:
     # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import dspy
@@ -130,14 +40,23 @@ def _client(spec: ModelSpec, *, retries: int) -> Any:
     return dspy.LM(spec.id, cache=False, num_retries=retries, **options)
 
 
-class _Dspy:
+class DspyTransport:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self._lm = _client(spec, retries=0)
+        self._lm = dspy_client(spec, retries=0)
+
+    async def close(self) -> None:
+        """DSPy's client closes its own connections."""
 
     async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        """One attempt at one call.
+
+        Raises:
+            CallFailed: there is no reply.
+            AuthError: the provider refused the key, or no call can be made at all.
+        """
         import dspy
 
         try:

@@ -1,0 +1,27 @@
+"""What every transport promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from judgecal.engine.calls import Message, Reply
+
+__all__ = ["Transport"]
+
+
+class Transport(Protocol):
+    """One way to a model."""
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        """One attempt at one call.
+
+        Raises:
+            CallFailed: there is no reply.
+            AuthError: the provider refused the key; no other call can succeed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; called in the loop that `send` was awaited in."""
+        ...
