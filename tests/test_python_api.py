@@ -20,7 +20,7 @@ from judgecal import (
     load_signature,
     score,
 )
-from judgecal.engine import transport
+from judgecal.engine.transport import embedded as transport
 
 
 @pytest.fixture(autouse=True)
