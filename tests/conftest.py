@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 
 @pytest.fixture(autouse=True)
 def _away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store of replies goes to a temporary folder, and no key of the machine is seen."""
+    """The store of replies goes to a temporary folder; no key, endpoint or proxy of the machine is seen."""
     monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "judgecal-cache"))
-    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "ANTHROPIC_API_KEY", "MISTRAL_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.upper().endswith(("_API_KEY", "_API_BASE", "_BASE_URL", "_PROXY")):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +21,18 @@ Script = Callable[[dict[str, Any]], "Answer | str"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends back, byte for byte; `hang` holds it back until the server stops."""
+    """What the server sends back, byte for byte; `hang` holds it back until the server stops.
+
+    `reset` breaks the connection instead, `cut` ends the body that many bytes before its stated length.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     hang: bool = False
+    reset: bool = False
+    cut: int = 0
 
 
 @dataclass
@@ -36,6 +43,8 @@ class StubServer:
         script: may be replaced between runs.
         bodies: the JSON bodies of the requests, in the order of their arrival.
         headers: the headers of the same requests.
+        paths: their targets, as the request lines name them.
+        latency_s: how long each answer is held back.
         most_at_once: the most requests that were open at one time.
     """
 
@@ -43,6 +52,8 @@ class StubServer:
     api_base: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    latency_s: float = 0.0
     most_at_once: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -51,6 +62,11 @@ class StubServer:
     def calls(self) -> int:
         """How many requests arrived."""
         return len(self.bodies)
+
+    @property
+    def root(self) -> str:
+        """The address without a path: host and port."""
+        return self.api_base.removesuffix("/v1")
 
 
 def completion(
@@ -131,24 +147,33 @@ def _handler(stub: StubServer) -> type[BaseHTTPRequestHandler]:
                 stub.most_at_once = max(stub.most_at_once, open_now)
                 stub.bodies.append(body)
                 stub.headers.append({name.lower(): value for name, value in self.headers.items()})
+                stub.paths.append(self.path)
             answer = stub.script(body)
             if isinstance(answer, str):
                 answer = as_answer(completion(answer))
-            if answer.hang:
-                stub.stopping.wait(30.0)
+            if answer.hang or stub.latency_s:
+                stub.stopping.wait(30.0 if answer.hang else stub.latency_s)
             with stub.lock:
                 open_now -= 1
             with contextlib.suppress(ConnectionError):
                 self._send(answer)
 
         def _send(self, answer: Answer) -> None:
+            if answer.reset:
+                # No time to linger: the client gets a reset, not an orderly end.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.rfile.close()
+                self.connection.close()
+                self.close_connection = True
+                return
             self.send_response(answer.status)
             self.send_header("content-type", answer.content_type)
             self.send_header("content-length", str(len(answer.body)))
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.body)
+            self.wfile.write(answer.body[: len(answer.body) - answer.cut])
+            self.close_connection = self.close_connection or bool(answer.cut)
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing is printed."""

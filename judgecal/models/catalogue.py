@@ -17,29 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, unknown_name
+from judgecal.models.providers import address_problem, base_in_environment, key_variable, thinks_first
 from judgecal.workspace import Workspace, check_keys, read_toml
 
-__all__ = ["ALIASES", "EMBEDDED", "Catalogue", "ModelSpec", "load_catalogue"]
+__all__ = ["ALIASES", "EMBEDDED", "TRANSPORTS", "Catalogue", "ModelSpec", "load_catalogue"]
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
 _OLLAMA_CONTEXT = 8192
 _PER_MILLION = 1_000_000.0
 
-_KEY_OF_PROVIDER = {
-    "openai": "OPENAI_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "deepseek": "DEEPSEEK_API_KEY",
-    "xai": "XAI_API_KEY",
-    "together_ai": "TOGETHERAI_API_KEY",
-    "fireworks_ai": "FIREWORKS_AI_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "azure": "AZURE_API_KEY",
-}
+TRANSPORTS = ("auto", "http", "dspy", "litellm")
+"""What `transport` may say: our own HTTP, DSPy's client, or litellm through it; `auto` goes by the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +46,8 @@ class ModelSpec:
         temperature, max_tokens: sent with each call; None leaves the provider's default.
         timeout: seconds allowed to one call.
         reply_limit: tokens that the model itself can reply with at most, where the price file says so.
+        transport: the way its calls take, one of `TRANSPORTS`.
+        sampling: whether the model takes a temperature; the price file says where it takes none.
     """
 
     alias: str
@@ -71,6 +62,8 @@ class ModelSpec:
     max_tokens: int | None = None
     timeout: float = 60.0
     reply_limit: int | None = None
+    transport: str = "auto"
+    sampling: bool = True
 
     @property
     def provider(self) -> str:
@@ -81,6 +74,16 @@ class ModelSpec:
     def embedded(self) -> bool:
         """Whether this is the offline model inside judgecal."""
         return self.id == _EMBEDDED_ID
+
+    @property
+    def reasons(self) -> bool:
+        """Whether this is one of OpenAI's own models that think before they reply."""
+        return thinks_first(self.id)
+
+    @property
+    def sent_temperature(self) -> float | None:
+        """The temperature to send: none to a model that refuses every one."""
+        return self.temperature if self.sampling and not self.reasons else None
 
     @property
     def priced(self) -> bool:
@@ -131,8 +134,8 @@ ALIASES: tuple[ModelSpec, ...] = (
     ModelSpec("gemini-pro", "gemini/gemini-2.5-pro", temperature=0.0, max_tokens=8192),
     ModelSpec("gpt-4o", "openai/gpt-4o", temperature=0.0, max_tokens=1024),
     ModelSpec("gpt-4o-mini", "openai/gpt-4o-mini", temperature=0.0, max_tokens=1024),
-    ModelSpec("claude-haiku", "anthropic/claude-haiku-5-5", temperature=0.0, max_tokens=1024),
-    ModelSpec("claude-sonnet", "anthropic/claude-sonnet-5-5", temperature=0.0, max_tokens=1024),
+    ModelSpec("claude-haiku", "anthropic/claude-haiku-5-5", temperature=0.0, max_tokens=4096),
+    ModelSpec("claude-sonnet", "anthropic/claude-sonnet-5-5", temperature=0.0, max_tokens=4096),
     *(
         ModelSpec(
             name,
@@ -159,6 +162,7 @@ _TOML_KEYS: dict[str, tuple[type, ...]] = {
     "temperature": (int, float),
     "max_tokens": (int,),
     "timeout": (int, float),
+    "transport": (str,),
 }
 _POSITIVE = ("context_window", "max_concurrency", "max_tokens", "timeout")
 
@@ -234,6 +238,10 @@ def _table_problems(table: Any, where: str, *, needs_id: bool) -> list[str]:
             problems.append(f"{where}: {key} must be positive, found {value!r}")
         elif key == "id" and not all(value.partition("/")):
             problems.append(f"{where}: id must be provider/model, found {value!r}")
+        elif key == "transport" and value not in TRANSPORTS:
+            problems.append(f"{where}: {unknown_name('transport', value, TRANSPORTS)}")
+        elif key == "api_base" and (problem := address_problem(value)):
+            problems.append(f"{where}: api_base {problem}")
     return problems
 
 
@@ -248,8 +256,12 @@ def _completed(spec: ModelSpec) -> ModelSpec:
         updates["context_window"] = int(found["max_input_tokens"])
     if found.get("max_output_tokens"):
         updates["reply_limit"] = int(found["max_output_tokens"])
-    if spec.key_env is None and spec.api_base is None:
-        updates["key_env"] = _KEY_OF_PROVIDER.get(spec.provider)
+    if found.get("supports_sampling_params") is False:
+        updates["sampling"] = False
+    if spec.key_env is None:
+        updates["key_env"] = key_variable(spec.provider, spec.api_base)
+    if spec.api_base is None:
+        updates["api_base"] = base_in_environment(spec.provider)
     return replace(spec, **updates)
 
 

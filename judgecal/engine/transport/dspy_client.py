@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.errors import AuthError
+from judgecal.engine.transport.faults import cannot_be_called, key_refused, no_such_model
+from judgecal.engine.transport.hiding import one_line, secrets_of
+from judgecal.engine.transport.wire import with_version
 from judgecal.models import ModelSpec
 
 __all__ = ["DspyTransport", "dspy_client"]
@@ -36,8 +38,18 @@ def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
     if key or spec.api_base:
         options["api_key"] = key or _NO_KEY
     if spec.api_base:
-        options["api_base"] = spec.api_base
-    return dspy.LM(spec.id, cache=False, num_retries=retries, **options)
+        options["api_base"] = _base(spec)
+    engine = "litellm" if spec.transport == "litellm" else "auto"
+    return dspy.LM(spec.id, engine=engine, cache=False, num_retries=retries, **options)
+
+
+def _base(spec: ModelSpec) -> str:
+    """The alias's `api_base` with the version of the API where DSPy's client does not append it itself."""
+    base = spec.api_base or ""
+    if spec.provider == "gemini":
+        return with_version(base, "v1beta")
+    appended = spec.provider in ("anthropic", "ollama", "ollama_chat") and spec.transport != "litellm"
+    return with_version(base, "v1") if appended else base
 
 
 class DspyTransport:
@@ -85,7 +97,7 @@ class DspyTransport:
         system = [m["content"] for m in messages if m["role"] == "system"]
         makers = {"user": Turn.user, "assistant": Turn.assistant}
         turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
-        config = Config(max_tokens=self._spec.max_tokens, temperature=self._spec.temperature)
+        config = Config(max_tokens=self._spec.max_tokens, temperature=self._spec.sent_temperature)
         return Request(model=self._spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 
 
@@ -93,15 +105,16 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
     """Turn DSPy's error classes into ours; what no retry can help is said so."""
     from dspy.utils import exceptions as known
 
-    text = _one_line(str(error), spec)
+    text = str(error)
+    for tail in _NOT_FOR_OUR_USER:
+        text = text.partition(tail)[0]
+    text = one_line(text, secrets_of(spec))
     if isinstance(error, (known.LMAuthError, known.LMBillingError)):
-        raise AuthError(
-            f"model {spec.alias} ({spec.id}): the provider refused the key or the account: {text}"
-        ) from error
+        raise key_refused(spec, text) from error
     if isinstance(error, known.LMConfigurationError) or any(said in text for said in _HOPELESS):
-        raise AuthError(f"model {spec.alias} ({spec.id}) cannot be called: {text}") from error
+        raise cannot_be_called(spec, text) from error
     if isinstance(error, known.LMUnsupportedModelError):
-        raise AuthError(f"model {spec.alias}: the provider has no model {spec.id}: {text}") from error
+        raise no_such_model(spec, text) from error
     wait = getattr(error, "retry_after", None)
     if isinstance(error, known.ContextWindowExceededError):
         raise CallFailed("context_length", text, retry=False) from error
@@ -118,13 +131,3 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
     if isinstance(error, (known.LMProviderError, known.LMUnexpectedError)):
         raise CallFailed("server", text, retry=True, retry_after=wait) from error
     raise CallFailed("refused", text, retry=False) from error
-
-
-def _one_line(text: str, spec: ModelSpec) -> str:
-    """An error's text for a row: one line, not endless, and without the key should a server echo it."""
-    key = (os.environ.get(spec.key_env) or "").strip() if spec.key_env else ""
-    if key:
-        text = text.replace(key, "***")
-    for tail in _NOT_FOR_OUR_USER:
-        text = text.partition(tail)[0]
-    return " ".join(text.split())[:500]

@@ -1,24 +1,32 @@
-"""A `dspy.LM` for DSPy's own optimisers, on the same models and under the same budget."""
+"""A `dspy.LM` for DSPy's own optimisers, whose calls the engine makes."""
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+import contextvars
+import dataclasses
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from judgecal.engine.budget import Budget, worst_cost_usd
 from judgecal.engine.calls import Message
-from judgecal.engine.transport.dspy_client import dspy_client
-from judgecal.errors import BudgetError
 from judgecal.models import ModelSpec
+
+if TYPE_CHECKING:
+    from judgecal.engine.program_calls import ProgramCalls
 
 __all__ = ["program_lm"]
 
+_asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
 
-def program_lm(spec: ModelSpec, budget: Budget) -> Any:
-    """A `dspy.LM` for DSPy's own optimisers: the same model and settings, its calls counted against the budget.
 
-    Raises:
-        InputError: the model's key is not set.
+def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> Any:
+    """A `dspy.LM` whose calls are made by `calls`: with the model's settings, unless DSPy asks for others.
+
+    The embedded model answers in the calling thread and costs nothing, so it needs none of it.
+
+    Args:
+        spec: the model.
+        calls: limits, budget, retries, cache and record; open while the LM is used.
+        purpose: `task` or `reflection`, for the record.
     """
     import dspy
 
@@ -26,45 +34,79 @@ def program_lm(spec: ModelSpec, budget: Budget) -> Any:
 
     if spec.embedded:
         return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
-    engine = _Metered(spec, budget)
-    sampling = {"temperature": spec.temperature, "max_tokens": spec.max_tokens}
-    # The client inside the engine retries; two layers of retries would multiply.
-    return dspy.LM(spec.id, engine=engine, cache=False, num_retries=0, **sampling)
+    # Under a name of our own: DSPy has rules and prices for other names, and neither applies here. The calls are
+    # retried by the engine; two layers of retries would multiply.
+    engine = _Engine(spec, calls, purpose)
+    return _lm_class()(f"judgecal/{spec.alias}", engine=engine, cache=False, num_retries=0)
 
 
-class _Metered:
-    """A DSPy engine over DSPy's own client that holds every call against the budget first."""
+@cache
+def _lm_class() -> Any:
+    import dspy
 
-    def __init__(self, spec: ModelSpec, budget: Budget) -> None:
+    class ProgramLM(dspy.LM):  # type: ignore[misc]
+        """Tells its engine which sample is asked for: DSPy takes that out of the request."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            asked = _asked_rollout.set(kwargs.get("rollout_id", self.kwargs.get("rollout_id")))
+            try:
+                return super().__call__(*args, **kwargs)
+            finally:
+                _asked_rollout.reset(asked)
+
+    return ProgramLM
+
+
+class _Engine:
+    """A DSPy engine that sends what it is given through `ProgramCalls`."""
+
+    def __init__(self, spec: ModelSpec, calls: ProgramCalls, purpose: str) -> None:
         self._spec = spec
-        self._budget = budget
-        self._lm = dspy_client(spec, retries=3)
-        self._lock = threading.Lock()
+        self._calls = calls
+        self._purpose = purpose
 
     def complete(self, request: Any) -> Any:
-        """One response, or an error where the call could overrun the budget."""
-        limit = self._budget.limit_usd
-        worst = worst_cost_usd(self._spec, _messages(request)) if limit is not None else 0.0
-        with self._lock:
-            if not self._budget.hold(worst):
-                raise BudgetError(f"the next call of the optimiser could overrun {limit:g} USD")
-        cost = 0.0
-        try:
-            response = self._lm(request)
-            known = self._spec.cost_usd(response.usage.input_tokens, response.usage.output_tokens)
-            cost = worst if known is None else known
-        finally:
-            with self._lock:
-                self._budget.settle(worst, cost)
-        return response
+        """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
+        from dspy.lm15 import Message as Turn
+        from dspy.lm15 import Response, Usage
+
+        from judgecal.engine.program_attempts import ProgramCall
+
+        reply = self._calls.ask(
+            ProgramCall(self._asked(request), _messages(request), self._purpose, _sample())
+        )
+        text = "" if reply.stopped == "content_filter" else reply.text
+        read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
+        return Response(
+            id=None,
+            model=reply.model_id,
+            message=Turn.assistant(text or " "),
+            finish_reason="length" if reply.stopped == "length" else "stop",
+            usage=Usage(input_tokens=read, output_tokens=written, total_tokens=read + written),
+        )
+
+    def _asked(self, request: Any) -> ModelSpec:
+        """The model with the sampling settings of this request."""
+        asked = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
+        return dataclasses.replace(
+            self._spec, **{n: value for n, value in asked.items() if value is not None}
+        )
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _sample() -> int:
+    """0 where DSPy asks for no sample in particular, and from 1 on its rollouts."""
+    rollout = _asked_rollout.get()
+    return 0 if rollout is None else 1 + rollout
 
 
 def _messages(request: Any) -> list[Message]:
     system = (
         request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
     )
-    turns = [{"role": message.role, "content": message.text or ""} for message in request.messages]
-    return [{"role": "system", "content": system}, *turns]
+    turns: list[Message] = [
+        {"role": message.role, "content": message.text or ""} for message in request.messages
+    ]
+    return [{"role": "system", "content": system}, *turns] if system else turns

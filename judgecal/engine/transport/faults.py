@@ -1,0 +1,223 @@
+"""A server's error as the engine's: which kind it is, whether a retry can help, and how long to wait for it.
+
+What the fields of an error say (its code, type, status, reason) is trusted before its prose, which may echo the text
+that was sent: only prose that opens with a refusal of the key or the account can stop a run.
+"""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judgecal.engine.calls import CallFailed
+from judgecal.engine.transport.hiding import one_line
+from judgecal.engine.transport.wire import at
+from judgecal.errors import AuthError
+from judgecal.models import ModelSpec
+
+__all__ = ["cannot_be_called", "excerpt", "fault", "fault_inside", "key_refused", "no_such_model"]
+
+_KEY_WORDS = frozenset(
+    (
+        "invalid_api_key",
+        "api_key_invalid",
+        "authentication_error",
+        "insufficient_quota",
+        "exceeded_current_quota_error",
+        "billing_error",
+        "billing_not_active",
+        "billing_hard_limit_reached",
+        "account_deactivated",
+        "organization_restricted",
+        "failed_precondition",  # Google's word for a country or an account that it does not serve
+    )
+)
+_KEY_PROSE = re.compile(
+    r"(your )?(credit balance is too low|insufficient (balance|credits)|(incorrect|invalid) api key"
+    r"|api key (not valid|not found|expired|is (invalid|expired)))",
+    re.IGNORECASE,
+)
+_MODEL_WORDS = frozenset(("model_not_found", "invalid_model", "model_not_available"))
+_LONG_WORDS = frozenset(
+    ("context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length")
+)
+_LONG_PROSE = re.compile(
+    r"maximum (context|prompt) length|context (length|window|size|limit)[^.]{0,40}exceed"
+    r"|exceeds? (the )?(context|available context|model'?s? context)|exceeds the maximum number of tokens"
+    r"|(prompt|input) is too long|too large for model|longer than the model's context|request too large",
+    re.IGNORECASE,
+)
+_STATUS_OF_WORD = {
+    "overloaded_error": 529,
+    "api_error": 500,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "timeout_error": 504,
+    "request_too_large": 413,
+    "not_found_error": 404,
+    "permission_error": 403,
+    "invalid_request_error": 400,
+}
+_OVERLOADED = (503, 529)
+_NO_CALL_CAN = (301, 302, 303, 307, 308, 405, 407, 410)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """An error as its server put it: prose, the words of its fields, the wait it asks for, what was flagged."""
+
+    text: str
+    words: frozenset[str] = frozenset()
+    wait: float | None = None
+    flagged: bool = False
+
+
+def key_refused(spec: ModelSpec, text: str) -> AuthError:
+    """The error of a key or an account that the provider does not serve."""
+    return AuthError(f"model {spec.alias} ({spec.id}): the provider refused the key or the account: {text}")
+
+
+def no_such_model(spec: ModelSpec, text: str) -> AuthError:
+    """The error of a model that the provider does not have."""
+    return AuthError(f"model {spec.alias}: the provider has no model {spec.id}: {text}")
+
+
+def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
+    """The error of a model that no call can reach as it is set up."""
+    return AuthError(f"model {spec.alias} ({spec.id}) cannot be called: {text}")
+
+
+def fault(
+    spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
+) -> CallFailed | AuthError:
+    """The error of an answer that is no reply.
+
+    Args:
+        spec: the model.
+        status: the HTTP status.
+        headers: of the answer, without regard to case.
+        body: of the answer, whatever it is.
+        secrets: what its text must not hold.
+    """
+    return _judged(spec, status, _heard(body), headers, secrets)
+
+
+def fault_inside(
+    spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
+) -> CallFailed | AuthError | None:
+    """The error that an answer of status 200 holds in the place of a reply; None where it holds none."""
+    inner = data.get("error") or at(data, "choices", 0, "error")
+    if not inner:
+        return None
+    said = _said(data if data.get("error") else {"error": inner})
+    code = at(inner, "code")
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    for word in said.words & _STATUS_OF_WORD.keys():
+        status = _STATUS_OF_WORD[word]
+    return _judged(spec, status, said, {}, secrets)
+
+
+def excerpt(body: bytes, secrets: Sequence[str]) -> str:
+    """What a body that is not JSON says, its tags left out."""
+    text = body.decode("utf-8", "replace")
+    if text.lstrip().startswith("<"):
+        text = re.sub(r"<[^>]*>", " ", text)
+    return one_line(text, secrets)
+
+
+def _judged(
+    spec: ModelSpec, status: int, said: _Said, headers: Mapping[str, str], secrets: Sequence[str]
+) -> CallFailed | AuthError:
+    text = one_line(f"HTTP {status}: {said.text or 'no reason given'}", secrets)
+    if stop := _hopeless(spec, status, said, text):
+        return stop
+    wait = _asked_wait(headers, said)
+    if status == 413 or said.words & _LONG_WORDS or _LONG_PROSE.search(said.text):
+        return CallFailed("context_length", text, retry=False)
+    if status == 408:
+        return CallFailed("timeout", text, retry=True, retry_after=wait)
+    if status == 429:
+        return CallFailed("rate_limit", text, retry=True, retry_after=wait)
+    if status >= 500:
+        crowded = status in _OVERLOADED or wait is not None
+        return CallFailed("server", text, retry=True, retry_after=wait, overloaded=crowded)
+    return CallFailed("refused", text, retry=False)
+
+
+def _hopeless(spec: ModelSpec, status: int, said: _Said, text: str) -> AuthError | None:
+    """The error that stops the run, where every other call would meet it too."""
+    if said.flagged:  # this text was held back by a moderator, and no other
+        return None
+    refused = said.words & _KEY_WORDS or _KEY_PROSE.match(said.text)
+    if status in (401, 402, 403) or (refused and status < 500):
+        return key_refused(spec, text)
+    if said.words & _MODEL_WORDS or (status == 404 and "model" in said.text.lower()):
+        return no_such_model(spec, text)
+    if status == 404 or status in _NO_CALL_CAN:
+        return cannot_be_called(spec, f"{text} (is api_base right?)")
+    return None
+
+
+def _heard(body: bytes) -> _Said:
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return _Said(excerpt(body, ()))
+    if isinstance(data, list) and data:
+        data = data[0]
+    return _said(data) if isinstance(data, dict) else _Said(excerpt(body, ()))
+
+
+def _said(data: Mapping[str, Any]) -> _Said:
+    """The shapes in use: an `error` object or text, or its fields at the top, or a `detail`."""
+    error = data.get("error")
+    inner = error if isinstance(error, dict) else data
+    prose = [error, inner.get("message"), inner.get("detail"), at(inner, "metadata", "raw")]
+    text = ": ".join(part for part in prose if isinstance(part, str) and part)
+    details = inner.get("details")
+    details = details if isinstance(details, list) else []
+    named = [inner.get("code"), inner.get("type"), inner.get("status"), *(at(d, "reason") for d in details)]
+    waits = [_seconds(str(wait).removesuffix("s")) for d in details if (wait := at(d, "retryDelay"))]
+    return _Said(
+        text or json.dumps(data),
+        frozenset(word.lower() for word in named if isinstance(word, str)),
+        next(iter(waits), None),
+        flagged=bool(at(inner, "metadata", "reasons") or at(inner, "metadata", "flagged_input")),
+    )
+
+
+def _asked_wait(headers: Mapping[str, str], said: _Said) -> float | None:
+    """The wait in seconds that a server asks for: its headers go before its body."""
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        if (wait := _seconds(headers.get(name))) is not None:
+            return wait / 1000.0
+    asked = headers.get("retry-after")
+    wait = _seconds(asked)
+    if wait is None and asked:
+        wait = _until(asked)
+    return said.wait if wait is None else wait
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0.0 else None
+
+
+def _until(date: str) -> float | None:
+    """Seconds until an HTTP date, 0 where it has passed."""
+    try:
+        then = email.utils.parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=datetime.UTC)
+    return max(0.0, (then - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -1,0 +1,82 @@
+"""Google's generateContent. The key goes in a header: a key in a URL ends up in logs."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judgecal.engine.calls import Message, Reply
+from judgecal.engine.transport.wire import at, count, joined_text, system_text, with_version
+from judgecal.models import ModelSpec
+
+__all__ = ["GeminiWire"]
+
+_BASE = "https://generativelanguage.googleapis.com"
+_ROLES = {"user": "user", "assistant": "model"}
+_FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
+
+
+class GeminiWire:
+    """generateContent of one model.
+
+    Args:
+        spec: the model; its `api_base` is host and port, `/v1beta/models/NAME:generateContent` is appended.
+        key: its key, or None for a server that wants none.
+    """
+
+    def __init__(self, spec: ModelSpec, key: str | None) -> None:
+        name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
+        self.url = f"{with_version(spec.api_base or _BASE, 'v1beta')}/models/{name}:generateContent"
+        self.headers: Mapping[str, str] = {"x-goog-api-key": key} if key else {}
+        self._config = _generation(spec)
+        self._id = spec.id
+
+    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """The turns; the system message stands apart from them."""
+        body: dict[str, Any] = {
+            "contents": [
+                {"role": _ROLES[message["role"]], "parts": [{"text": message["content"]}]}
+                for message in messages
+                if message["role"] != "system"
+            ]
+        }
+        if system := system_text(messages):
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        if self._config:
+            body["generationConfig"] = self._config
+        return body
+
+    def reply(self, data: Mapping[str, Any]) -> Reply:
+        """The first candidate; its thoughts are billed as the reply is, so they count with it."""
+        candidate, usage = at(data, "candidates", 0), data.get("usageMetadata")
+        model = data.get("modelVersion")
+        return Reply(
+            joined_text(at(candidate, "content", "parts")),
+            model if isinstance(model, str) and model else self._id,
+            prompt_tokens=_tokens(usage, "promptTokenCount"),
+            completion_tokens=_tokens(usage, "candidatesTokenCount", "thoughtsTokenCount"),
+            stopped=_stopped(at(candidate, "finishReason"), at(data, "promptFeedback", "blockReason")),
+        )
+
+
+def _generation(spec: ModelSpec) -> dict[str, Any]:
+    settings = {"temperature": spec.sent_temperature, "maxOutputTokens": spec.max_tokens}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _tokens(usage: Any, *names: str) -> int | None:
+    """Google leaves out a count of zero; without any usage nothing is known."""
+    if not isinstance(usage, dict) or not usage:
+        return None
+    counts = [count(usage.get(name, 0)) for name in names]
+    known = [number for number in counts if number is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _stopped(reason: Any, blocked: Any) -> str:
+    if blocked or reason in _FILTERED:
+        return "content_filter"
+    if reason == "MAX_TOKENS":
+        return "length"
+    return reason.lower() if isinstance(reason, str) else "stop"

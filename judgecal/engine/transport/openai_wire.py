@@ -1,0 +1,106 @@
+"""OpenAI's chat completions, which most providers and local servers speak too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from judgecal.engine.calls import Message, Reply
+from judgecal.engine.transport.wire import at, count, joined_text, with_version
+from judgecal.models import ModelSpec
+
+__all__ = ["BASES", "OpenAIWire"]
+
+BASES: Mapping[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "deepseek": "https://api.deepseek.com",
+    "xai": "https://api.x.ai/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "together_ai": "https://api.together.ai/v1",
+    "fireworks_ai": "https://api.fireworks.ai/inference/v1",
+    "hosted_vllm": "http://localhost:8000/v1",
+    "lm_studio": "http://localhost:1234/v1",
+    "ollama": "http://localhost:11434/v1",
+    "ollama_chat": "http://localhost:11434/v1",
+}
+"""Where each provider that speaks this format is."""
+
+# Their users write the address without the version, as litellm wants it.
+_VERSION_ADDED = ("ollama", "ollama_chat", "mistral")
+_PATH = "/chat/completions"
+_CUT = ("length", "max_tokens", "model_length")
+
+
+class OpenAIWire:
+    """Chat completions of one model.
+
+    Args:
+        spec: the model.
+        key: its key, or None for a server that wants none.
+        base: the address that `/chat/completions` is appended to.
+    """
+
+    def __init__(self, spec: ModelSpec, key: str | None, base: str) -> None:
+        self.url = _address(base, spec.provider)
+        self.headers: Mapping[str, str] = {"authorization": f"Bearer {key}"} if key else {}
+        self._fixed = _settings(spec)
+        self._id = spec.id
+
+    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """The messages as they are, with the model's settings."""
+        return {**self._fixed, "messages": messages}
+
+    def reply(self, data: Mapping[str, Any]) -> Reply:
+        """The first choice."""
+        choice, usage = at(data, "choices", 0), data.get("usage")
+        text = _text(at(choice, "message", "content"))
+        return Reply(
+            text,
+            _named(data.get("model")) or self._id,
+            prompt_tokens=count(at(usage, "prompt_tokens")),
+            completion_tokens=count(at(usage, "completion_tokens")),
+            stopped=_stopped(choice, text),
+        )
+
+
+def _address(base: str, provider: str) -> str:
+    base = base.rstrip("/")
+    if base.endswith(_PATH):
+        return base
+    return (with_version(base, "v1") if provider in _VERSION_ADDED else base) + _PATH
+
+
+def _settings(spec: ModelSpec) -> dict[str, Any]:
+    settings: dict[str, Any] = {"model": _model_name(spec)}
+    if spec.sent_temperature is not None:
+        settings["temperature"] = spec.sent_temperature
+    if spec.max_tokens is not None:
+        settings["max_completion_tokens" if spec.reasons else "max_tokens"] = spec.max_tokens
+    return settings
+
+
+def _model_name(spec: ModelSpec) -> str:
+    """The name that the server knows; Fireworks wants its models' full path."""
+    name = spec.id.partition("/")[2]
+    if spec.provider != "fireworks_ai" or name.startswith("accounts/") or "#" in name:
+        return name
+    return f"accounts/fireworks/{name if name.startswith(('models/', 'routers/')) else f'models/{name}'}"
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else joined_text(content)
+
+
+def _named(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _stopped(choice: Any, text: str) -> str:
+    if not text and at(choice, "message", "refusal"):
+        return "content_filter"
+    reason = at(choice, "finish_reason")
+    if reason in _CUT:
+        return "length"
+    return reason if isinstance(reason, str) else "stop"
