@@ -370,12 +370,13 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     found = one_object(judgecal(command, *model, "--dry-run", "--json"))
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
-    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most"}
+    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "seconds"}
     assert found["calls"] > 0 and found["stored"] == 0
     # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert re.fullmatch(
-        r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, cost at most \d+\.\d{4} USD\n",
+        r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
+        r"cost at most \d+\.\d{4} USD, time unknown before the first calls\n",
         text.out,
     )
 
@@ -494,7 +495,8 @@ def test_an_interrupted_run_exits_130_and_resumes(
         ran = judgecal("score", "--out", "cut", "--json")
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted; what was judged is kept, the same command resumes" in ran.err
-    assert len(journal(workspace_dir, "cut")) == 5
+    # A signal is answered at the loop's next turn, so a few replies may still be written.
+    assert 5 <= len(journal(workspace_dir, "cut")) < whole["judges"][0]["n"]
     resumed = one_object(judgecal("score", "--out", "cut", "--json"))
     assert len(journal(workspace_dir, "cut")) == resumed["judges"][0]["n"]
     assert resumed["judges"][0]["agreement"] == whole["judges"][0]["agreement"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.engine import Reply, ReplyCache, cache_folder
-from judgecal.engine.cache import cache_key
+from judgecal.engine.cache import RequestKeys, cache_key
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
@@ -46,6 +46,7 @@ def test_a_file_beyond_the_bound_loses_its_older_half(tmp_path: Path) -> None:
     with ReplyCache(tmp_path) as cache:
         for number in range(10):
             cache.put(f"k{number}", Reply("x" * 10_000, "m"))
+        cache.flush(now=True)
         cache._db.execute("UPDATE replies SET at = CAST(substr(key, 2) AS REAL)")
     with ReplyCache(tmp_path, max_bytes=50_000) as cache:
         kept = [number for number in range(10) if cache.get(f"k{number}")]
@@ -88,3 +89,54 @@ def test_the_folder_is_the_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
     assert cache_folder() == tmp_path / "xdg" / "judgecal"
+
+
+# --- keys made for many, writes by the hundred ---------------------------------------------------------------------
+
+_SYSTEM = {"role": "system", "content": "Judge \ud800."}
+_OTHER = {"role": "system", "content": "Judge."}
+
+
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, api_base="http://127.0.0.1:1/v1", temperature=None)])
+def test_a_key_made_for_many_is_the_same_key(spec: ModelSpec) -> None:
+    keys = RequestKeys(spec)
+    for prefix in ([_SYSTEM], [_SYSTEM], [_OTHER, _SYSTEM], [_OTHER], []):
+        for text in ("", 'a "quoted" \u2028 text\n\x00', "\udfff", "\U0001f642"):
+            for repeat in (0, 1):
+                messages = [*prefix, {"role": "user", "content": text}]
+                assert keys(messages, repeat) == cache_key(spec, messages, repeat)
+
+
+def _stored(folder: Path) -> int:
+    with sqlite3.connect(folder / "replies.sqlite") as db:
+        return int(db.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
+
+
+def test_replies_go_to_the_file_by_the_hundred_and_at_the_end(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path) as cache:
+        for number in range(250):
+            cache.put(f"k{number}", Reply(str(number), "m"))
+        assert _stored(tmp_path) == 200
+        assert cache.get("k249") == Reply("249", "m")  # also what is not there yet
+    assert _stored(tmp_path) == 250
+
+
+def test_a_reply_waits_no_longer_than_half_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("judgecal.engine.cache.time.monotonic", lambda: now)
+    with ReplyCache(tmp_path) as cache:
+        cache.put("k", Reply("85", "m"))
+        cache.flush()
+        assert _stored(tmp_path) == 0
+        now = 100.6
+        cache.flush()
+        assert _stored(tmp_path) == 1
+
+
+def test_no_lock_is_held_between_batches(tmp_path: Path) -> None:
+    with ReplyCache(tmp_path) as one, ReplyCache(tmp_path) as other:
+        one.put("a", Reply("1", "m"))
+        other.put("b", Reply("2", "m"))
+        other.flush(now=True)
+        one.flush(now=True)
+        assert (one.get("b"), other.get("a")) == (Reply("2", "m"), Reply("1", "m"))

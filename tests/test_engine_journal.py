@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, read_journal
+from judgecal.engine import Journal, plain_row, read_journal
 from judgecal.errors import BusyError, InputError
 from judgecal.records import ErrorKind, Failure, Judgement
 
@@ -213,3 +217,90 @@ def test_a_closed_journal_writes_into_no_other_file(path: Path) -> None:
 
 def test_a_missing_file_has_no_rows(path: Path) -> None:
     assert list(read_journal(path)) == []
+
+
+# --- a disk that is full ---------------------------------------------------------------------------------------------
+
+
+class FullDisk:
+    """`os.write` on a disk with room for so many bytes: it takes a part, and then says that there is no room."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._write = os.write
+
+    def __call__(self, file: int, data: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._write(file, data[: self.room])
+        self.room -= written
+        return written
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_a_full_disk_leaves_whole_lines_and_one_message(
+    path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    write(path, row("i0"))
+    size = path.stat().st_size
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "write", FullDisk(size + int(share * size)))
+        journal.append(row("i1"))
+        with pytest.raises(OSError, match="journal takes no more rows: No space left") as caught:
+            journal.append(row("i2"))
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+        assert path.stat().st_size == 2 * size
+        monkeypatch.undo()  # room again
+        journal.append(row("i3"))
+    with Journal(path) as journal:
+        assert journal.mended == 0
+        assert [key[0] for key in journal.latest] == ["i0", "i1", "i3"]
+
+
+def test_a_line_is_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes = []
+    real = os.write
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "write", lambda file, data: writes.append(data) or real(file, data))
+        journal.append(row(reasoning="x" * 1_000_000))
+    assert [data.count(b"\n") for data in writes] == [1]
+
+
+# --- the line ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [row(), row(kind="parse", raw_reply="?", latency_s=0.5, cached=True)])
+def test_the_line_is_what_the_row_says_of_itself(path: Path, kept: Judgement) -> None:
+    assert list(plain_row(kept).items()) == list(dataclasses.asdict(kept).items())
+    write(path, kept)
+    assert json.loads(path.read_bytes()) == kept.as_json()
+
+
+def test_texts_that_rows_share_are_held_once(path: Path) -> None:
+    write(
+        path, *(row(f"i{index}", model_id="stub-2026", at="2026-01-01T00:00:00+00:00") for index in range(3))
+    )
+    rows = list(read_journal(path))
+    for name in ("item_sha", "judge", "judge_fingerprint", "model_id", "at"):
+        assert len({id(getattr(one, name)) for one in rows}) == 1
+
+
+def test_a_look_reads_when_it_is_asked_and_writes_nothing(path: Path) -> None:
+    write(path, row())
+    before = path.read_bytes()
+    looked = Journal.looked_at(path)
+    path.write_bytes(before + b'{"torn')
+    assert looked.settled(row().key, retry_unscored=False) == row()
+    looked.append(row("i2"))
+    assert path.read_bytes() == before + b'{"torn'
+    assert Journal.looked_at(path.with_name("none.jsonl")).latest == {}
+
+
+def test_a_hundred_thousand_rows_are_read_in_seconds(path: Path) -> None:
+    line = json.dumps(row("ITEM", reasoning="x" * 300, at="2026-01-01T00:00:00+00:00").as_json()) + "\n"
+    path.parent.mkdir()
+    path.write_text("".join(line.replace("ITEM", f"i{index}") for index in range(100_000)))
+    start = time.process_time()
+    with Journal(path) as journal:
+        assert len(journal.latest) == 100_000
+    assert time.process_time() - start < 6.0  # about 1 on a machine of today

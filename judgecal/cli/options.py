@@ -97,12 +97,13 @@ def show_plan(plan: Plan, *, json: bool) -> None:
     usd = plan.usd_at_most
     if json:
         values = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
-        typer.echo(json_text({**values, "usd_at_most": usd}))
+        typer.echo(json_text({**values, "usd_at_most": usd, "seconds": plan.seconds}))
         return
+    time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
     typer.echo(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
-        f"about {plan.prompt_tokens} prompt tokens, cost {cost}"
+        f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
     )
 
 

@@ -4,6 +4,8 @@ from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
 from judgecal.engine.journal import Journal, read_journal
+from judgecal.engine.limits import expected_seconds
+from judgecal.engine.lines import plain_row
 from judgecal.engine.progress import Progress
 from judgecal.engine.run import Policy, run_calls
 
@@ -19,6 +21,8 @@ __all__ = [
     "Reply",
     "ReplyCache",
     "cache_folder",
+    "expected_seconds",
+    "plain_row",
     "read_journal",
     "require_prices",
     "run_calls",

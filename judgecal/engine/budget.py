@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections import deque
 from collections.abc import Sequence
 
 from judgecal.engine.calls import Message
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
-__all__ = ["Budget", "require_prices", "worst_cost_usd"]
+__all__ = ["Budget", "Purse", "require_prices", "worst_cost_usd"]
 
 # What a provider may put around a message beside its text.
 _TOKENS_PER_MESSAGE = 8
@@ -16,29 +19,31 @@ _UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
 
 
 class Budget:
-    """Money that calls may spend in one command.
+    """Money that calls may spend in one command; several runs and threads may share one.
 
     Args:
         limit_usd: the most that may be spent, or None for no limit.
 
     Attributes:
-        spent_usd: what finished calls cost.
+        spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
     """
 
     def __init__(self, limit_usd: float | None) -> None:
         self.limit_usd = limit_usd
         self.spent_usd = 0.0
         self._held_usd = 0.0
+        self._lock = threading.Lock()
 
     def hold(self, worst_usd: float) -> bool:
         """Set aside the worst cost of a call; False where that could overrun the limit."""
-        if (
-            self.limit_usd is not None
-            and self.spent_usd + self._held_usd + worst_usd > self.limit_usd + 1e-12
-        ):
-            return False
-        self._held_usd += worst_usd
-        return True
+        with self._lock:
+            if (
+                self.limit_usd is not None
+                and self.spent_usd + self._held_usd + worst_usd > self.limit_usd + 1e-12
+            ):
+                return False
+            self._held_usd += worst_usd
+            return True
 
     def fits(self, worst_usd: float) -> bool:
         """Whether a call would fit once every other call has given back what it does not need."""
@@ -46,8 +51,61 @@ class Budget:
 
     def settle(self, worst_usd: float, cost_usd: float) -> None:
         """Give back what was set aside and book what the call cost."""
-        self._held_usd = max(0.0, self._held_usd - worst_usd)
-        self.spent_usd += cost_usd
+        with self._lock:
+            self._held_usd = max(0.0, self._held_usd - worst_usd)
+            self.spent_usd += cost_usd
+
+
+class Purse:
+    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land.
+
+    Args:
+        budget: may be shared with other runs.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, worst_usd: float) -> bool:
+        """Set a call's worst cost aside; False where it could overrun the limit whatever the others cost."""
+        if self.budget.limit_usd is None:
+            return True
+        turn = not self._waiting
+        while not (turn and self.budget.hold(worst_usd)):
+            if not (self._in_flight and self.budget.fits(worst_usd)):
+                self._next()
+                return False
+            await self._landed(again=turn)
+            turn = True
+        self._in_flight += 1
+        self._next()
+        return True
+
+    def settle(self, worst_usd: float, cost_usd: float) -> None:
+        """Give back what was set aside, book what the call cost, and let the next in the queue try."""
+        self.budget.settle(worst_usd, cost_usd)
+        if self.budget.limit_usd is not None:
+            self._in_flight -= 1
+            self._next()
+
+    async def _landed(self, *, again: bool) -> None:
+        """Wait for one's turn; who has had it and found too little keeps the place in front."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message]) -> float:

@@ -8,22 +8,25 @@ the reply; verdicts are read from it anew.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.records import digest
+from judgecal.records import canonical_json, digest
 
-__all__ = ["ReplyCache", "cache_folder", "cache_key"]
+__all__ = ["ReplyCache", "RequestKeys", "cache_folder", "cache_key"]
 
 _MAX_BYTES = 1 << 30
+_BATCH = 100
+_BATCH_S = 0.5
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
 
@@ -64,11 +67,14 @@ class ReplyCache:
                 self._drop_older_half()
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
+        self._pending: dict[str, tuple[str, str, float]] = {}
+        self._oldest = 0.0
 
     def __enter__(self) -> ReplyCache:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.flush(now=True)
         self._db.close()
 
     def get(self, key: str) -> Reply | None:
@@ -77,6 +83,8 @@ class ReplyCache:
         Raises:
             InputError: the file is damaged.
         """
+        if key in self._pending:
+            self.flush(now=True)
         try:
             row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
             return None if row is None else Reply(**json.loads(row[0]))
@@ -84,10 +92,34 @@ class ReplyCache:
             raise self._unusable(error) from error
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays. A full disk costs the stored copy, not the judgement."""
+        """Store a reply; the newest under a key stays. Replies go to the file by the hundred, or after half a second.
+
+        What is lost with a killed process is the stored copy of that half second; the journal has the judgements.
+        """
         text = json.dumps({name: getattr(reply, name) for name in Reply.__slots__})
-        with contextlib.suppress(sqlite3.Error):
-            self._db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, text, time.time()))
+        if not self._pending:
+            self._oldest = time.monotonic()
+        self._pending[key] = (key, text, time.time())
+        self.flush(now=len(self._pending) >= _BATCH)
+
+    def flush(self, *, now: bool = False) -> None:
+        """Write what has waited half a second, or all. A full disk costs the stored copy, not the judgement."""
+        if not self._pending or not (now or time.monotonic() - self._oldest >= _BATCH_S):
+            return
+        rows, self._pending = list(self._pending.values()), {}
+        with contextlib.suppress(sqlite3.Error), self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", rows)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself
+                self._db.execute("ROLLBACK")
+            raise
 
     def _unusable(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the store of replies cannot be used ({error}): try --no-cache")
@@ -104,3 +136,32 @@ def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int) -> str:
     """The key of one request: everything that is sent, where it is sent, and which repeat it is."""
     request = [spec.id, spec.api_base, spec.temperature, spec.max_tokens, [dict(m) for m in messages], repeat]
     return digest(request)
+
+
+class RequestKeys:
+    """`cache_key` for a run: what the messages of one judge share is hashed once.
+
+    Args:
+        spec: the model.
+    """
+
+    def __init__(self, spec: ModelSpec) -> None:
+        head = canonical_json([spec.id, spec.api_base, spec.temperature, spec.max_tokens])
+        self._head = f"{head[:-1]},["
+        self._shared: list[Message] | None = None
+        self._hashed = hashlib.sha256()
+
+    def __call__(self, messages: Sequence[Message], repeat: int) -> str:
+        """The key of one request, the same as `cache_key` gives."""
+        shared = list(messages[:-1])
+        if shared != self._shared:
+            text = self._head + "".join(f"{canonical_json(dict(m))}," for m in shared)
+            self._shared, self._hashed = shared, hashlib.sha256(_bytes(text))
+        last = ",".join(canonical_json(dict(m)) for m in messages[-1:])
+        hashed = self._hashed.copy()
+        hashed.update(_bytes(f"{last}],{repeat}]"))
+        return hashed.hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -42,13 +42,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered. `stopped` is the provider's reason for the end of the text."""
+    """What a model answered.
+
+    Attributes:
+        stopped: the provider's reason for the end of the text.
+        latency_s: where the transport knows better than the caller's clock, which also counts a queue.
+    """
 
     text: str
     model_id: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     stopped: str = "stop"
+    latency_s: float | None = None
 
 
 class CallFailed(Exception):
@@ -58,13 +64,27 @@ class CallFailed(Exception):
         kind: which error the row will carry.
         message: one line for the row; never a key.
         retry: whether another attempt can help.
-        retry_after: seconds that the provider asked us to wait.
+        retry_after: seconds that the provider asked us to wait; the whole run waits with the call.
+        overloaded: whether fewer calls at once could have helped (429, 503, 529); by default a rate limit, a
+            timeout, and whatever came with `retry_after`.
+        billed: whether the attempt may be on the provider's bill; by default a timeout and a lost connection, for
+            the reply may have been written and not have come.
     """
 
     def __init__(
-        self, kind: ErrorKind, message: str, *, retry: bool, retry_after: float | None = None
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retry: bool,
+        retry_after: float | None = None,
+        overloaded: bool | None = None,
+        billed: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry = retry
         self.retry_after = retry_after
+        crowded = kind in ("rate_limit", "timeout") or retry_after is not None
+        self.overloaded = crowded if overloaded is None else overloaded
+        self.billed = kind in ("timeout", "transport") if billed is None else billed

@@ -6,13 +6,14 @@ at most the calls in flight. A torn last line is cut off and said. For one key t
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 from collections.abc import Iterator
-from io import RawIOBase
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
+from judgecal.engine.lines import line_of, row_of
 from judgecal.errors import BusyError, InputError
 from judgecal.records import RETRIED_ON_RESUME, Judgement, Key
 
@@ -26,7 +27,6 @@ class Journal:
         path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
 
     Attributes:
-        latest: the last row of each key.
         mended: bytes of a torn last line that were cut off on opening, 0 where there was none.
 
     Raises:
@@ -37,19 +37,34 @@ class Journal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.mended = 0
-        self.latest: dict[Key, Judgement] = {}
-        self._file: RawIOBase | None = None
+        self._source = path
+        self._file: int | None = None
+        self._closed = False
         self._lock: IO[bytes] | None = None
         if path is not None:
             self._open(path)
+
+    @classmethod
+    def looked_at(cls, path: Path) -> Journal:
+        """The rows of a file, read when they are first asked for; what is appended stays in memory."""
+        journal = cls(None)
+        journal._source = path
+        return journal
+
+    @cached_property
+    def latest(self) -> dict[Key, Judgement]:
+        """The last row of each key."""
+        return {} if self._source is None else {row.key: row for row in read_journal(self._source)}
 
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _hold(path.with_name(".judgements.lock"), path)
         try:
             self.mended = _cut_torn_line(path)
-            self.latest.update((row.key, row) for row in read_journal(path))
-            self._file = path.open("ab", buffering=0)
+            self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
+            self._file = os.open(
+                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
+            )
         except BaseException:
             self._lock.close()
             raise
@@ -58,8 +73,10 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = self.path is not None
         if self._file is not None:
-            self._file.close()
+            os.close(self._file)
+            self._file = None
         if self._lock is not None:
             self._lock.close()
 
@@ -67,13 +84,30 @@ class Journal:
         """Add one row; it is out of this process when the call returns.
 
         Raises:
-            OSError: the disk is full or the folder read-only.
+            OSError: the disk is full or the folder read-only; no part of the row is left in the file.
             ValueError: the journal is closed.
         """
-        data = _line(judgement)
-        while data and self._file is not None:
-            data = data[self._file.write(data) or 0 :]
+        if self._closed:
+            raise ValueError(f"{self.path}: the journal is closed")
+        if self._file is not None:
+            self._write(self._file, line_of(judgement))
         self.latest[judgement.key] = judgement
+
+    def _write(self, file: int, line: bytes) -> None:
+        """A line is one write, whole or taken back: nobody else writes to the file."""
+        written = 0
+        try:
+            while written < len(line):  # a disk that fills up takes a part before it says so
+                written += os.write(file, line[written:] if written else line)
+        except BaseException as error:
+            if written:
+                with contextlib.suppress(OSError):  # a torn last line is cut off by the next run
+                    os.ftruncate(file, os.fstat(file).st_size - written)
+            if isinstance(error, OSError):
+                raise OSError(
+                    error.errno, f"the journal takes no more rows: {error.strerror}", str(self.path)
+                ) from error
+            raise
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
         """The row that makes another call needless, or None where the call is due.
@@ -89,15 +123,6 @@ class Journal:
         return None if again else row
 
 
-def _line(judgement: Judgement) -> bytes:
-    row = judgement.as_json()
-    try:
-        return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:
-        # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
-        return (json.dumps(row) + "\n").encode("ascii")
-
-
 def read_journal(path: Path) -> Iterator[Judgement]:
     """The rows of a journal in their order; none where there is no file.
 
@@ -111,7 +136,7 @@ def read_journal(path: Path) -> Iterator[Judgement]:
             if not line.endswith(b"\n"):
                 return  # a line being written right now, or torn: not a judgement yet
             try:
-                yield Judgement.from_json(json.loads(line))
+                yield row_of(line)
             except (ValueError, TypeError, KeyError) as error:
                 raise InputError(
                     f"{path}:{number}: no judgement can be read from this line ({error}); "

@@ -1,4 +1,4 @@
-"""Progress on stderr: done, unscored, rate, cost, time left."""
+"""Progress on stderr: done, unscored, rate, cost, time left, and how many calls go at once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ class Progress:
         label: what is being done.
         total: judgements to be had in this run.
         stream: where to write; stderr by default.
+
+    Attributes:
+        done, unscored, cost_usd: what was counted.
+        at_once: calls that may be in flight; 0 where nobody has said so.
     """
 
     def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
@@ -27,6 +31,7 @@ class Progress:
         self.done = 0
         self.unscored = 0
         self.cost_usd = 0.0
+        self.at_once = 0
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._start = self._shown = time.monotonic()
@@ -37,6 +42,10 @@ class Progress:
         self.done += 1
         self.unscored += not scored
         self.cost_usd += cost_usd or 0.0
+        self.show()
+
+    def show(self) -> None:
+        """Show the state when it is time; also called while nothing comes, so that a slow run is no silent one."""
         now = time.monotonic()
         if now - self._shown >= (_REDRAW_S if self._live else _PLAIN_LINE_S):
             self._shown = now
@@ -45,13 +54,15 @@ class Progress:
     def line(self, elapsed_s: float) -> str:
         """The state as one line of text."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
-        left = (self.total - self.done) / rate if rate else 0.0
-        parts = [f"{self.label}: {self.done}/{self.total}", f"{rate:.0f}/s"]
+        parts = [f"{self.label}: {self.done}/{self.total}", f"{rate:.{0 if rate >= 10 else 1}f}/s"]
+        if self.at_once:
+            parts.append(f"{self.at_once} at once")
         if self.unscored:
             parts.append(f"{self.unscored} unscored")
         if self.cost_usd:
             parts.append(f"{self.cost_usd:.4f} USD")
-        parts.append(f"{_clock(left)} left")
+        if rate:
+            parts.append(f"{_clock((self.total - self.done) / rate)} left")
         return ", ".join(parts)
 
     def close(self) -> None:
@@ -68,4 +79,5 @@ class Progress:
 
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

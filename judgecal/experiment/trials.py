@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ from judgecal.engine import (
     Progress,
     ReplyCache,
     cache_folder,
-    read_journal,
+    expected_seconds,
+    plain_row,
     require_prices,
     run_calls,
     worst_cost_usd,
 )
 from judgecal.errors import InputError
-from judgecal.judges import Judge
+from judgecal.judges import Judge, JudgeName
 from judgecal.records import Item, Judgement, Key
 
 __all__ = [
@@ -113,7 +115,7 @@ class Judgements(Sequence[Judgement]):
         """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
         import polars
 
-        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
+        return polars.DataFrame([plain_row(row) for row in self._rows], infer_schema_length=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,15 @@ class Plan:
         stored: judgements that the journal has already.
         prompt_tokens: an estimate, at four characters a token.
         usd_at_most: an upper bound; None where some model has no price.
+        seconds: about how long the calls take where the provider keeps up; None where no latency of one of these
+            models has been measured in this journal.
     """
 
     calls: int
     stored: int
     prompt_tokens: int
     usd_at_most: float | None
+    seconds: float | None = None
 
 
 def open_journal(path: Path | None, options: RunOptions) -> Journal:
@@ -145,42 +150,79 @@ def open_journal(path: Path | None, options: RunOptions) -> Journal:
 
 
 def stored_rows(path: Path) -> Journal:
-    """What a journal holds, to look at: nothing is written, and a torn last line is passed over."""
-    journal = Journal(None)
-    journal.latest.update((row.key, row) for row in read_journal(path))
-    return journal
+    """What a journal holds, to look at: nothing is written, and a torn last line is passed over.
+
+    The file is read when a row is first asked for.
+    """
+    return Journal.looked_at(path)
 
 
-def _keys(judge: Judge, items: Sequence[Item], repeats: int) -> list[tuple[Item, Key]]:
-    return [(item, (item.item_id, item.sha, judge.fingerprint, r)) for item in items for r in range(repeats)]
+def _keys(judge: Judge, items: Sequence[Item], repeats: int) -> Iterator[tuple[Item, Key]]:
+    fingerprint = judge.fingerprint
+    return ((item, (item.item_id, item.sha, fingerprint, r)) for item in items for r in range(repeats))
 
 
-def _due(judge: Judge, items: Sequence[Item], journal: Journal, options: RunOptions) -> list[Call]:
-    return [
-        Call(key, judge.name, functools.partial(judge.messages, item), judge.read)
-        for item, key in _keys(judge, items, options.repeats)
-        if journal.settled(key, retry_unscored=options.retry_unscored) is None
-    ]
+class _Due:
+    """The calls that a judge still has to make, in order; each is made when it is taken."""
+
+    def __init__(self, judge: Judge, items: Sequence[Item], journal: Journal, options: RunOptions) -> None:
+        self._judge, self._items, self._journal, self._options = judge, items, journal, options
+
+    def __iter__(self) -> Iterator[Call]:
+        retry = self._options.retry_unscored
+        return (
+            Call(key, self._judge.name, functools.partial(self._judge.messages, item), self._judge.read)
+            for item, key in _keys(self._judge, self._items, self._options.repeats)
+            if self._journal.settled(key, retry_unscored=retry) is None
+        )
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    def count(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self)
 
 
 def plan_calls(judges: Sequence[Judge], items: Sequence[Item], journal: Journal, options: RunOptions) -> Plan:
     """What `run_trials` would call, without a call."""
     calls = stored = 0
     tokens, usd = 0.0, 0.0
+    seconds: float | None = 0.0
     priced = True
     planned: set[Key] = set()  # two names with one fingerprint are one call
+    measured = _latencies(journal)
     for judge in judges:
-        wanted = _due(judge, items, journal, options)
-        stored += len(items) * options.repeats - len(wanted)
-        due = [call for call in wanted if call.key not in planned]
-        planned |= {call.key for call in due}
-        calls += len(due)
-        priced = priced and (judge.model.priced or not due)
-        for call in due:
+        wanted = due = 0
+        for call in _Due(judge, items, journal, options):
+            wanted += 1
+            if call.key in planned:
+                continue
+            planned.add(call.key)
+            due += 1
             messages = call.messages()
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages)
-    return Plan(calls, stored, round(tokens), usd if priced else None)
+        stored += len(items) * options.repeats - wanted
+        calls += due
+        priced = priced and (judge.model.priced or not due)
+        if due and seconds is not None:
+            took = expected_seconds(judge.model, due, latency_s=measured.get(judge.model.alias))
+            seconds = None if took is None else seconds + took
+    return Plan(calls, stored, round(tokens), usd if priced else None, seconds)
+
+
+def _latencies(journal: Journal) -> dict[str, float]:
+    """Model alias -> mean seconds of the calls that this journal holds."""
+    by_judge: dict[str, list[float]] = {}
+    for row in journal.latest.values():
+        if row.latency_s is not None:
+            by_judge.setdefault(row.judge, []).append(row.latency_s)
+    by_model: dict[str, list[float]] = {}
+    for judge, latencies in by_judge.items():
+        if "@" in judge:  # a recorded judge was not called
+            by_model.setdefault(JudgeName.parse(judge).model, []).extend(latencies)
+    return {model: statistics.fmean(latencies) for model, latencies in by_model.items()}
 
 
 def require_keys(
@@ -192,8 +234,11 @@ def require_keys(
         InputError: a key's variable is not set.
     """
     for judge in judges:
-        if not judge.model.embedded and _due(judge, items, journal, options):
+        try:
             judge.model.key()
+        except InputError:
+            if _Due(judge, items, journal, options):
+                raise
 
 
 def run_trials(
@@ -229,10 +274,19 @@ def run_trials(
     require_keys(judges, items, journal, options)
     with _cache(judges, options) as cache:
         for judge in judges:
-            due = _due(judge, items, journal, options)
-            silent = options.quiet or not due
-            progress = None if silent else Progress(label or judge.name, len(due), stream=sys.stderr)
-            run_calls(due, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress)
+            due = _Due(judge, items, journal, options)
+            total = due.count()
+            silent = options.quiet or not total
+            progress = None if silent else Progress(label or judge.name, total, stream=sys.stderr)
+            run_calls(
+                due,
+                judge.model,
+                record=journal.append,
+                budget=budget,
+                cache=cache,
+                progress=progress,
+                total=total,
+            )
             if progress:
                 progress.close()
     return Judgements(

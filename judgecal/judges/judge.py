@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import dspy
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
-from judgecal.judges.adapter import JudgeAdapter
+from judgecal.judges.adapter import JudgeAdapter, neutralised
 from judgecal.judges.programfile import ProgramFile, load_program
 from judgecal.judges.verdict import read_reply
 from judgecal.models import ModelSpec, load_catalogue
@@ -113,10 +113,42 @@ class Judge:
         return digest([self.model.settings(), version, self.messages(probe)])[:16]
 
     def messages(self, item: Item) -> list[Message]:
-        """The chat messages for one item: what `adapter.format` gives, with the part before the item made once."""
-        inputs = item_inputs(self.signature, item)
-        content = self._adapter.format_user_message_content(self.compiled, inputs, main_request=True)
-        return [*self._prefix, {"role": "user", "content": content}]
+        """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made once."""
+        inputs = _values(self._inputs, item)
+        return [*self._prefix, {"role": "user", "content": self._user_message(neutralised(inputs))}]
+
+    @cached_property
+    def _inputs(self) -> tuple[str, ...]:
+        return tuple(self.signature.inputs)
+
+    def _user_message(self, inputs: Mapping[str, str]) -> str:
+        """The texts between the pieces of the frame; the adapter's own work where it has none."""
+        if self._frame is None:
+            return self._adapter.format_user_message_content(self.compiled, dict(inputs), main_request=True)
+        names, pieces = self._frame
+        parts = [pieces[0]]
+        for name, piece in zip(names, pieces[1:], strict=True):
+            parts += (inputs[name], piece)
+        return "".join(parts)
+
+    @cached_property
+    def _frame(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """What the adapter puts around the values of an item, and in which order they stand.
+
+        Read off a message with a marker for each value; None where the adapter does more with a value than to set it
+        in its place.
+        """
+        marks = {name: f"\x02judgecal {number}\x03" for number, name in enumerate(self.signature.inputs)}
+        text = self._adapter.format_user_message_content(self.compiled, marks, main_request=True)
+        if any(text.count(mark) != 1 for mark in marks.values()):
+            return None
+        names = tuple(sorted(marks, key=lambda name: text.index(marks[name])))
+        pieces = []
+        for name in names:
+            before, _, text = text.partition(marks[name])
+            pieces.append(before)
+        # The adapter strips the whole message: nothing of an item may stand at its ends.
+        return (names, (*pieces, text)) if pieces and pieces[0].strip() and text.strip() else None
 
     @cached_property
     def _prefix(self) -> Sequence[Message]:
@@ -152,6 +184,10 @@ class Judge:
 
 def item_inputs(signature: LoadedSignature, item: Item) -> dict[str, str]:
     """An item's values for a signature's input fields, in the order of the prompt."""
+    return _values(signature.inputs, item)
+
+
+def _values(names: Iterable[str], item: Item) -> dict[str, str]:
     contexts = "\n\n".join(context.text for context in item.contexts)
     values: Mapping[str, str] = {
         "question": item.question,
@@ -160,4 +196,4 @@ def item_inputs(signature: LoadedSignature, item: Item) -> dict[str, str]:
         "context": contexts,
         "contexts": contexts,
     }
-    return {name: values[name] for name in signature.inputs}
+    return {name: values[name] for name in names}

@@ -1,0 +1,425 @@
+"""How many calls go at once, on a clock that jumps: whole runs of thousands of calls, exact and without a wait."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import judgecal.engine.run as engine
+from judgecal.engine import (
+    Budget,
+    Call,
+    CallFailed,
+    Message,
+    Policy,
+    Progress,
+    Reading,
+    Reply,
+    expected_seconds,
+)
+from judgecal.engine.limits import Limiter
+from judgecal.errors import AuthError, JudgecalError
+from judgecal.models import ModelSpec
+from judgecal.records import Judgement
+
+SPEC = ModelSpec("stub", "openai/stub", input_usd_per_1m=1.0, output_usd_per_1m=2.0, max_tokens=64)
+STATED = ModelSpec("stub", "openai/stub", max_concurrency=4)
+_ENDLESS_S = 1e6
+
+
+class _Selector(selectors.DefaultSelector):
+    loop: JumpingLoop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        events = super().select(0)
+        if not events and timeout:
+            self.loop.now += timeout
+            assert self.loop.now < _ENDLESS_S, "the run does not end"
+        return events
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next thing that is due."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        selector = _Selector()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.now
+
+
+class Server:
+    """A model on the jumping clock: `answer` says what becomes of a call, given how many are in flight."""
+
+    def __init__(self, answer: Callable[[Server, str], Reply | CallFailed], latency_s: float = 1.0) -> None:
+        self.answer = answer
+        self.latency_s: float | Callable[[Server], float] = latency_s
+        self.in_flight = 0
+        self.started: list[tuple[float, str]] = []  # when, what
+        self.landed_at = 0.0
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        clock = asyncio.get_running_loop().time
+        text = messages[-1]["content"]
+        self.started.append((clock(), text))
+        self.in_flight += 1
+        try:
+            said = self.answer(self, text)
+            await asyncio.sleep(self.latency_s(self) if callable(self.latency_s) else self.latency_s)
+            self.landed_at = clock()
+        finally:
+            self.in_flight -= 1
+        if isinstance(said, CallFailed):
+            raise said
+        return said
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def starts_in(self, low: float, high: float) -> int:
+        """Calls that began within a span of time."""
+        return sum(low <= at < high for at, _ in self.started)
+
+
+def good(_: Server, __: str) -> Reply:
+    return Reply("85", "stub-1", prompt_tokens=1000, completion_tokens=50)
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
+    """Run calls against a server on the jumping clock."""
+
+    def on_the_jumping_clock(make: Callable[[], Any]) -> None:
+        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+            runner.run(make())
+
+    def drive(
+        server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any
+    ) -> list[Judgement]:
+        monkeypatch.setattr(engine, "open_transport", lambda _: server)
+        monkeypatch.setattr(engine, "_run_to_end", on_the_jumping_clock)
+        rows: list[Judgement] = []
+        engine.run_calls(calls, spec, record=rows.append, **options)
+        return rows
+
+    return drive
+
+
+def calls(count: int, *, text: str | None = None, repeat: int = 0) -> list[Call]:
+    return list(coming(count, text=text, repeat=repeat))
+
+
+def coming(count: int, *, text: str | None = None, repeat: int = 0) -> Iterator[Call]:
+    def read(reply: str) -> Reading:
+        return Reading(float(reply))
+
+    def one(index: int) -> Call:
+        said = f"item {index}" if text is None else text
+        messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": said}]
+        return Call((f"i{index}", "sha", "print", repeat), "judge@stub", lambda: messages, read)
+
+    return (one(index) for index in range(count))
+
+
+# --- growth -------------------------------------------------------------------------------------------------------
+
+
+def test_where_nothing_is_stated_it_grows_fourfold_a_round_trip(drive: Callable[..., Any]) -> None:
+    server = Server(good)
+    assert len(drive(server, calls(6000))) == 6000
+    begun = [server.starts_in(second - 0.5, second + 0.5) for second in range(6)]
+    assert begun == [8, 32, 128, 512, 1024, 1024]
+
+
+def test_a_stated_number_is_where_it_starts_and_never_more(drive: Callable[..., Any]) -> None:
+    server = Server(good)
+    drive(server, calls(40), STATED)
+    assert [server.starts_in(second - 0.5, second + 0.5) for second in range(10)] == [4] * 10
+
+
+def test_never_more_at_once_than_there_are_calls() -> None:
+    assert (Limiter(100, total=7).at_once, Limiter(total=3).ceiling) == (7, 3)
+
+
+def test_it_stops_growing_where_more_at_once_only_wait_on_the_server(drive: Callable[..., Any]) -> None:
+    # A server that does 40 at a time in 1 s: 400 at once would take 10 s each, 1,024 more than the timeout.
+    server = Server(good)
+    server.latency_s = lambda s: max(1.0, s.in_flight / 40)
+    spec = ModelSpec("stub", "openai/stub", timeout=20.0)
+    rows = drive(server, calls(8000), spec)
+    assert all(row.verdict is not None for row in rows)
+    assert max(row.latency_s for row in rows) < 15.0
+    assert server.landed_at < 1.1 * 8000 / 40  # and the server was never short of work
+
+
+# --- backing off --------------------------------------------------------------------------------------------------
+
+
+def refusal(**more: Any) -> CallFailed:
+    return CallFailed("rate_limit", "slow down", retry=True, **more)
+
+
+def test_a_refusal_lowers_it_at_most_once_a_round_trip() -> None:
+    limiter = Limiter(64)
+    sent = [limiter.begin() for _ in range(64)]
+    for began in sent:
+        limiter.refused(began)
+    assert limiter.at_once == 32
+    limiter.refused(limiter.begin())  # sent after it was lowered, and nearly all were refused
+    assert 16 <= limiter.at_once <= 22
+
+
+def test_it_goes_down_to_one_and_no_further() -> None:
+    limiter = Limiter(8)
+    for _ in range(100):
+        limiter.refused(limiter.begin())
+        limiter.end()
+    assert limiter.at_once == 1
+
+
+def test_after_a_refusal_it_grows_slowly() -> None:
+    limiter = Limiter()
+    limiter.refused(limiter.begin())
+    assert limiter.at_once == 4
+    for _ in range(3):
+        limiter.begin()
+    for _ in range(4):
+        limiter.succeeded(1.0)
+    assert 4.7 <= limiter.allowance <= 5.0  # one more a round trip, and a fiftieth once that is more
+
+
+def test_it_settles_where_a_server_with_room_for_fifty_takes_all(drive: Callable[..., Any]) -> None:
+    def room_for_fifty(server: Server, text: str) -> Reply | CallFailed:
+        return good(server, text) if server.in_flight <= 50 else refusal()
+
+    server = Server(room_for_fifty)
+    rows = drive(server, calls(6000), policy=Policy(attempts=8))
+    assert all(row.verdict is not None for row in rows)
+    assert server.landed_at < 1.5 * 6000 / 50  # three quarters of what the server can do, retries and all
+    assert len(server.started) < 1.15 * 6000  # and few were sent in vain
+
+
+def test_the_whole_run_waits_as_long_as_the_provider_asks(drive: Callable[..., Any]) -> None:
+    def once(server: Server, text: str) -> Reply | CallFailed:
+        return refusal(retry_after=30.0) if len(server.started) == 5 else good(server, text)
+
+    server = Server(once)
+    rows = drive(server, calls(100))
+    assert all(row.verdict is not None for row in rows)
+    assert server.starts_in(1.001, 31.0) == 0
+    assert server.starts_in(31.0, 31.1) >= 4
+
+
+def test_one_call_that_waits_holds_nobody_up(drive: Callable[..., Any]) -> None:
+    def one_is_bad(server: Server, text: str) -> Reply | CallFailed:
+        return CallFailed("server", "boom", retry=True) if text == "item 0" else good(server, text)
+
+    server = Server(one_is_bad)
+    rows = drive(server, calls(400), STATED, policy=Policy(attempts=2, first_wait_s=60.0))
+    assert len(rows) == 400
+    assert (
+        server.landed_at <= 101.0
+    )  # 401 calls of 1 s at 4 at once: the others went on while the bad one waited
+
+
+def test_a_retry_goes_before_a_call_that_was_not_tried(drive: Callable[..., Any]) -> None:
+    def first_fails(server: Server, text: str) -> Reply | CallFailed:
+        bad = text == "item 0" and len(server.started) == 1
+        return CallFailed("server", "boom", retry=True) if bad else good(server, text)
+
+    server = Server(first_fails)
+    policy = Policy(first_wait_s=0.5, longest_wait_s=0.5)
+    drive(server, calls(20), ModelSpec("stub", "openai/stub", max_concurrency=1), policy=policy)
+    assert [text for _, text in server.started][:3] == ["item 0", "item 1", "item 0"]
+
+
+def test_three_in_ten_failing_in_every_way_ends_in_bounded_time(drive: Callable[..., Any]) -> None:
+    rng = random.Random(1)
+
+    def hostile(server: Server, text: str) -> Reply | CallFailed:
+        failures = [
+            refusal(),
+            CallFailed("server", "HTTP 503", retry=True, overloaded=True),
+            CallFailed("server", "boom", retry=True),
+            CallFailed("transport", "reset", retry=True),
+            CallFailed("timeout", "late", retry=True),
+        ]
+        return rng.choice(failures) if rng.random() < 0.3 else good(server, text)
+
+    server = Server(hostile)
+    rows = drive(server, calls(2000))
+    assert {row.item_id for row in rows} == {f"i{index}" for index in range(2000)}
+    assert len(rows) == 2000
+    assert all((row.verdict is None) == (row.error is not None) for row in rows)
+    assert sum(row.verdict is None for row in rows) < 30  # 0.3 ** 5 of 2,000 is 5
+    assert server.landed_at < 600.0  # one by one it would be 2,860 s
+
+
+def test_a_transport_whose_own_clock_has_failed_is_cut_off(drive: Callable[..., Any]) -> None:
+    server = Server(good, latency_s=_ENDLESS_S)
+    spec = ModelSpec("stub", "openai/stub", timeout=60.0)
+    row = drive(server, calls(1), spec, policy=Policy(attempts=3, longest_wait_s=10.0))[0]
+    assert row.error.kind == "timeout"
+    assert row.attempts == 3
+    first, *_, last = (at for at, _ in server.started)
+    assert last + 65.0 - first <= 3 * 65.0 + 2 * 10.0  # attempts x timeout + waits
+
+
+def lost() -> CallFailed:
+    return CallFailed("transport", "cannot connect", retry=True)
+
+
+def test_a_server_that_is_gone_ends_the_run_with_one_message(drive: Callable[..., Any]) -> None:
+    def gone_after_a_while(server: Server, text: str) -> Reply | CallFailed:
+        return good(server, text) if len(server.started) <= 200 else lost()
+
+    server = Server(gone_after_a_while)
+    with pytest.raises(JudgecalError, match=r"cannot be reached.*'cannot connect'.*resumes"):
+        drive(server, calls(100_000))
+    assert server.landed_at < 120.0  # and not the hours that 99,800 calls would take to say the same
+
+
+def test_a_connection_lost_now_and_then_does_not(drive: Callable[..., Any]) -> None:
+    def nine_in_ten(server: Server, text: str) -> Reply | CallFailed:
+        return good(server, text) if len(server.started) % 10 == 0 else lost()
+
+    assert len(drive(Server(nine_in_ten), calls(1000))) == 1000
+
+
+# --- the same request at the same time ------------------------------------------------------------------------------
+
+
+def test_identical_requests_in_flight_are_one_call(drive: Callable[..., Any]) -> None:
+    server = Server(good)
+    rows = drive(server, calls(10, text="the same"))
+    assert len(server.started) == 1
+    paid, *taken = rows
+    assert (paid.cached, paid.attempts, paid.cost_usd) == (False, 1, pytest.approx(0.0011))
+    assert {(row.cached, row.attempts, row.cost_usd, row.latency_s) for row in taken} == {
+        (True, 0, 0.0, None)
+    }
+    assert {(row.verdict, row.prompt_tokens, row.model_id) for row in rows} == {(85.0, 1000, "stub-1")}
+
+
+def test_repeats_share_nothing(drive: Callable[..., Any]) -> None:
+    server = Server(good)
+    drive(server, [*calls(1, text="the same"), *calls(1, text="the same", repeat=1)])
+    assert len(server.started) == 2
+
+
+def test_who_follows_holds_no_place(drive: Callable[..., Any]) -> None:
+    # The leader waits to try again while nine follow it: with one place they must not keep it from the leader.
+    def first_fails(server: Server, text: str) -> Reply | CallFailed:
+        return refusal() if len(server.started) == 1 else good(server, text)
+
+    server = Server(first_fails)
+    rows = drive(server, calls(10, text="the same"), ModelSpec("s", "openai/s", max_concurrency=1))
+    assert len(server.started) == 2
+    assert [row.cached for row in rows] == [False] + [True] * 9
+
+
+def test_where_the_leader_fails_the_next_one_tries(drive: Callable[..., Any]) -> None:
+    def first_fails(server: Server, text: str) -> Reply | CallFailed:
+        bad = len(server.started) == 1
+        return CallFailed("refused", "not this", retry=False) if bad else good(server, text)
+
+    server = Server(first_fails)
+    rows = drive(server, calls(5, text="the same"))
+    assert len(server.started) == 2
+    assert [row.verdict for row in rows] == [None, 85.0, 85.0, 85.0, 85.0]
+
+
+def test_a_refused_key_starts_no_further_call(drive: Callable[..., Any]) -> None:
+    class Refusing(Server):
+        async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+            await super().send(messages, repeat=repeat)
+            raise AuthError("the provider refused the key")
+
+    server = Refusing(good)
+    with pytest.raises(AuthError):
+        drive(server, [*calls(4, text="the same"), *calls(50)])
+    assert len(server.started) <= 8
+
+
+# --- what is held -----------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_drawn_when_they_are_due(drive: Callable[..., Any]) -> None:
+    drawn = landed = furthest = 0
+
+    def draw() -> Iterator[Call]:
+        nonlocal drawn, furthest
+        for call in coming(3000):
+            drawn += 1
+            furthest = max(furthest, drawn - landed)
+            yield call
+
+    def landing(server: Server, text: str) -> Reply:
+        nonlocal landed
+        landed = len(server.started) - server.in_flight
+        return good(server, text)
+
+    spec = ModelSpec("stub", "openai/stub", max_concurrency=16)
+    assert len(drive(Server(landing), draw(), spec)) == 3000
+    assert furthest <= 18
+
+
+def test_a_progress_that_cannot_be_shown_ends_the_run(drive: Callable[..., Any]) -> None:
+    class Closed(Progress):
+        def show(self) -> None:
+            raise BrokenPipeError("nobody reads")
+
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        drive(Server(good, latency_s=30.0), calls(5), progress=Closed("judge", 5))
+
+
+def test_an_iterator_that_breaks_ends_the_run_with_its_own_error(drive: Callable[..., Any]) -> None:
+    def broken() -> Iterator[Call]:
+        yield from coming(20)
+        raise LookupError("no such item")
+
+    with pytest.raises(LookupError, match="no such item"):
+        drive(Server(good), broken())
+
+
+def test_a_budget_lets_a_thousand_wait_and_is_never_overrun(drive: Callable[..., Any]) -> None:
+    server = Server(good)
+    budget = Budget(0.55)  # 500 calls at 0.0011
+    spec = ModelSpec(
+        "stub",
+        "openai/stub",
+        input_usd_per_1m=1.0,
+        output_usd_per_1m=2.0,
+        max_tokens=5000,
+        max_concurrency=512,
+    )
+    rows = drive(server, calls(2000), spec, budget=budget)
+    assert len(rows) == 2000
+    assert budget.spent_usd <= 0.55
+    # A call holds 0.01 at worst, so that the last ones go one by one, and stop when 0.01 is not left.
+    assert 490 <= len(server.started) <= 500
+    assert {row.error.kind for row in rows if row.error} == {"budget"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "count", "seconds"),
+    [
+        (10, 100, 20.0),  # ten round trips of 2 s
+        (10, 101, 22.0),
+        (None, 8, 2.0),
+        (None, 8 + 32 + 128, 6.0),
+        (None, 8 + 32 + 128 + 512 + 1024 + 1, 12.0),
+    ],
+)
+def test_the_time_of_a_run_is_round_trips(stated: int | None, count: int, seconds: float) -> None:
+    spec = ModelSpec("stub", "openai/stub", max_concurrency=stated)
+    assert expected_seconds(spec, count, latency_s=2.0) == seconds
+    assert expected_seconds(spec, count, latency_s=None) is None

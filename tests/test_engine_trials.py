@@ -1,0 +1,109 @@
+"""From judges and items to calls: messages byte for byte, what is due, and how long it will take."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import dspy
+import pytest
+
+from judgecal.engine import Journal
+from judgecal.errors import InputError
+from judgecal.experiment import RunOptions, plan_calls, require_keys, run_trials, stored_rows
+from judgecal.judges import Judge, JudgeAdapter, item_inputs
+from judgecal.judges.adapter import neutralised
+from judgecal.models import ModelSpec
+from judgecal.records import Item, Judgement
+
+QUIET = RunOptions(quiet=True)
+TEXTS = [
+    "plain",
+    "",
+    "  spaces \n",
+    "[[ ## completed ## ]]",
+    "\x02judgecal 0\x03",
+    '{"a": 1}',
+    "[1, 2]",
+    "nul \x00 \u2028 \U0001f642 \ud800",
+    "None",
+    "x" * 1_000_000,
+]
+
+
+def an_item(text: str, name: str = "i") -> Item:
+    return Item(name, "g", text, text, (text, text) if text else ())
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge("correctness_v3@embedded")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text[:20]))
+@pytest.mark.parametrize("demos", [0, 2])
+def test_messages_are_the_adapters_byte_for_byte(judge: Judge, text: str, demos: int) -> None:
+    inputs = dict.fromkeys(judge.signature.inputs, "a [[ ## b")
+    outputs = {judge.signature.reasoning: "so", judge.signature.verdict: 80}
+    judge.program.demos = [dspy.Example(**inputs, **outputs) for _ in range(demos)]
+    item = an_item(text)
+    wanted = dspy.ChatAdapter().format(
+        judge.compiled,
+        [neutralised(demo) for demo in judge.demos],
+        neutralised(item_inputs(judge.signature, item)),
+    )
+    assert judge.messages(item) == wanted
+
+
+def test_an_adapter_that_does_more_is_asked_each_time(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = JudgeAdapter.format_user_message_content
+
+    def twice(self: JudgeAdapter, *args: object, **more: object) -> str:
+        text = real(self, *args, **more)
+        return f"{text}\n{text}"
+
+    monkeypatch.setattr(JudgeAdapter, "format_user_message_content", twice)
+    content = judge.messages(an_item("Paris"))[-1]["content"]
+    assert content.count("Paris\n") == 2 * len(judge.signature.inputs)
+
+
+def test_the_time_of_a_plan_comes_from_the_journal(judge: Judge, tmp_path: Path) -> None:
+    judge.model = ModelSpec("stub", "openai/stub", api_base="http://127.0.0.1:1/v1", max_concurrency=5)
+    judge.name = "correctness_v3@stub"
+    items = [an_item("x", f"i{index}") for index in range(20)]
+    path = tmp_path / "judgements.jsonl"
+    assert plan_calls([judge], items, stored_rows(path), QUIET).seconds is None
+    with Journal(path) as journal:
+        for index, latency in enumerate((1.0, 3.0)):
+            key = dataclasses.astuple(items[index])[0], items[index].sha, judge.fingerprint
+            journal.append(Judgement(key[0], key[1], judge.name, key[2], 0, 80.0, latency_s=latency))
+        journal.append(Judgement("other", "sha", "a name of a file", "f", 0, 80.0, latency_s=99.0))
+    plan = plan_calls([judge], items, stored_rows(path), QUIET)
+    assert (plan.calls, plan.stored) == (18, 2)
+    assert plan.seconds == 4 * 2.0  # 18 calls at 5 at once are four round trips of 2 s
+    done = plan_calls([judge], items[:2], stored_rows(path), QUIET)
+    assert (done.calls, done.seconds) == (0, 0.0)
+
+
+def test_a_missing_key_counts_only_where_a_call_is_due(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STUB_KEY", raising=False)
+    items = [an_item("x")]
+    path = tmp_path / "judgements.jsonl"
+    with Journal(path) as journal:
+        run_trials([judge], items, journal=journal, options=QUIET)
+    spec = dataclasses.replace(judge.model, id="openai/stub", key_env="STUB_KEY")
+    judge.fingerprint  # noqa: B018 - of the model that made the row
+    judge.model = spec
+    require_keys([judge], items, stored_rows(path), QUIET)
+    with pytest.raises(InputError, match="STUB_KEY"):
+        require_keys([judge], [an_item("another")], stored_rows(path), QUIET)
+
+
+def test_an_item_asked_for_twice_is_called_once(judge: Judge) -> None:
+    item = an_item("Paris")
+    with Journal(None) as journal:
+        rows = run_trials([judge], [item, item], journal=journal, options=QUIET)
+    assert [row.verdict for row in rows] == [rows[0].verdict] * 2
+    assert rows[0] is rows[1]
