@@ -20,7 +20,13 @@ from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import AgreementMetric, Candidate, Training, confirm, resolve_optimizer
 from judgecal.optimize.candidates import candidates
 from judgecal.optimize.confirm import _decide
-from judgecal.optimize.examples import balanced_order, label_as_verdict, to_example
+from judgecal.optimize.examples import (
+    balanced_order,
+    balanced_sample,
+    label_as_verdict,
+    split_by_question,
+    to_example,
+)
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature
@@ -513,3 +519,88 @@ def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspac
     ours = load_program(path, part.judge.signature)
     assert ours.trained_on == chosen.trained_on
     assert json.loads(path.read_text())["schema"] == 1
+
+
+# --- what the optimisers that write instructions climb on
+
+
+def mixed() -> tuple[list[Item], dict[str, Label], Scale]:
+    """Twenty questions with three items each: fifteen have high labels, four middle ones, one a low one."""
+    items = items_of(
+        [(f"i{question:02d}-{place}", f"g{question:02d}") for question in range(20) for place in range(3)]
+    )
+    strata = [90.0] * 15 + [50.0] * 4 + [10.0]
+    return items, {item.item_id: strata[int(item.group[1:])] for item in items}, Scale.parse("percentage")
+
+
+@pytest.mark.parametrize("size", [1, 3, 30, 60, 1000])
+def test_in_a_balanced_sample_the_strata_count_equally(size: int) -> None:
+    items, labels, scale = mixed()
+    for seed in range(5):
+        sample = balanced_sample(items, labels, scale, size=size, seed=seed)
+        counts = Counter(labels[item.item_id] for item in sample)
+        assert len(counts) == 3 and len(set(counts.values())) == 1
+        assert len(sample) <= max(3, min(size, len(items)))
+        # A rare stratum comes by all of its items before it comes by one again.
+        per_item = Counter(item.item_id for item in sample if labels[item.item_id] == 10.0)
+        assert max(per_item.values()) - min(per_item.values()) <= 1
+        assert sample == balanced_sample(items, labels, scale, size=size, seed=seed)
+
+
+def test_halves_share_no_question_and_the_strata_are_spread() -> None:
+    items, labels, scale = mixed()
+    for seed in range(10):
+        one, other = split_by_question(items, labels, scale, seed=seed)
+        assert sorted(i.item_id for i in [*one, *other]) == sorted(labels)
+        assert not {i.group for i in one} & {i.group for i in other}
+        for label, n in ((90.0, 45), (50.0, 12)):
+            counts = [sum(labels[i.item_id] == label for i in half) for half in (one, other)]
+            assert sum(counts) == n and abs(counts[0] - counts[1]) <= 3
+    alone = [item for item in items if item.group == "g00"]
+    assert split_by_question(alone, labels, scale, seed=0) == (alone, alone)
+
+
+def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(
+    signature: Callable[[Verdict], LoadedSignature],
+) -> None:
+    items, labels, scale = mixed()
+    loaded = signature(PERCENT)
+    metric = AgreementMetric(loaded, scale, labels, weighted=False)
+    given = {item.item_id: (None if place % 7 == 0 else place % 101) for place, item in enumerate(items)}
+    sample = balanced_sample(items, labels, scale, size=60, seed=0)
+    scores = [
+        metric(
+            to_example(loaded, i, labels[i.item_id], scale),
+            dspy.Prediction(grade=given[i.item_id], reasoning=""),
+        )
+        for i in sample
+    ]
+    assert all(0.0 <= score <= 1.0 for score in scores)  # what GEPA takes for perfect is 1.0
+    expected = agreement(
+        [float(labels[i.item_id]) for i in sample],
+        [given[i.item_id] for i in sample],
+        scale=scale,
+        unscored="wrong",
+    )["macro_agreement"].value
+    assert sum(scores) / len(scores) == pytest.approx(expected)
+    right = to_example(loaded, items[-1], 10.0, scale)
+    assert metric(right, dspy.Prediction(grade=10, reasoning="")) == 1.0
+
+
+def test_a_prediction_is_counted_once(signature: Callable[[Verdict], LoadedSignature]) -> None:
+    loaded, scale = signature(PERCENT), Scale.parse("percentage")
+    metric = AgreementMetric(loaded, scale, {"i": 100.0}, weighted=False)
+    example = to_example(loaded, items_of([("i", "g")])[0], 100.0, scale)
+    unusable = dspy.Prediction(grade=None, reasoning="")
+    assert metric(example, unusable) == 0.0
+    again = metric(example, unusable, None, "judge", None)  # GEPA asks for the words on what it has scored
+    assert (metric.calls, metric.unusable) == (1, 1)
+    both = metric.in_words(example, unusable)  # SIMBA scores and reads at once
+    assert (metric.calls, metric.unusable) == (2, 2)
+    assert again.score == both.score == 0.0 and again.feedback == both.feedback
+    assert "no usable verdict" in both.feedback
+
+
+def test_no_whole_example_shows_its_item(signature: Callable[[Verdict], LoadedSignature]) -> None:
+    example = to_example(signature(PERCENT), items_of([("secret", "g")])[0], 80.0, Scale.parse("percentage"))
+    assert "secret" not in repr(example) + str({**example.labels()}) + str(dict(example.inputs()))

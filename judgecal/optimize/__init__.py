@@ -1,10 +1,11 @@
 """Optimise a judge: compile on train, choose on dev, confirm once on test."""
 
-from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training, optimizer_settings
+from judgecal.optimize.candidates import OPTIMIZERS, optimizer_settings, reflection_config
 from judgecal.optimize.confirm import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.preview import preview_optimize
+from judgecal.optimize.preview import Preview, preview_optimize
 from judgecal.optimize.run import OptimizeRun, decisive_metric, resolve_optimizer
+from judgecal.optimize.training import Candidate, Training
 
 __all__ = [
     "OPTIMIZERS",
@@ -12,10 +13,12 @@ __all__ = [
     "Candidate",
     "Confirmation",
     "OptimizeRun",
+    "Preview",
     "Training",
     "confirm",
     "decisive_metric",
     "optimizer_settings",
     "preview_optimize",
+    "reflection_config",
     "resolve_optimizer",
 ]

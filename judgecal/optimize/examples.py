@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -13,10 +14,21 @@ from judgecal.records import Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["ITEM_ID", "balanced_order", "label_as_verdict", "to_example"]
+__all__ = [
+    "ITEM_ID",
+    "balanced_order",
+    "balanced_sample",
+    "label_as_verdict",
+    "split_by_question",
+    "to_example",
+]
 
-ITEM_ID = "judgecal_item_id"
-"""Key under which an example carries its item's id; it is no field of the signature, so no prompt shows it."""
+ITEM_ID = "dspy_judgecal_item_id"
+"""Key under which an example carries its item's id.
+
+It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the judge's nor
+those in which an optimiser shows whole examples to the model that writes instructions.
+"""
 
 
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
@@ -64,18 +76,61 @@ def balanced_order(
     Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when every
     other question has given its first. The first k make a demo set of size k.
     """
+    queues = _queues(items, labels, scale, seed=seed)
+    longest = max(map(len, queues), default=0)
+    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+
+
+def balanced_sample(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, size: int, seed: int
+) -> list[Item]:
+    """About `size` items in which every stratum that there is stands equally often, a rare one by repetition.
+
+    The plain mean of agreement over them is `macro_agreement` (of a sample, where `size` is smaller than a stratum
+    times the strata). A repeated item is the same request to a model, so it is paid once.
+    """
+    queues = _queues(items, labels, scale, seed=seed)
+    turns = max(1, min(size, len(items)) // len(queues))
+    return [queue[turn % len(queue)] for turn in range(turns) for queue in queues]
+
+
+def split_by_question(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> tuple[list[Item], list[Item]]:
+    """Two halves without a common question, the strata spread over both; one question alone is in both."""
+    by_group: dict[str, list[Item]] = {}
+    for item in balanced_order(items, labels, scale, seed=seed):
+        by_group.setdefault(item.group, []).append(item)
+    if len(by_group) < 2:
+        return list(items), list(items)
+    halves: tuple[list[Item], list[Item]] = ([], [])
+    counts: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+    for members in by_group.values():
+        kinds = [_class(labels[item.item_id], scale) for item in members]
+        # To the half that has less of what this question brings; of equals the smaller, then the first.
+        side = min((0, 1), key=lambda one: (sum(counts[one][k] for k in kinds), len(halves[one]), one))
+        halves[side].extend(members)
+        counts[side].update(kinds)
+    return halves
+
+
+def _class(label: Label, scale: Scale) -> Any:
+    return label if isinstance(label, str) else scale.stratum(label)
+
+
+def _queues(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> list[list[Item]]:
+    """The items of each class in a drawn order; within one, no question comes again before all others came."""
     rng = random.Random(seed)
     drawn = list(items)
     rng.shuffle(drawn)
-    seen: dict[tuple[Any, str], int] = {}
+    seen: Counter[tuple[Any, str]] = Counter()
     by_class: dict[Any, list[tuple[int, Item]]] = {}
     for item in drawn:
-        label = labels[item.item_id]
-        kind = label if isinstance(label, str) else scale.stratum(label)
-        turn = seen[kind, item.group] = seen.get((kind, item.group), -1) + 1
-        by_class.setdefault(kind, []).append((turn, item))
+        kind = _class(labels[item.item_id], scale)
+        by_class.setdefault(kind, []).append((seen[kind, item.group], item))
+        seen[kind, item.group] += 1
     classes = sorted(by_class, key=str)
     rng.shuffle(classes)
-    queues = [sorted(by_class[kind], key=lambda pair: pair[0]) for kind in classes]
-    longest = max(map(len, queues), default=0)
-    return [queue[place][1] for place in range(longest) for queue in queues if place < len(queue)]
+    return [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]

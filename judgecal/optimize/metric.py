@@ -1,12 +1,19 @@
-"""What optimisers climb: agreement with the people, weighted so that the strata count equally.
+"""What optimisers climb: agreement with the people, so that the strata count equally.
 
 An unusable reply counts as the verdict farthest from its label, and is counted.
+
+The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's weight,
+which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which every stratum stands
+equally often (`examples.balanced_sample`). The optimisers that write instructions take the second. GEPA passes over
+a batch that is perfect (1.0), SIMBA compares scores of different items and draws by their size, and both would take
+the weight of a stratum for the quality of a judge; scores divided by the largest weight would mend neither.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -22,27 +29,37 @@ __all__ = ["AgreementMetric"]
 class AgreementMetric:
     """A DSPy metric over one gold set.
 
-    Called as DSPy calls metrics. It returns the weighted agreement of one prediction, from 0 up; over the training
-    items its mean is `macro_agreement`. With `pred_name` (as GEPA calls) it returns score and feedback in words.
-    In bootstrapping (a trace and no `pred_name`) it returns the unweighted agreement, 0 to 1, so that a threshold
-    means the same in every stratum.
+    Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction, from 0
+    up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for the feedback
+    on a prediction that it has scored) it returns score and feedback in words. In bootstrapping (a trace and no
+    `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in every stratum.
 
     Args:
         signature: the judge's signature.
         people: the people's scale.
         labels: item id -> gold label of the training items; their strata make the weights.
+        weighted: False for plain agreement, 0 to 1, over examples that are balanced themselves.
 
     Attributes:
         calls: predictions rated so far.
         unusable: those of them without a verdict.
     """
 
-    def __init__(self, signature: LoadedSignature, people: Scale, labels: Mapping[str, Label]) -> None:
+    def __init__(
+        self,
+        signature: LoadedSignature,
+        people: Scale,
+        labels: Mapping[str, Label],
+        *,
+        weighted: bool = True,
+    ) -> None:
         self._signature = signature
         self._people = people
         self._labels = dict(labels)
         self._common = common_scale(people, signature.judge_scale())
-        self._weights = _weights(self._stratum(label) for label in self._labels.values())
+        strata = [self._stratum(label) for label in self._labels.values()]
+        self._weights = _weights(strata) if weighted else dict.fromkeys(strata, 1.0)
+        self._counting = Lock()
         self.calls = 0
         self.unusable = 0
 
@@ -56,13 +73,24 @@ class AgreementMetric:
     ) -> float | dspy.Prediction:
         label = self._labels[example[ITEM_ID]]
         verdict = self._verdict(prediction)
-        self.calls += 1
-        self.unusable += verdict is None
         agreement = self.agreement(label, verdict)
+        weighted = agreement * self._weights[self._stratum(label)]
         if pred_name is not None:
-            weighted = agreement * self._weights[self._stratum(label)]
             return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
-        return agreement if trace is not None else agreement * self._weights[self._stratum(label)]
+        self._count(verdict)
+        return agreement if trace is not None else weighted
+
+    def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
+        """Score and feedback at once, for an optimiser that takes both where it scores."""
+        label, verdict = self._labels[example[ITEM_ID]], self._verdict(prediction)
+        self._count(verdict)
+        weighted = self.agreement(label, verdict) * self._weights[self._stratum(label)]
+        return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
+
+    def _count(self, verdict: Label | None) -> None:
+        with self._counting:
+            self.calls += 1
+            self.unusable += verdict is None
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
         """1 - |verdict - label| / range on the common scale (nominal: 1 where equal); 0..1.

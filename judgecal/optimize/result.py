@@ -22,6 +22,7 @@ class Outcome:
 
     Attributes:
         experiment, optimizer, judge: what was run; `judge` is the one before.
+        reflection: alias of the model that wrote instructions, if one did.
         metric: what decided.
         tables: split -> its table, those that were used.
         scored: the judge as it was and every candidate on dev.
@@ -33,6 +34,7 @@ class Outcome:
 
     experiment: Experiment
     optimizer: str
+    reflection: str | None
     judge: Judge
     metric: str
     tables: Mapping[str, Table]
@@ -50,6 +52,7 @@ class Outcome:
         return {
             "experiment": self.experiment.slug,
             "optimizer": self.optimizer,
+            "reflection_model": self.reflection,
             "judge": f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
             "metric": self.metric,
             "gold": self._gold(),
@@ -70,7 +73,7 @@ class Outcome:
             "test_looks": self.decisions,
             "test_look": self.look.sentence(gold.name) if self.look else None,
             "usd": self.usd,
-            "notes": scale_notes(gold.scale, [after.column]),
+            "notes": [*scale_notes(gold.scale, [after.column]), *self._fit_notes()],
             "run_line": self._run_line(),
         }
 
@@ -85,9 +88,21 @@ class Outcome:
             "n_groups": {split: len(set(table.groups)) for split, table in self.tables.items()},
         }
 
+    def _fit_notes(self) -> list[str]:
+        """Where the maps of the recalibration were fitted, if not on all of train and dev."""
+        taken = self.choice.taken.candidate
+        if self.found is None or taken is None or self.reflection is None:
+            return []
+        n = len(set(self.tables["dev"].groups))
+        return [
+            f"the optimiser saw every label of train, so both judges are recalibrated on dev alone ({n} questions)"
+        ]
+
     def _run_line(self) -> str:
         split = "test" if self.found else "dev"
         extra = {"optimizer": self.optimizer, "program": self.choice.taken.judge.fingerprint[:8]}
+        if self.reflection:
+            extra["reflection"] = self.reflection
         return run_line(self.tables[split], split, [full_name(self.judge)], extra)
 
 

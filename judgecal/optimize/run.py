@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, read_journal, require_prices
@@ -26,10 +27,13 @@ from judgecal.experiment import (
 )
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import Judge, JudgeName, save_program
-from judgecal.optimize.candidates import OPTIMIZERS, Candidate, Training, auto_optimizer, candidates
+from judgecal.models import ModelSpec
+from judgecal.optimize.call_log import CALL_LOG
+from judgecal.optimize.candidates import OPTIMIZERS, auto_optimizer, candidates, check_reflection
 from judgecal.optimize.choose import Scored, choose, score_on
 from judgecal.optimize.confirm import Confirmation, confirm
 from judgecal.optimize.result import Outcome
+from judgecal.optimize.training import Candidate, Training, reflection_spec
 from judgecal.records import Item
 from judgecal.workspace import Workspace
 
@@ -63,6 +67,7 @@ class OptimizeRun:
     Attributes:
         workspace, gold, judge, optimizer, options, seed, final: what was asked; `optimizer` is resolved.
         experiment: where the results go.
+        reflection: the model that writes instructions; None where the judge's own does, or nobody.
     """
 
     workspace: Workspace
@@ -73,6 +78,7 @@ class OptimizeRun:
     seed: int
     final: bool
     experiment: Experiment
+    reflection: ModelSpec | None = None
 
     def check(self) -> None:
         """Hold the judge against the set before anything is written.
@@ -82,10 +88,27 @@ class OptimizeRun:
                 budget meets a model without a price.
         """
         check_scales(self.gold, self.judge.name, self.judge.scale)
-        require_prices([self.judge.model], self.options.budget_usd)
+        check_reflection(self.optimizer, self.judge.model, self.reflection)
+        require_prices(self.models, self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             self.judge.check_items(self.items(split))
+
+    @property
+    def models(self) -> list[ModelSpec]:
+        """The models that it calls."""
+        return [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
+
+    @property
+    def reflection_alias(self) -> str | None:
+        """Who writes instructions; None where nobody does."""
+        reflects = OPTIMIZERS[self.optimizer].reflects
+        return (self.reflection or self.judge.model).alias if reflects else None
+
+    @property
+    def call_log(self) -> Path:
+        """Where the optimiser's own calls are kept."""
+        return self.experiment.folder / CALL_LOG
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -108,6 +131,8 @@ class OptimizeRun:
         """
         self.check()
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
+        if self.reflection and not self.call_log.exists():
+            self.reflection.key()
         metric = decisive_metric(self.gold)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
@@ -125,6 +150,7 @@ class OptimizeRun:
         result = Outcome(
             experiment=self.experiment,
             optimizer=self.optimizer,
+            reflection=self.reflection_alias,
             judge=self.judge,
             metric=metric,
             tables={
@@ -150,6 +176,10 @@ class OptimizeRun:
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,
+            reflection=self.reflection,
+            log=self.call_log,
+            use_cache=self.options.use_cache,
+            quiet=self.options.quiet,
         )
 
     def _score_all(self, journal: Journal, budget: Budget, metric: str) -> list[Scored]:

@@ -10,7 +10,7 @@ from judgecal.report import numbers
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
 
-__all__ = ["optimize_text"]
+__all__ = ["optimize_text", "own_calls_text"]
 
 _BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
 _DIGITS = {"bias": 1, "mae": 1}
@@ -22,13 +22,26 @@ def optimize_text(result: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def own_calls_text(optimizer: str, *, task: int, reflection: int, writer: str | None) -> str:
+    """How many of the previewed calls are the optimiser's own."""
+    parts = [f"at most {task} of the judge's model"]
+    if writer:
+        parts.append(f"at most {reflection} of {writer}, which writes the instructions")
+    return f"Of these {optimizer} itself makes {' and '.join(parts)}; the settings are bounds, and it may need fewer."
+
+
 def _sentence(result: Mapping[str, Any]) -> str:
     gold = result["gold"]
     judge = result["judge"].partition("#")[0]
     return (
         f"{judge} on {gold['set']} ({gold['scale']} labels{labelled_by(gold)}), "
-        f"optimizer {result['optimizer']}: {result['decision'].upper()}\n{sentence(result['why'])}"
+        f"optimizer {result['optimizer']}{_writer(result)}: {result['decision'].upper()}\n{sentence(result['why'])}"
     )
+
+
+def _writer(result: Mapping[str, Any]) -> str:
+    writer = result.get("reflection_model")
+    return f" (instructions by {writer})" if writer else ""
 
 
 def _table(result: Mapping[str, Any]) -> str:

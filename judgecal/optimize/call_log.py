@@ -1,0 +1,120 @@
+"""`optimizer_calls.jsonl`: every call that an optimiser made, append-only, with its reply.
+
+An interrupted run takes the replies from here and pays none again, also with `--no-cache`. A line is handed to the
+operating system as soon as its reply is there; the experiment's journal keeps a second process out.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from judgecal.engine import Reply
+from judgecal.engine.program_attempts import MadeCall
+from judgecal.errors import InputError
+from judgecal.records import RETRIED_ON_RESUME, digest
+
+__all__ = ["CALL_LOG", "CallLog"]
+
+CALL_LOG = "optimizer_calls.jsonl"
+"""The file's name in an experiment's folder."""
+
+
+class CallLog:
+    """The calls of an optimiser; a context manager.
+
+    Args:
+        path: the file, made if it is not there.
+        optimizer: who makes the calls that are added.
+
+    Raises:
+        InputError: a line in the middle cannot be read; the message names it.
+    """
+
+    def __init__(self, path: Path, optimizer: str) -> None:
+        self._optimizer = optimizer
+        _cut_torn_line(path)
+        self._replies = dict(_read(path))
+        self._file = path.open("ab", buffering=0)
+
+    def __enter__(self) -> CallLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def known(self, key: str) -> Reply | None:
+        """The reply that was had under a key; failures that another try can mend are not known."""
+        return self._replies.get(key)
+
+    def add(self, made: MadeCall) -> None:
+        """Keep one call.
+
+        Raises:
+            OSError: the disk is full or the folder read-only.
+        """
+        data = (json.dumps(_row(made, self._optimizer)) + "\n").encode("ascii")
+        while data:
+            data = data[self._file.write(data) or 0 :]
+
+
+def _row(made: MadeCall, optimizer: str) -> dict[str, Any]:
+    call, reply, failure = made.call, made.reply, made.failure
+    return {
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "optimizer": optimizer,
+        "purpose": call.purpose,
+        "model": call.spec.alias,
+        "model_id": reply.model_id,
+        "temperature": call.spec.temperature,
+        "repeat": call.repeat,
+        "key": call.key,
+        "messages_sha": digest([dict(message) for message in call.messages]),
+        "text": None if failure else reply.text,
+        "stopped": reply.stopped,
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "cost_usd": made.cost_usd,
+        "attempts": made.attempts,
+        "cached": made.cached,
+        "error": {"kind": failure.kind, "message": failure.message} if failure else None,
+    }
+
+
+def _read(path: Path) -> Iterator[tuple[str, Reply]]:
+    """Key and reply of each call that need not be made again; the last line of a key wins."""
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
+                    continue
+                yield row["key"], _reply(row)
+            except (ValueError, TypeError, KeyError) as error:
+                raise InputError(
+                    f"{path}:{number}: no call can be read from this line ({error}); mend or delete the line, its "
+                    "call will be made again"
+                ) from error
+
+
+def _reply(row: dict[str, Any]) -> Reply:
+    return Reply(
+        row["text"] or "",
+        row["model_id"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        stopped=row["stopped"],
+    )
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut what follows the last newline: the process that wrote it was killed in mid-write."""
+    if path.exists():
+        data = path.read_bytes()
+        os.truncate(path, data.rfind(b"\n") + 1)

@@ -1,0 +1,247 @@
+"""The room in which one of DSPy's optimisers works: its models, its adapter, its noise, and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import dspy
+
+from judgecal.engine import Progress, ReplyCache, cache_folder
+from judgecal.engine.program_attempts import width
+from judgecal.engine.program_calls import ProgramCalls, Stopped
+from judgecal.engine.transport import program_lm
+from judgecal.errors import InputError
+from judgecal.judges import JudgeAdapter
+from judgecal.judges.adapter import neutralised
+from judgecal.judges.verdict import read_reply
+from judgecal.optimize.call_log import CALL_LOG, CallLog
+from judgecal.optimize.training import Training
+from judgecal.scale import Label
+from judgecal.signatures import LoadedSignature
+
+__all__ = ["JudgeProgram", "OptimiserAdapter", "Room", "compiling"]
+
+
+class JudgeProgram(dspy.Module):  # type: ignore[misc]
+    """Judges one answer with one call."""  # optimisers show this source to the model that writes instructions
+
+    def __init__(self, judge: dspy.Predict) -> None:
+        super().__init__()
+        self.judge = judge
+
+    def forward(self, **inputs: Any) -> Any:
+        return self.judge(**inputs)
+
+
+class OptimiserAdapter(JudgeAdapter):
+    """The judges' adapter for an optimiser's calls, its own questions among them.
+
+    An unusable reply of the judge goes to the metric as a missing verdict: it counts as the worst, and is counted.
+    """
+
+    def __init__(self, signature: LoadedSignature) -> None:
+        super().__init__()
+        self._judged = signature
+
+    def format_user_message_content(
+        self,
+        signature: type[dspy.Signature],
+        inputs: dict[str, Any],
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        """DSPy's user message; texts under test are made harmless inside lists of examples, too."""
+        harmless = {name: _harmless(value) for name, value in inputs.items()}
+        return super().format_user_message_content(signature, harmless, prefix, suffix, main_request)
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        """The fields of a reply."""
+        if set(signature.output_fields) != set(self._judged.cls.output_fields):
+            return self._own_question(signature, completion)
+        reading = read_reply(self._judged, completion)
+        found: dict[str, Any] = dict.fromkeys(signature.output_fields)
+        found[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
+        if self._judged.reasoning:
+            found[self._judged.reasoning] = reading.reasoning
+        return found
+
+    def _own_question(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        """The reply to an optimiser's own question; where one text is asked for, a reply without markers is it."""
+        try:
+            fields: dict[str, Any] = super().parse(signature, completion)
+        except dspy.AdapterParseError:
+            text = completion.strip().removeprefix("```").removesuffix("```").strip()
+            (only, *more) = signature.output_fields.items()
+            if more or only[1].annotation is not str or not text or "[[ ##" in text:
+                raise
+            return {only[0]: text}
+        return fields
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _harmless(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_harmless(inner) for inner in value]
+    return neutralised({"value": value})["value"]
+
+
+def _typed(signature: LoadedSignature, verdict: Label | None) -> Any:
+    """A verdict in the field's own type, so that a demo made of it looks like any other."""
+    if isinstance(verdict, str) or verdict is None:
+        return verdict
+    if signature.words:
+        return signature.words[0] if verdict else signature.words[1]
+    annotation = signature.cls.output_fields[signature.verdict].annotation
+    if annotation is bool:
+        return bool(verdict)
+    return verdict if annotation is float else round(verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What an optimiser works with.
+
+    Attributes:
+        task: the judge's model; DSPy's default in the room.
+        reflection: the model that writes instructions.
+        adapter: DSPy's default in the room.
+        threads: calls that it should have in flight.
+    """
+
+    task: Any
+    reflection: Any
+    adapter: OptimiserAdapter
+    threads: int
+
+
+@contextlib.contextmanager
+def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iterator[Room]:
+    """Let one of DSPy's optimisers work; leave the room before the candidate is scored.
+
+    Args:
+        training: what it may see.
+        optimizer: its name.
+        calls_at_most: for progress on stderr.
+
+    Raises:
+        JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of the
+            reflection model that DSPy cannot go on without.
+    """
+    with contextlib.ExitStack() as stack:
+        record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
+        cache = stack.enter_context(ReplyCache(cache_folder())) if training.use_cache else None
+        progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)
+        if progress:
+            stack.callback(progress.close)
+        calls = stack.enter_context(
+            ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
+        )
+        stack.enter_context(_quiet(calls))
+        stack.enter_context(_interruptible(calls))
+        room = Room(
+            task=program_lm(training.judge.model, calls),
+            reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
+            adapter=OptimiserAdapter(training.judge.signature),
+            threads=width(training.judge.model),
+        )
+        stack.enter_context(dspy.context(lm=room.task, adapter=room.adapter, disable_history=True))
+        try:
+            yield room
+        except Stopped:
+            if calls.error is None:
+                raise KeyboardInterrupt from None
+        except dspy.AdapterParseError as error:
+            raise InputError(_unreadable(error, training, optimizer)) from error
+        if calls.error is not None:
+            raise calls.error
+
+
+def _unreadable(error: dspy.AdapterParseError, training: Training, optimizer: str) -> str:
+    said = " ".join(str(error.lm_response).split())[:80]
+    return (
+        f"optimizer {optimizer}: model {training.reflection_model.alias} was asked for "
+        f"{', '.join(error.signature.output_fields)} and its reply holds none: {said!r}; its replies are in "
+        f"{CALL_LOG}: try another --reflection-model"
+    )
+
+
+@contextlib.contextmanager
+def _quiet(calls: ProgramCalls) -> Iterator[None]:
+    """stdout is the command's result, so what DSPy prints goes to stderr; of its log, warnings alone, and no bars.
+
+    Once the optimiser was stopped nothing more is logged: what DSPy says then are echoes of the one cause.
+    """
+    logger = logging.getLogger("dspy")
+    level = logger.level
+
+    def worth_saying(record: logging.LogRecord) -> bool:
+        # MIPRO hands its own questions inputs that they do not take, and DSPy warns of each.
+        return calls.error is None and record.name != "dspy.predict.predict"
+
+    logger.setLevel(logging.WARNING)
+    for handler in logger.handlers:
+        handler.addFilter(worth_saying)
+    try:
+        barless = _Barless(sys.stderr)
+        with (
+            contextlib.redirect_stdout(barless),
+            contextlib.redirect_stderr(barless),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for handler in logger.handlers:
+            handler.removeFilter(worth_saying)
+        logger.setLevel(level)
+
+
+class _Barless(io.TextIOBase):
+    """A stream without progress bars: DSPy's cannot be turned off, and they would fill a log and garble ours."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._after_bar = False
+
+    def write(self, text: str) -> int:
+        drawn = "\r" in text or "\x1b[A" in text
+        if not drawn and not (self._after_bar and text in ("", "\n")):
+            self._stream.write(text)
+        self._after_bar = drawn
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+@contextlib.contextmanager
+def _interruptible(calls: ProgramCalls) -> Iterator[None]:
+    """On Ctrl-C let the calls go first: DSPy waits for its threads, and they wait for replies."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(number: int, frame: Any) -> None:
+        calls.stop()
+        if callable(before):
+            before(number, frame)
+        else:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,180 @@
+"""Optimisers that have another model write instructions: `mipro`, `gepa` and `simba`.
+
+Each climbs plain agreement over balanced train examples (see `metric`) on train alone: where DSPy wants a set to
+learn from and another to climb on, train is cut in two by question. Everything they make has seen every train label.
+They hand over their best few programs, not the best alone: by how much these differ on train is mostly noise, and dev
+chooses. The settings are frugal: a few hundred calls of the judge, and some tens of the model that writes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import dspy
+from dspy.teleprompt.gepa import InstructionProposer
+
+from judgecal.optimize.compiling import JudgeProgram, compiling
+from judgecal.optimize.demos import GOOD_ENOUGH
+from judgecal.optimize.metric import AgreementMetric
+from judgecal.optimize.optimizer import Bounds, Optimizer
+from judgecal.optimize.training import Candidate, Training
+
+__all__ = ["GEPA", "MIPRO", "SIMBA"]
+
+_HANDED_OVER = 3
+_AT_MOST = 60  # examples that a program is climbed on; with more, calls grow faster than what is learnt
+_SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
+
+_MIPRO: dict[str, Any] = {
+    "candidates": 5,  # instructions, the present ones among them, and sets of demos, none among them
+    "trials": 10,
+    "bootstrapped": 3,
+    "labeled": 8,
+    "threshold": GOOD_ENOUGH,
+}
+_GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
+_SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
+
+
+def _mipro(training: Training) -> Iterator[Candidate]:
+    """Instructions written from a summary of the data, and sets of demos; which of both, a search on train says."""
+    metric = training.metric(weighted=False)
+    learn, climb = training.halves(at_most=_AT_MOST)
+    with compiling(training, "mipro", calls_at_most=_mipro_bounds(training).calls) as room:
+        optimizer = dspy.MIPROv2(
+            metric=metric,
+            prompt_model=room.reflection,
+            task_model=room.task,
+            auto=None,
+            num_candidates=_MIPRO["candidates"],
+            max_bootstrapped_demos=_MIPRO["bootstrapped"],
+            max_labeled_demos=min(_MIPRO["labeled"], len(learn)),
+            metric_threshold=_MIPRO["threshold"],
+            num_threads=room.threads,
+            max_errors=1,
+            seed=training.seed,
+        )
+        best = optimizer.compile(
+            JudgeProgram(training.student()),
+            trainset=learn,
+            valset=climb,
+            num_trials=_MIPRO["trials"],
+            minibatch=False,
+            view_data_batch_size=_SUMMARY_BATCH,
+        )
+    found = [one["program"] for one in best.candidate_programs]
+    yield from _handed_over(training, "mipro", found, metric=metric)
+
+
+def _mipro_bounds(training: Training) -> Bounds:
+    learn, climb = training.halves(at_most=_AT_MOST)
+    sets = _MIPRO["candidates"]
+    combinations = min(_MIPRO["trials"] + 1, sets * sets)
+    summary = min(10, math.ceil(len(learn) / _SUMMARY_BATCH)) + 1
+    task = (sets - 2) * _distinct(learn) + combinations * _distinct(climb)
+    return Bounds(_HANDED_OVER, task=task, reflection=summary + 3 * sets, written=1, demos=_MIPRO["labeled"])
+
+
+def _gepa(training: Training) -> Iterator[Candidate]:
+    """Instructions rewritten by reflection on a few judged answers at a time, and on what people said of them."""
+    metric = training.metric(weighted=False)
+    learn, climb = training.halves(at_most=_AT_MOST)
+    with compiling(training, "gepa", calls_at_most=_gepa_bounds(training).calls) as room:
+        optimizer = dspy.GEPA(
+            metric=metric,
+            max_metric_calls=_gepa_calls(len(climb)),
+            reflection_lm=room.reflection,
+            instruction_proposer=InstructionProposer(adapter=room.adapter),
+            reflection_minibatch_size=_minibatch(len(learn)),
+            use_merge=False,  # there is one prompt: nothing to merge
+            num_threads=room.threads,
+            track_stats=True,
+            warn_on_score_mismatch=False,
+            seed=training.seed,
+        )
+        best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
+    found = best.detailed_results
+    ranked = sorted(range(len(found.candidates)), key=lambda one: -found.val_aggregate_scores[one])
+    yield from _handed_over(training, "gepa", [found.candidates[one] for one in ranked], metric=metric)
+
+
+def _gepa_calls(n_climb: int) -> int:
+    return int(_GEPA["full_passes"] * n_climb + 2 * _GEPA["steps"] * _GEPA["minibatch"])
+
+
+def _minibatch(n_learn: int) -> int:
+    return min(int(_GEPA["minibatch"]), n_learn)
+
+
+def _gepa_bounds(training: Training) -> Bounds:
+    learn, climb = training.halves(at_most=_AT_MOST)
+    counted, batch = _gepa_calls(len(climb)), _minibatch(len(learn))
+    # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed on.
+    task = counted + 2 * batch + len(climb)
+    return Bounds(_HANDED_OVER, task=task, reflection=math.ceil(counted / batch), written=1)
+
+
+def _simba(training: Training) -> Iterator[Candidate]:
+    """Advice and demos drawn from the answers on which the judge differs most with itself."""
+    metric = training.metric(weighted=False)
+    examples = training.balanced(at_most=_AT_MOST)
+    with compiling(training, "simba", calls_at_most=_simba_bounds(training).calls) as room:
+        optimizer = dspy.SIMBA(
+            metric=metric.in_words,
+            bsize=min(_SIMBA["batch"], len(examples)),
+            num_candidates=_SIMBA["candidates"],
+            max_steps=_SIMBA["steps"],
+            max_demos=_SIMBA["demos"],
+            prompt_model=room.reflection,
+            num_threads=room.threads,
+        )
+        best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
+    found = [one["program"] for one in best.candidate_programs]
+    yield from _handed_over(training, "simba", found, metric=metric)
+
+
+def _simba_bounds(training: Training) -> Bounds:
+    examples = training.balanced(at_most=_AT_MOST)
+    steps, batch = _SIMBA["steps"], min(_SIMBA["batch"], len(examples))
+    task = steps * batch * (2 * _SIMBA["candidates"] + 1) + (steps + 1) * _distinct(examples)
+    return Bounds(_HANDED_OVER, task=task, reflection=steps * batch, written=steps, demos=_SIMBA["demos"] + 1)
+
+
+def _distinct(examples: Iterable[dspy.Example]) -> int:
+    """A repeated example is the same request, and paid once."""
+    return len({id(example) for example in examples})
+
+
+def _handed_over(
+    training: Training, name: str, programs: Iterable[JudgeProgram], *, metric: AgreementMetric
+) -> Iterator[Candidate]:
+    """The first few of the programs that differ from the judge as it was, and from each other."""
+    made: list[Candidate] = []
+    seen = {_content(training.judge.program)}
+    for program in programs:
+        content = _content(program.judge)
+        if content not in seen and len(made) < _HANDED_OVER:
+            seen.add(content)
+            made.append(training.candidate(f"{name}-{len(made) + 1}", program.judge.deepcopy(), saw_all=True))
+    if not made:  # it found nothing: what it rated is shown all the same
+        made = [training.candidate(f"{name}-1", training.student(), saw_all=True)]
+    yield dataclasses.replace(made[0], rated=metric.calls, unusable=metric.unusable)
+    yield from made[1:]
+
+
+def _content(program: dspy.Predict) -> tuple[str, str]:
+    return program.signature.instructions, str(
+        [sorted(dict(demo).items(), key=str) for demo in program.demos]
+    )
+
+
+MIPRO = Optimizer(
+    make=_mipro, settings={**_MIPRO, "climbed_on": _AT_MOST}, bounds=_mipro_bounds, reflects=True
+)
+GEPA = Optimizer(make=_gepa, settings={**_GEPA, "climbed_on": _AT_MOST}, bounds=_gepa_bounds, reflects=True)
+SIMBA = Optimizer(
+    make=_simba, settings={**_SIMBA, "climbed_on": _AT_MOST}, bounds=_simba_bounds, reflects=True
+)

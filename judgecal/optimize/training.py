@@ -1,0 +1,153 @@
+"""What an optimiser is given, and what it makes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dspy
+
+from judgecal.engine import Budget
+from judgecal.judges import Judge, item_inputs
+from judgecal.models import ModelSpec
+from judgecal.optimize.examples import balanced_order, balanced_sample, split_by_question, to_example
+from judgecal.optimize.metric import AgreementMetric
+from judgecal.records import Item
+from judgecal.scale import Label, Scale
+
+__all__ = ["Candidate", "Training", "reflection_spec"]
+
+# A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
+_INSTRUCTION_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A compiled program and the groups whose labels it carries.
+
+    Attributes:
+        name: what tells it from the others, such as `labeled-16-draw2`.
+        program: the `dspy.Predict`.
+        trained_on: groups of its demos; all of train where instructions were written with its labels in sight.
+        rated: replies that the optimiser asked for and held against labels while it made this one; where it made
+            several at once, they stand with the first.
+        unusable: those of them without a verdict.
+    """
+
+    name: str
+    program: dspy.Predict
+    trained_on: frozenset[str]
+    rated: int = 0
+    unusable: int = 0
+
+    @property
+    def n_demos(self) -> int:
+        """Demos in its prompt."""
+        return len(self.program.demos)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What an optimiser may see: the train split and its labels, nothing of dev or test.
+
+    Attributes:
+        judge: the judge before.
+        items: train items.
+        labels: item id -> gold label, of these items.
+        people: the people's scale.
+        seed: of every draw.
+        budget: money that its calls may spend.
+        reflection: the model that writes instructions; the judge's own where it is None.
+        log: where its calls are kept and found, or None.
+        use_cache: take stored replies of other experiments.
+        quiet: no progress on stderr.
+    """
+
+    judge: Judge
+    items: Sequence[Item]
+    labels: Mapping[str, Label]
+    people: Scale
+    seed: int
+    budget: Budget
+    reflection: ModelSpec | None = None
+    log: Path | None = None
+    use_cache: bool = False
+    quiet: bool = False
+
+    def metric(self, *, weighted: bool = True) -> AgreementMetric:
+        """A fresh metric with counts of its own."""
+        return AgreementMetric(self.judge.signature, self.people, self.labels, weighted=weighted)
+
+    @property
+    def reflection_model(self) -> ModelSpec:
+        """The model that writes instructions."""
+        return reflection_spec(self.reflection or self.judge.model)
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups of train."""
+        return frozenset(item.group for item in self.items)
+
+    def student(self) -> dspy.Predict:
+        """The judge's program, to be changed."""
+        return self.judge.program.deepcopy()
+
+    def examples(self, draw: int) -> list[dspy.Example]:
+        """The train split as examples, in a balanced order of its own for each draw."""
+        seed = self.seed * 1000 + draw
+        return self._as_examples(balanced_order(self.items, self.labels, self.people, seed=seed))
+
+    def balanced(self, *, at_most: int) -> list[dspy.Example]:
+        """Train examples in which every stratum stands equally often."""
+        return self._balanced(self.items, at_most)
+
+    def halves(self, *, at_most: int) -> tuple[list[dspy.Example], list[dspy.Example]]:
+        """Train in two halves without a common question: to learn from, and to climb on; balanced like `balanced`."""
+        learn, climb = split_by_question(self.items, self.labels, self.people, seed=self.seed)
+        return self._balanced(learn, at_most), self._balanced(climb, at_most)
+
+    def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
+        """A candidate whose demos hold the signature's own fields alone.
+
+        Args:
+            name: what tells it from the others.
+            program: what DSPy made; it is changed.
+            saw_all: every label of train had a part in it, not those of its demos alone.
+        """
+        signature = self.judge.signature
+        fields = [*signature.cls.input_fields, *signature.cls.output_fields]
+        # A demo is an answer to learn from: one whose reply was not usable is none.
+        demos = [demo for demo in program.demos if demo.get(str(signature.verdict)) is not None]
+        program.demos = [dspy.Example(**{f: demo[f] for f in fields if f in demo}) for demo in demos]
+        return Candidate(name, program, self.groups if saw_all else self._groups_of(program.demos))
+
+    def _groups_of(self, demos: Iterable[dspy.Example]) -> frozenset[str]:
+        signature = self.judge.signature
+        groups: dict[tuple[str, ...], set[str]] = {}
+        for item in self.items:
+            groups.setdefault(tuple(item_inputs(signature, item).values()), set()).add(item.group)
+        found = [groups[tuple(demo[field] for field in signature.inputs)] for demo in demos]
+        return frozenset[str]().union(*found)
+
+    def _balanced(self, items: Sequence[Item], at_most: int) -> list[dspy.Example]:
+        return self._as_examples(
+            balanced_sample(items, self.labels, self.people, size=at_most, seed=self.seed)
+        )
+
+    def _as_examples(self, items: Iterable[Item]) -> list[dspy.Example]:
+        made = {}
+        for item in items:
+            if item.item_id not in made:
+                label = self.labels[item.item_id]
+                made[item.item_id] = to_example(self.judge.signature, item, label, self.people)
+        return [made[item.item_id] for item in items]
+
+
+def reflection_spec(spec: ModelSpec) -> ModelSpec:
+    """A model with room for instructions in its reply, as far as the model itself allows."""
+    if spec.max_tokens is None:
+        return spec
+    room = max(spec.max_tokens, min(_INSTRUCTION_TOKENS, spec.reply_limit or _INSTRUCTION_TOKENS))
+    return dataclasses.replace(spec, max_tokens=room)

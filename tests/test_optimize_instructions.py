@@ -1,0 +1,411 @@
+"""The optimisers that write instructions, against a served model: a judge that needs to be told what to look for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import load_program
+from judgecal.signatures import load_signature
+from judgecal.workspace import Workspace
+from tests.conftest import Ran
+from tests.stub_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, StubServer, failing, running
+from tests.test_cli import journal, one_object
+from tests.test_experiment import made_gold, made_items, rated, tree
+
+Run = Callable[..., Ran]
+
+REFLECTING = ("mipro", "gepa", "simba")
+PHRASE = "Count the facts of the reference that the answer names."
+KEY = "sk-not-to-be-seen"
+N_GROUPS = 44
+INPUT_USD, OUTPUT_USD = 1.0, 4.0  # a million tokens
+USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
+
+_FIELD = re.compile(r"`\[\[ ## (\w+) ## \]\]`")
+
+
+def written(fields: Mapping[str, str]) -> str:
+    """A reply in DSPy's chat format."""
+    blocks = [f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()]
+    return "\n\n".join([*blocks, "[[ ## completed ## ]]"])
+
+
+def field(text: str, name: str) -> str:
+    """The last value of a field in a prompt."""
+    return text.rpartition(f"[[ ## {name} ## ]]\n")[2].partition("\n\n")[0]
+
+
+def as_judge(system: str, asked: str, *, steady: bool) -> str:
+    """Counts the facts where it is told to; otherwise it goes by the length of the answer, or by the hour."""
+    words = set(re.findall(r"\w+", field(asked, "answer_under_test"))) - {"and", "were", "sold"}
+    named = len(words & set(re.findall(r"\w+", field(asked, "reference_answer"))))
+    blind = 50 if steady else (sum(map(ord, asked)) * 37) % 101
+    percent = 25 * named if PHRASE in system else blind
+    return written({"correctness_reasoning": "So it is.", "correctness_percentage": str(percent)})
+
+
+def as_writer(asked: str, fields: list[str]) -> str:
+    """Answers what an optimiser asks beside judging: by its fields, whatever they are."""
+    values = {name: f"Something of {name}." for name in fields}
+    for name in ("proposed_instruction", "new_instruction"):
+        if name in values:
+            values[name] = f"Rate the answer. {PHRASE}"
+    if "module_advice" in values:
+        (module,) = json.loads(field(asked, "module_names"))
+        values["module_advice"] = json.dumps({module: PHRASE})
+    return written(values)
+
+
+def model(body: dict[str, Any]) -> str:
+    """The stub: a judge where it is asked to judge, else the one that writes instructions."""
+    system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "")
+    asked = body["messages"][-1]["content"]
+    fields = [name for name in _FIELD.findall(asked.rpartition("Respond with")[2]) if name != "completed"]
+    if "correctness_percentage" in fields:
+        return as_judge(system, asked, steady=(body.get("temperature") or 0) == 0)
+    return as_writer(asked, fields)
+
+
+def of_judge(body: dict[str, Any]) -> bool:
+    return "correctness_percentage" in body["messages"][-1]["content"].rpartition("Respond with")[2]
+
+
+@pytest.fixture
+def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
+    """Models `mine` and `writer` on one server, with a price and a key."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    with running(model) as stub:
+        tables = [
+            f'[models.{name}]\nid = "openai/{name}"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
+            f"temperature = 0.0\ninput_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 400\n"
+            for name in ("mine", "writer")
+        ]
+        (workspace_dir / "judgecal.toml").write_text("\n".join(tables))
+        yield stub
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    return Workspace(workspace_dir, workspace_dir / "experiments")
+
+
+@pytest.fixture
+def gold(workspace: Workspace) -> GoldSet:
+    """Forty-four questions; people give what is there: all of the facts, half of them, none."""
+    rows = made_items(N_GROUPS)
+    path = made_gold(workspace.gold / "facts", rows, rated(rows, {"full": 100, "half": 50, "none": 0}))
+    return load_gold(path, workspace=workspace)
+
+
+def argv(optimizer: str, *more: str) -> tuple[str, ...]:
+    return ("optimize", "--gold", "facts", "--model", "mine", "--optimizer", optimizer, "--json", *more)
+
+
+def calls_of(workspace: Workspace, slug: str) -> list[dict[str, Any]]:
+    lines = (workspace.experiments / slug / "optimizer_calls.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def only_slug(workspace: Workspace) -> str:
+    (folder,) = workspace.experiments.glob("optimize-*")
+    return folder.name
+
+
+# --- each of them improves a judge
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_new_instructions_make_a_better_judge(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    plan = one_object(judgecal(*argv(optimizer, "--dry-run")))
+    assert served.calls == 0 and not list(workspace.experiments.glob("optimize-*"))
+    found = one_object(judgecal(*argv(optimizer, "--reflection-model", "writer")))
+    metric = "macro_agreement"
+    assert found["test"]["after"][metric]["value"] == 1.0
+    assert found["test"]["difference"]["low"] > 0.1
+    assert (found["decision"], found["instructions_changed"]) == ("better", True)
+    assert (found["optimizer"], found["reflection_model"]) == (optimizer, "writer")
+    assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
+    assert served.calls <= plan["calls"] and found["usd"] <= plan["usd_at_most"]
+    writing = [body["model"] for body in served.bodies if not of_judge(body)]
+    assert set(writing) == {"writer"}
+    assert {body["model"] for body in served.bodies if of_judge(body)} == {"mine"}
+    # The labels of every train question had a part in it, so all of them are off limits for `score`.
+    train = {item.group for item in gold.select("train")}
+    path = workspace.experiments / found["experiment"] / "program.json"
+    assert set(json.loads(path.read_text())["judgecal"]["trained_on"]) == train
+    assert "recalibrated on dev alone" in " ".join(found["notes"])
+    _comes_back(path, workspace, found)
+    _is_recorded(workspace, found, served)
+
+
+def _comes_back(path: Path, workspace: Workspace, found: Mapping[str, Any]) -> None:
+    signature = load_signature("correctness_v3", workspace=workspace)
+    ours = load_program(path, signature).program
+    plain = dspy.Predict(signature.cls)
+    plain.load(str(path))
+    assert PHRASE in ours.signature.instructions == plain.signature.instructions
+    assert len(ours.demos) == found["n_demos"]
+
+
+def _is_recorded(workspace: Workspace, found: Mapping[str, Any], served: StubServer) -> None:
+    """Every call of the optimiser is in its record, every other in the journal; none is in both."""
+    calls = calls_of(workspace, found["experiment"])
+    rows = journal(workspace.root, found["experiment"])
+    paid = [row for row in rows if not row["cached"]]
+    assert len([call for call in calls if not call["cached"]]) + len(paid) == served.calls
+    assert {call["purpose"] for call in calls} == {"task", "reflection"}
+    assert {call["model"] for call in calls if call["purpose"] == "reflection"} == {"writer"}
+    assert len({call["key"] for call in calls}) == len(calls)
+    assert all(call["text"] and call["error"] is None and call["attempts"] <= 1 for call in calls)
+    # Nothing of dev or test is shown to an optimiser, and no item is shown by its name.
+    sent = json.dumps([body["messages"] for body in served.bodies if not of_judge(body)])
+    assert "judgecal_item_id" not in sent
+    gold = load_gold("facts", workspace=workspace)
+    sealed = {item.question for split in ("dev", "test") for item in gold.select(split)}
+    assert not [question for question in sealed if question in sent]
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_the_embedded_model_is_optimised_by_another(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    more = ("--model", "embedded", "--reflection-model", "writer", "--limit", "9")
+    found = one_object(judgecal(*argv(optimizer, *more)))
+    assert served.calls > 0 and not any(of_judge(body) for body in served.bodies)
+    assert found["usd"] == pytest.approx(served.calls * USD_A_CALL)
+    assert sum(one["rated_in_training"] for one in found["dev"]["candidates"]) > 0
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_the_embedded_model_cannot_write(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str
+) -> None:
+    before = tree(workspace.root)
+    for more in ((), ("--reflection-model", "embedded"), ("--dry-run",)):
+        ran = judgecal(*argv(optimizer, "--model", "embedded", *more))
+        assert (ran.code, ran.out) == (2, "")
+        assert "the embedded model cannot write instructions" in ran.err and "--reflection-model" in ran.err
+    assert tree(workspace.root) == before
+
+
+def test_who_writes_nothing_needs_no_writer(judgecal: Run, gold: GoldSet) -> None:
+    for optimizer in ("auto", "labeled", "fewshot"):
+        ran = judgecal(*argv(optimizer, "--model", "embedded", "--reflection-model", "gpt-4o"))
+        assert ran.code == 2
+        assert "writes no instructions" in ran.err and "mipro, gepa, simba" in ran.err
+
+
+def test_the_writer_is_part_of_the_experiment(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
+) -> None:
+    slugs = {
+        one_object(judgecal(*argv("gepa", "--limit", "6", *more)))["experiment"]
+        for more in ((), ("--reflection-model", "writer"))
+    }
+    assert len(slugs) == 2
+
+
+# --- what can go wrong
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_unusable_replies_are_counted_and_stop_nothing(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    lost = sorted({item.question for item in gold.select("train")})[
+        ::2
+    ]  # prose, an empty reply, and a refusal of the text
+
+    def script(body: dict[str, Any]) -> Answer | str:
+        asked = body["messages"][-1]["content"]
+        if of_judge(body) and (question := field(asked, "question")) in lost:
+            return ("I would rather not say.", "", failing(400, "not that"))[lost.index(question) % 3]
+        return model(body)
+
+    served.script = script
+    ran = judgecal(*argv(optimizer, "--no-final"))
+    found = one_object(ran)
+    tried = found["dev"]["candidates"]
+    unusable, seen = (sum(one[f"{name}_in_training"] for one in tried) for name in ("unusable", "rated"))
+    assert 0 < unusable < seen
+    assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0
+    state = json.loads((workspace.experiments / found["experiment"] / "program.json").read_text())
+    assert all(demo["correctness_percentage"] is not None for demo in state["demos"])
+
+
+@pytest.mark.parametrize("optimizer", ["fewshot", *REFLECTING])
+def test_a_budget_that_runs_out_ends_it_with_one_message(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    n_dev = len(gold.select("dev"))
+    budget = (n_dev + 8) * USD_A_CALL  # dev is scored, and some calls of the optimiser are left
+    ran = judgecal(*argv(optimizer, "--budget-usd", str(budget), "--no-cache"))
+    assert (ran.code, ran.out) == (2, "")
+    messages = [line for line in ran.err.splitlines() if line.startswith("judgecal: ")]
+    assert len(messages) == 1 and "could overrun" in messages[0]
+    assert "Traceback" not in ran.err and "ERROR" not in ran.err
+    assert served.calls * USD_A_CALL <= budget
+    slug = only_slug(workspace)
+    assert not (workspace.experiments / slug / "program.json").exists()
+    assert not (workspace.experiments / slug / "summary.json").exists()
+    # With more money it goes on, and pays for nothing again.
+    called = served.calls
+    found = one_object(judgecal(*argv(optimizer, "--no-cache")))
+    assert found["usd"] == pytest.approx((served.calls - called) * USD_A_CALL)
+    keys = [call["key"] for call in calls_of(workspace, slug)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("optimizer", ["fewshot", *REFLECTING])
+def test_a_refused_key_stops_it_at_once(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    n_dev = len(gold.select("dev"))
+
+    def script(body: dict[str, Any]) -> Answer | str:
+        return model(body) if served.calls <= n_dev else failing(401, "bad key", code="invalid_api_key")
+
+    served.script = script
+    ran = judgecal(*argv(optimizer))
+    assert (ran.code, ran.out) == (2, "")
+    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith(
+        "judgecal: model mine"
+    )
+    assert "Traceback" not in ran.err and "ERROR" not in ran.err
+    assert served.calls <= n_dev + 16  # those in flight
+    assert KEY not in ran.err
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_a_server_that_is_down_is_no_bad_program(
+    judgecal: Run,
+    workspace: Workspace,
+    gold: GoldSet,
+    served: StubServer,
+    monkeypatch: pytest.MonkeyPatch,
+    optimizer: str,
+) -> None:
+    monkeypatch.setattr("judgecal.engine.program_calls.Policy", _impatient)
+    broken = {"now": True}
+
+    def script(body: dict[str, Any]) -> Answer | str:
+        # The judge works, the one who writes does not.
+        return failing(503, "gone fishing") if broken["now"] and not of_judge(body) else model(body)
+
+    served.script = script
+    ran = judgecal(*argv(optimizer, "--no-final", "--no-cache"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "gave no reply in 2 attempts" in ran.err and "gone fishing" in ran.err
+    assert "Traceback" not in ran.err
+    broken["now"] = False
+    answered = {row["key"] for row in calls_of(workspace, only_slug(workspace)) if not row["error"]}
+    sent = served.calls
+    found = one_object(judgecal(*argv(optimizer, "--no-final", "--no-cache")))
+    assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0
+    again = [row["key"] for row in calls_of(workspace, found["experiment"]) if not row["error"]]
+    assert len(set(again)) == len(again) and answered <= set(again)
+    assert served.calls > sent
+
+
+def _impatient() -> Any:
+    from judgecal.engine import Policy
+
+    return Policy(attempts=2, first_wait_s=0.0)
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+def test_an_interrupted_run_resumes_without_paying_again(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    whole = one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))
+    paid, served.bodies[:] = served.calls, []
+    log = calls_of(workspace, "whole")
+    # What a killed process leaves: the first half of the record, a torn line, and no result.
+    folder = workspace.experiments / "whole"
+    kept = log[: len(log) // 2]
+    lines = "".join(json.dumps(call) + "\n" for call in kept) + json.dumps(log[len(kept)])[:40]
+    (folder / "optimizer_calls.jsonl").write_text(lines)
+    for name in ("summary.json", "program.json"):
+        (folder / name).unlink()
+    again = one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))
+    assert served.calls <= len(log) - len(kept) < paid
+    for name in ("dev", "test", "decision", "chosen", "n_demos"):
+        assert again[name] == whole[name]
+    keys = [call["key"] for call in calls_of(workspace, "whole")]
+    assert len(set(keys)) == len(keys)
+    # And a finished one makes no call at all.
+    served.bodies[:] = []
+    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))["usd"] == 0.0
+    assert served.calls == 0
+
+
+def test_a_broken_line_of_the_record_is_named(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
+) -> None:
+    found = one_object(judgecal(*argv("gepa", "--limit", "6")))
+    path = workspace.experiments / found["experiment"] / "optimizer_calls.jsonl"
+    path.write_text("{}\n" + path.read_text())
+    ran = judgecal(*argv("gepa", "--limit", "6"))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{path}:1: no call can be read" in ran.err
+
+
+def test_replies_of_another_experiment_are_taken(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
+) -> None:
+    one_object(judgecal(*argv("gepa", "--limit", "6", "--out", "one")))
+    called = served.calls
+    one_object(judgecal(*argv("gepa", "--limit", "6", "--out", "two")))
+    assert served.calls == called
+    assert all(call["cached"] and not call["cost_usd"] for call in calls_of(workspace, "two"))
+
+
+def test_a_writer_that_says_nothing_useful_is_one_message(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
+) -> None:
+    served.script = lambda body: model(body) if of_judge(body) else ""
+    ran = judgecal(*argv("mipro", "--reflection-model", "writer", "--no-final"))
+    assert (ran.code, ran.out) == (2, "")
+    assert "model writer was asked for proposed_instruction and its reply holds none" in ran.err
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("optimizer", ["mipro", "gepa"])
+def test_a_writer_may_leave_the_markers_out(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
+) -> None:
+    served.script = lambda body: model(body) if of_judge(body) else f"```\nRate it. {PHRASE}\n```"
+    found = one_object(judgecal(*argv(optimizer, "--no-final")))
+    assert found["dev"]["after"]["macro_agreement"]["value"] == 1.0
+
+
+@pytest.mark.parametrize("optimizer", REFLECTING)
+@pytest.mark.parametrize("limit", ["2", "4"])
+def test_a_handful_of_train_items_is_enough(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str, limit: str
+) -> None:
+    # One question alone cannot be cut in two, and two groups a split are the least that `optimize` takes.
+    ran = judgecal(*argv(optimizer, "--limit", limit, "--no-final"))
+    assert ran.code == 0, ran.err
+
+
+def test_text_says_who_wrote_and_what_it_may_take(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
+) -> None:
+    words = [word for word in argv("gepa", "--reflection-model", "writer") if word != "--json"]
+    plan = judgecal(*words, "--dry-run").out
+    assert re.search(r"gepa itself makes at most \d+ of the judge's model and at most \d+ of writer", plan)
+    text = judgecal(*words).out
+    assert text.splitlines()[0].endswith("optimizer gepa (instructions by writer): BETTER")
+    assert "(0 demos, new instructions)" in text
+    assert "|reflection:writer|" in text
