@@ -2,15 +2,17 @@
 # make test    lint, types, tests, the README's commands, the built wheel in an empty environment
 # make lint    ruff and mypy alone
 # make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
+# make torture kill, starve and mislead it for some minutes; TORTURE=quick for a small version
 # make pins    compile requirements*.lock anew from pyproject.toml
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
+TORTURE ?= full
 READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: demo test lint bench pins clean
+.PHONY: demo test lint bench torture pins clean
 
 demo: $(READY)
 	rm -rf .demo
@@ -28,6 +30,11 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
 	$(BIN)/python tests/benchmarks/coverage.py
+	$(BIN)/python -m tests.benchmarks.throughput
+
+# Not collected without the variable, so `make test` passes them over.
+torture: $(READY)
+	JUDGECAL_TORTURE=$(TORTURE) $(BIN)/python -m pytest tests/torture -n 4 --dist load --durations=10
 
 pins: $(READY)
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml -o requirements.lock
