@@ -47,6 +47,12 @@ Key = tuple[str, str, str, int]
 """What makes a judgement one: item_id, item_sha, judge_fingerprint, repeat."""
 
 
+# Made once: `json.dumps` makes an encoder for every call that is not all defaults.
+_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
+
 def as_plain(value: Any) -> Any:
     """A result as JSON values: `Estimate`s as objects, tuples as lists, a float that is no number as null.
 
@@ -72,7 +78,7 @@ def canonical_json(value: Any) -> str:
     Raises:
         ValueError: the value holds NaN or an infinity.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _canonical(value)
 
 
 def digest(value: Any) -> str:

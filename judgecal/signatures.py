@@ -40,6 +40,8 @@ class LoadedSignature:
         scale: the verdict's scale; None where the signature has no verdict (an answerer's).
         verdict: the verdict's field, or None.
         words: on a binary scale written in words, (word for 1, word for 0).
+        inputs: names of the input fields, in the order of the prompt.
+        reasoning: the first text output, or None.
     """
 
     name: str
@@ -48,18 +50,9 @@ class LoadedSignature:
     fingerprint: str
     scale: Scale | None
     verdict: str | None
-    words: tuple[str, str] | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the input fields, in the order of the prompt."""
-        return tuple(self.cls.input_fields)
-
-    @property
-    def reasoning(self) -> str | None:
-        """The first text output beside the verdict."""
-        texts = (name for name, field in self.cls.output_fields.items() if field.annotation is str)
-        return next(texts, None)
+    words: tuple[str, str] | None
+    inputs: tuple[str, ...]
+    reasoning: str | None
 
     @property
     def needs_reference(self) -> bool:
@@ -119,7 +112,18 @@ def _load_file(path: Path) -> LoadedSignature:
     cls = _only_signature(_execute(path, source), path)
     verdict = _verdict_field(cls, path)
     scale, words = (None, None) if verdict is None else _scale_of(cls.output_fields[verdict], path, verdict)
-    return LoadedSignature(path.stem, cls, source, _fingerprint(cls), scale, verdict, words)
+    texts = (name for name, field in cls.output_fields.items() if field.annotation is str)
+    return LoadedSignature(
+        name=path.stem,
+        cls=cls,
+        text=source,
+        fingerprint=_fingerprint(cls),
+        scale=scale,
+        verdict=verdict,
+        words=words,
+        inputs=tuple(cls.input_fields),
+        reasoning=next(texts, None),
+    )
 
 
 def _execute(path: Path, source: str) -> ModuleType:

@@ -25,6 +25,7 @@ from judgecal.records import canonical_json, digest
 __all__ = ["ReplyCache", "RequestKeys", "cache_folder", "cache_key"]
 
 _MAX_BYTES = 1 << 30
+_STORED = tuple(Reply.__slots__)
 _BATCH = 100
 _BATCH_S = 0.5
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
@@ -96,7 +97,7 @@ class ReplyCache:
 
         What is lost with a killed process is the stored copy of that half second; the journal has the judgements.
         """
-        text = json.dumps({name: getattr(reply, name) for name in Reply.__slots__})
+        text = json.dumps({name: getattr(reply, name) for name in _STORED})
         if not self._pending:
             self._oldest = time.monotonic()
         self._pending[key] = (key, text, time.time())

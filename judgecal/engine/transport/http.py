@@ -23,6 +23,7 @@ __all__ = ["HttpTransport"]
 
 _HEADERS = {"content-type": "application/json", "user-agent": f"judgecal/{__version__}"}
 _DNS_KEPT_S = 300
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does not hold up the loop
 
 
@@ -73,7 +74,7 @@ class HttpTransport:
 
     def _encoded(self, messages: Sequence[Message]) -> bytes:
         """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it."""
-        text = json.dumps(self._wire.payload(messages), ensure_ascii=False, separators=(",", ":"))
+        text = _encode(self._wire.payload(messages))
         try:
             return text.encode()
         except UnicodeEncodeError as error:
