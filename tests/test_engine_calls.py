@@ -444,6 +444,8 @@ from tests.test_engine_calls import some_calls, stub_model
 answered = 0
 
 class Transport:
+    keeps_time = True
+
     async def send(self, messages, *, repeat):
         global answered
         reply = asyncio.get_running_loop().create_future()

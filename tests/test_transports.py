@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from judgecal.engine import Call, Policy, run_calls
 from judgecal.engine.calls import CallFailed, Reply
 from judgecal.engine.transport import open_transport
 from judgecal.engine.transport.choice import way_of
+from judgecal.engine.transport.http import HttpTransport
 from judgecal.engine.transport.openai_wire import BASES
 from judgecal.errors import InputError
 from judgecal.models import Catalogue, ModelSpec, load_catalogue
@@ -440,3 +442,29 @@ def test_a_wrong_address_is_named(load: Callable[[str], Catalogue], address: str
     with pytest.raises(InputError, match=says) as caught:
         load(f'[models.gpt-4o]\napi_base = "{address}"')
     assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("model", ["openai/m", "gemini/m", "anthropic/m"])
+def test_the_body_is_the_wires_own_whatever_was_sent_before(model: str, role: str) -> None:
+    """What the calls of one judge share is encoded once; the bytes are those of encoding each call whole."""
+    transport = open_transport(ModelSpec("a", model, api_base="http://127.0.0.1:1", max_tokens=5))
+    assert isinstance(transport, HttpTransport)
+    system = {"role": "system", "content": 'rate "it" <judgecal: the text of the last message>'}
+    plain = {"role": "system", "content": "rate it"}
+    for head in (
+        [plain],
+        [system],
+        [],
+        [plain, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+    ):
+        for text in (
+            "one",
+            'a "quoted" \\ text\n',
+            "<judgecal: the text of the last message>",
+            "\u2028 \U0001f600 \x00",
+            "",
+        ):
+            messages = [*head, {"role": role, "content": text}]
+            whole = json.dumps(transport._wire.payload(messages), ensure_ascii=False, separators=(",", ":"))
+            assert transport._encoded(messages) == whole.encode()

@@ -100,7 +100,7 @@ class Desk:
         self._key_of = RequestKeys(spec)
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._clock = asyncio.get_running_loop().time
-        self._deadline_s = None if spec.embedded else spec.timeout + _PATIENCE_S
+        self._deadline_s = None if transport.keeps_time else spec.timeout + _PATIENCE_S
 
     async def do(self, call: Call) -> None:
         """Have one judgement and record it."""

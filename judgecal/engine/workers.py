@@ -55,6 +55,8 @@ class WorkerTransport:
         width: calls in flight that keep every worker busy.
     """
 
+    keeps_time = True
+
     def __init__(self, workers: Sequence[_Worker]) -> None:
         self.width = len(workers) * _AHEAD * _BATCH
         self._workers = list(workers)

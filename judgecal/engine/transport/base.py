@@ -11,7 +11,13 @@ __all__ = ["Transport"]
 
 
 class Transport(Protocol):
-    """One way to a model."""
+    """One way to a model.
+
+    Attributes:
+        keeps_time: whether `send` itself ends within the model's timeout, so that nobody else need watch the clock.
+    """
+
+    keeps_time: bool
 
     async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
         """One attempt at one call.

@@ -55,6 +55,8 @@ def _base(spec: ModelSpec) -> str:
 class DspyTransport:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest."""
 
+    keeps_time = False
+
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._lm = dspy_client(spec, retries=0)

@@ -17,6 +17,8 @@ _MODEL_ID = f"embedded-{VERSION}"
 class EmbeddedTransport:
     """The model inside judgecal; its time is CPU, so its calls run one after the other."""
 
+    keeps_time = True
+
     async def close(self) -> None:
         """Nothing is held open."""
 

@@ -23,6 +23,7 @@ __all__ = ["HttpTransport"]
 
 _HEADERS = {"content-type": "application/json", "user-agent": f"judgecal/{__version__}"}
 _DNS_KEPT_S = 300
+_PLACE = "<judgecal: the text of the last message>"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does not hold up the loop
 
@@ -38,6 +39,8 @@ class HttpTransport:
         InputError: the model's address, or the proxy that the environment names, is no HTTP address.
     """
 
+    keeps_time = True
+
     def __init__(self, spec: ModelSpec, wire: Wire) -> None:
         self._spec = spec
         self._wire = wire
@@ -47,6 +50,8 @@ class HttpTransport:
         if self._proxy and self._proxy.password:
             self._secrets += (self._proxy.password, self._proxy.raw_password or self._proxy.password)
         self._session: aiohttp.ClientSession | None = None
+        self._shared: tuple[object, ...] = ()
+        self._around: tuple[str, str] | None = None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -74,13 +79,28 @@ class HttpTransport:
 
     def _encoded(self, messages: Sequence[Message]) -> bytes:
         """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it."""
-        text = _encode(self._wire.payload(messages))
+        if (*messages[:-1], messages[-1]["role"]) != self._shared:
+            self._shared = (*messages[:-1], messages[-1]["role"])
+            self._around = self._template(messages)
+        if self._around:
+            text = _encode(messages[-1]["content"]).join(self._around)
+        else:
+            text = _encode(self._wire.payload(messages))
         try:
             return text.encode()
         except UnicodeEncodeError as error:
             half = f"U+{ord(text[error.start]):04X}"
             message = f"the text cannot be sent: it holds an unpaired surrogate ({half})"
             raise CallFailed("refused", message, retry=False) from error
+
+    def _template(self, messages: Sequence[Message]) -> tuple[str, str] | None:
+        """The body before and after the last message's text, which is all that differs from item to item.
+
+        None where the text does not stand in the body once and whole.
+        """
+        probe = [*messages[:-1], {**messages[-1], "content": _PLACE}]
+        before, found, after = _encode(self._wire.payload(probe)).partition(_encode(_PLACE))
+        return (before, after) if found and _PLACE not in before + after else None
 
     async def _posted(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         session = self._session or self._opened()
