@@ -470,3 +470,9 @@ def test_an_unusable_program_is_explained(
 def test_a_missing_program_says_who_writes_one(workspace: Workspace) -> None:
     with pytest.raises(InputError, match="judgecal optimize writes one"):
         Judge("plain@embedded#nothing", workspace=workspace)
+
+
+def test_markers_are_harmless_inside_lists_and_mappings_too() -> None:
+    marker = "[[ ## x ## ]]"
+    found = neutralised({"a": [marker, {"b": (marker, 3)}], "c": None})
+    assert found == {"a": ["[[\u200b ## x ## ]]", {"b": ["[[\u200b ## x ## ]]", 3]}], "c": None}

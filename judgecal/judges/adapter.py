@@ -51,8 +51,15 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
 
 
 def neutralised(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same values with every field marker inside a text made harmless."""
-    return {
-        name: value.replace(_MARKER, _HARMLESS) if isinstance(value, str) else value
-        for name, value in values.items()
-    }
+    """The same values with every field marker inside a text made harmless, in lists and mappings too."""
+    return {name: _harmless(value) for name, value in values.items()}
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(_MARKER, _HARMLESS)
+    if isinstance(value, Mapping):
+        return neutralised(value)
+    if isinstance(value, list | tuple):
+        return [_harmless(inner) for inner in value]
+    return value

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -21,7 +21,6 @@ from judgecal.engine.program_calls import ProgramCalls, Stopped
 from judgecal.engine.transport import program_lm
 from judgecal.errors import InputError
 from judgecal.judges import JudgeAdapter
-from judgecal.judges.adapter import neutralised
 from judgecal.judges.verdict import read_reply
 from judgecal.optimize.call_log import CALL_LOG, CallLog
 from judgecal.optimize.training import Training
@@ -52,18 +51,6 @@ class OptimiserAdapter(JudgeAdapter):
         super().__init__()
         self._judged = signature
 
-    def format_user_message_content(
-        self,
-        signature: type[dspy.Signature],
-        inputs: dict[str, Any],
-        prefix: str = "",
-        suffix: str = "",
-        main_request: bool = False,
-    ) -> str:
-        """DSPy's user message; texts under test are made harmless inside lists of examples, too."""
-        harmless = {name: _harmless(value) for name, value in inputs.items()}
-        return super().format_user_message_content(signature, harmless, prefix, suffix, main_request)
-
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of a reply."""
         if set(signature.output_fields) != set(self._judged.cls.output_fields):
@@ -86,14 +73,6 @@ class OptimiserAdapter(JudgeAdapter):
                 raise
             return {only[0]: text}
         return fields
-
-
-def _harmless(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _harmless(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_harmless(inner) for inner in value]
-    return neutralised({"value": value})["value"]
 
 
 def _typed(signature: LoadedSignature, verdict: Label | None) -> Any:
