@@ -24,7 +24,7 @@ from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
 
-__all__ = ["Desk", "Policy"]
+__all__ = ["Desk", "Policy", "send_in_time"]
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
 _PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock has failed
@@ -46,6 +46,38 @@ class Policy:
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
     seed: int = 0
+
+    def asked(self, failed: CallFailed) -> float:
+        """Seconds that the provider asked for, as far as they are granted."""
+        return min(failed.retry_after or 0.0, self.longest_wait_s)
+
+    def wait(self, attempts: int, failed: CallFailed, rng: random.Random) -> float | None:
+        """Seconds before the next try after `attempts`; None where there is none.
+
+        Full jitter over an exponential bound; never sooner than the provider asked for.
+        """
+        if not failed.retry or attempts >= self.attempts:
+            return None
+        bound = min(self.longest_wait_s, self.first_wait_s * 2 ** (attempts - 1))
+        return max(rng.uniform(0.0, bound), self.asked(failed))
+
+
+async def send_in_time(
+    transport: Transport, spec: ModelSpec, messages: Sequence[Message], *, repeat: int
+) -> Reply:
+    """One attempt, ended by our own clock where the transport does not keep time.
+
+    Raises:
+        CallFailed: there is no reply.
+        AuthError: the provider refused the key.
+    """
+    if transport.keeps_time:
+        return await transport.send(messages, repeat=repeat)
+    try:
+        async with asyncio.timeout(spec.timeout + _PATIENCE_S):
+            return await transport.send(messages, repeat=repeat)
+    except TimeoutError:
+        raise CallFailed("timeout", f"no reply within {spec.timeout:g} s", retry=True) from None
 
 
 @dataclass(slots=True)
@@ -100,7 +132,6 @@ class Desk:
         self._key_of = RequestKeys(spec)
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._clock = asyncio.get_running_loop().time
-        self._deadline_s = None if transport.keeps_time else spec.timeout + _PATIENCE_S
 
     async def do(self, call: Call) -> None:
         """Have one judgement and record it."""
@@ -187,7 +218,9 @@ class Desk:
         booked = worst
         try:
             start = self._clock()
-            tally.reply = reply = await self._send(messages, call.key[3])
+            tally.reply = reply = await send_in_time(
+                self._transport, self._spec, messages, repeat=call.key[3]
+            )
             took = self._clock() - start
             tally.latency_s = took if reply.latency_s is None else reply.latency_s
             self.crew.limiter.succeeded(took)
@@ -202,29 +235,16 @@ class Desk:
         tally.reading = _read(call, reply)
         return None
 
-    async def _send(self, messages: Sequence[Message], repeat: int) -> Reply:
-        if self._deadline_s is None:
-            return await self._transport.send(messages, repeat=repeat)
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                return await self._transport.send(messages, repeat=repeat)
-        except TimeoutError:
-            raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-
     def _failed(self, failed: CallFailed, tally: _Tally, began: int) -> float | None:
         """Slow the run down where that can help; the seconds until the next try, None where there is none."""
         limiter = self.crew.limiter
-        asked = min(failed.retry_after or 0.0, self._policy.longest_wait_s)
+        asked = self._policy.asked(failed)
         if failed.overloaded:
             limiter.refused(began)
         if asked:
             limiter.pause(self._clock() + asked)
         tally.reading = Reading(None, failure=Failure(failed.kind, str(failed)))
-        if not failed.retry or tally.attempts >= self._policy.attempts:
-            return None
-        # Full jitter over an exponential bound; never sooner than the provider asked for.
-        bound = min(self._policy.longest_wait_s, self._policy.first_wait_s * 2 ** (tally.attempts - 1))
-        return max(self._rng.uniform(0.0, bound), asked)
+        return self._policy.wait(tally.attempts, failed, self._rng)
 
 
 def _read(call: Call, reply: Reply) -> Reading:

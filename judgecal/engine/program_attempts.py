@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from judgecal.engine.attempts import Policy
+from judgecal.engine.attempts import Policy, send_in_time
 from judgecal.engine.budget import Budget, Purse, worst_cost_usd
 from judgecal.engine.cache import cache_key
 from judgecal.engine.calls import CallFailed, Message, Reply
@@ -21,7 +21,6 @@ from judgecal.records import Failure
 __all__ = ["Attempts", "MadeCall", "ProgramCall", "width"]
 
 _DEFAULT_CONCURRENCY = 16
-_PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock has failed
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
 _OWN_FAULT = ("refused", "context_length", "parse", "out_of_range")
 
@@ -113,8 +112,9 @@ class Attempts:
             try:
                 reply, cost = await self._attempt(call)
             except CallFailed as failed:
-                if failed.retry and attempts < self._policy.attempts:
-                    await asyncio.sleep(self._wait(attempts, failed))
+                wait = self._policy.wait(attempts, failed, self._rng)
+                if wait is not None:
+                    await asyncio.sleep(wait)
                     continue
                 failure = Failure(failed.kind, str(failed))
                 return MadeCall(call, Reply("", call.spec.id), attempts, failure=failure)
@@ -152,7 +152,7 @@ class Attempts:
         except CallFailed as failed:
             if failed.overloaded:
                 limiter.refused(began)
-            limiter.pause(self._clock() + self._asked(failed))
+            limiter.pause(self._clock() + self._policy.asked(failed))
             raise
         finally:
             limiter.end()
@@ -164,11 +164,7 @@ class Attempts:
         spec = call.spec
         if spec not in self._transports:
             self._transports[spec] = open_transport(spec)
-        try:
-            async with asyncio.timeout(spec.timeout + _PATIENCE_S):
-                return await self._transports[spec].send(call.messages, repeat=call.repeat)
-        except TimeoutError:
-            raise CallFailed("timeout", f"no reply within {spec.timeout:g} s", retry=True) from None
+        return await send_in_time(self._transports[spec], spec, call.messages, repeat=call.repeat)
 
     async def _begin(self, limiter: Limiter) -> int:
         while True:
@@ -180,14 +176,6 @@ class Attempts:
             else:
                 self._landed.clear()
                 await self._landed.wait()
-
-    def _wait(self, attempts: int, failed: CallFailed) -> float:
-        """Full jitter over an exponential bound; never sooner than the provider asked for."""
-        bound = min(self._policy.longest_wait_s, self._policy.first_wait_s * 2 ** (attempts - 1))
-        return max(self._rng.uniform(0.0, bound), self._asked(failed))
-
-    def _asked(self, failed: CallFailed) -> float:
-        return min(failed.retry_after or 0.0, self._policy.longest_wait_s)
 
 
 def _spent(budget: Budget) -> str:
