@@ -12,7 +12,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment
-from judgecal.experiment.scoring import floor_entries, gold_summary, log_report, run_line
+from judgecal.experiment.scoring import asked_items, floor_entries, gold_summary, log_report, run_line
 from judgecal.experiment.table import Column, Table, entry, rater_entries, scale_notes
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet, Row, read_table
@@ -200,15 +200,14 @@ class AgreementRun:
     @property
     def items(self) -> tuple[Item, ...]:
         """The labelled items of the split, judged or not: an item without a row is unscored."""
-        items = (item for item in self.gold.select(self.split) if item.item_id in self.gold.labels)
-        return tuple(items)[: self.options.limit]
+        return asked_items(self.gold, self.split, limit=self.options.limit)
 
     def run(self) -> dict[str, Any]:
         """The contract's object, with `Estimate`s as they are; the rows are kept in the experiment's journal."""
-        if not self.items:
-            raise InputError(f"gold set {self.gold.name}: split {self.split} holds no labelled item")
+        table = Table(
+            self.gold, self.items, 1, self.seed
+        )  # raises where there is none, before anything is written
         open_experiment(self.experiment)
-        table = Table(self.gold, self.items, 1, self.seed)
         with open_journal(self.experiment.journal, self.options) as journal:
             for row in (row for column in self.recorded.columns for row in column.rows):
                 if row.key not in journal.latest:
