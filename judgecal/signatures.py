@@ -54,11 +54,6 @@ class LoadedSignature:
     inputs: tuple[str, ...]
     reasoning: str | None
 
-    @property
-    def needs_reference(self) -> bool:
-        """Whether an item must have a reference answer."""
-        return "reference_answer" in self.inputs
-
     def judge_scale(self) -> Scale:
         """The verdict's scale, for a signature that is used as a judge.
 

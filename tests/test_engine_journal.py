@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, plain_row, read_journal
+from judgecal.engine import Journal, read_journal
 from judgecal.errors import BusyError, InputError
 from judgecal.records import ErrorKind, Failure, Judgement
 
@@ -271,7 +271,7 @@ def test_a_line_is_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kept", [row(), row(kind="parse", raw_reply="?", latency_s=0.5, cached=True)])
 def test_the_line_is_what_the_row_says_of_itself(path: Path, kept: Judgement) -> None:
-    assert list(plain_row(kept).items()) == list(dataclasses.asdict(kept).items())
+    assert list(kept.as_json().items()) == list(dataclasses.asdict(kept).items())
     write(path, kept)
     assert json.loads(path.read_bytes()) == kept.as_json()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.engine.lines import row_of
 from judgecal.records import (
     RETRIED_ON_RESUME,
     Context,
@@ -65,7 +66,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_judgement_comes_back_from_json(row: Judgement) -> None:
-    assert Judgement.from_json(json.loads(json.dumps(row.as_json()))) == row
+    assert row_of(json.dumps(row.as_json()).encode()) == row
 
 
 def test_a_journal_line_has_the_fields_of_the_contract() -> None:

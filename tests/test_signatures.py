@@ -64,7 +64,6 @@ def test_roles_are_read_from_the_fields() -> None:
     loaded = load_signature("correctness_v3", workspace=find_workspace(ROOT))
     assert loaded.inputs == ("question", "reference_answer", "answer_under_test")
     assert (loaded.reasoning, loaded.verdict) == ("correctness_reasoning", "correctness_percentage")
-    assert loaded.needs_reference
 
 
 # --- scales ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
 from judgecal.engine.journal import Journal, read_journal
 from judgecal.engine.limits import expected_seconds
-from judgecal.engine.lines import plain_row
 from judgecal.engine.progress import Progress
 from judgecal.engine.run import Policy, run_calls
 
@@ -22,7 +21,6 @@ __all__ = [
     "ReplyCache",
     "cache_folder",
     "expected_seconds",
-    "plain_row",
     "read_journal",
     "require_prices",
     "run_calls",

@@ -1,4 +1,4 @@
-"""A judgement as a line of the journal, and back; `dataclasses` would take ten times as long."""
+"""A judgement as a line of the journal, and back."""
 
 from __future__ import annotations
 
@@ -9,44 +9,19 @@ from typing import Any
 
 from judgecal.records import Failure, Judgement
 
-__all__ = ["line_of", "plain_row", "row_of"]
+__all__ = ["line_of", "row_of"]
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _LABELS = (int, float, str, NoneType)  # and not bool
 
 
-def plain_row(row: Judgement) -> dict[str, Any]:
-    """What `Judgement.as_json` gives: every field, in the order of the class."""
-    error = row.error
-    return {
-        "item_id": row.item_id,
-        "item_sha": row.item_sha,
-        "judge": row.judge,
-        "judge_fingerprint": row.judge_fingerprint,
-        "repeat": row.repeat,
-        "verdict": row.verdict,
-        "reasoning": row.reasoning,
-        "raw_reply": row.raw_reply,
-        "error": None if error is None else {"kind": error.kind, "message": error.message},
-        "attempts": row.attempts,
-        "latency_s": row.latency_s,
-        "prompt_tokens": row.prompt_tokens,
-        "completion_tokens": row.completion_tokens,
-        "cost_usd": row.cost_usd,
-        "model_id": row.model_id,
-        "cached": row.cached,
-        "at": row.at,
-        "unit": row.unit,
-    }
-
-
 def line_of(row: Judgement) -> bytes:
     """One line, its newline included."""
     try:
-        return (_encode(plain_row(row)) + "\n").encode()
+        return (_encode(row.as_json()) + "\n").encode()
     except UnicodeEncodeError:
         # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
-        return (json.dumps(plain_row(row)) + "\n").encode("ascii")
+        return (json.dumps(row.as_json()) + "\n").encode("ascii")
 
 
 def row_of(line: bytes) -> Judgement:

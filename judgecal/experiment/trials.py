@@ -20,7 +20,6 @@ from judgecal.engine import (
     ReplyCache,
     cache_folder,
     expected_seconds,
-    plain_row,
     require_prices,
     run_calls,
     worst_cost_usd,
@@ -115,7 +114,7 @@ class Judgements(Sequence[Judgement]):
         """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
         import polars
 
-        return polars.DataFrame([plain_row(row) for row in self._rows], infer_schema_length=None)
+        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
 
 
 @dataclass(frozen=True, slots=True)
