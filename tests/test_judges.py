@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, load_program, read_reply, save_program
+from judgecal.judges.adapter import neutralised
 from judgecal.records import Context, Item
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace, find_workspace
