@@ -23,6 +23,7 @@ __all__ = [
     "Judgement",
     "Key",
     "Rating",
+    "Result",
     "as_plain",
     "canonical_json",
     "digest",
@@ -53,13 +54,19 @@ _canonical = json.JSONEncoder(
 
 
 def as_plain(value: Any) -> Any:
-    """A result as JSON values: `Estimate`s as objects, tuples as lists, a float that is no number as null.
+    """A result as JSON values: dataclasses as objects, tuples as lists, a float that is no number as null.
+
+    A field of a dataclass whose name ends in `_` loses it; one with `metadata={"json": False}` is left out.
 
     Raises:
         TypeError: a value has no JSON form.
     """
-    if isinstance(value, Estimate):
-        return {key: as_plain(inner) for key, inner in value.as_json().items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name.removesuffix("_"): as_plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.metadata.get("json", True)
+        }
     if isinstance(value, Mapping):
         return {str(key): as_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -83,6 +90,17 @@ def canonical_json(value: Any) -> str:
 def digest(value: Any) -> str:
     """sha256 of a value's canonical JSON, 64 hex digits; unpaired surrogates count as themselves."""
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Result:
+    """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON object of the contract, ready for `json.dumps`."""
+        plain: dict[str, Any] = as_plain(self)
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
