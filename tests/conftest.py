@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED_DATA = ROOT.parent / "shared" / "data"
+from tests.support.command import ROOT, SHARED_DATA, Ran
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +37,6 @@ def workspace_dir(tmp_path: Path) -> Path:
     for name in ("signatures", "gold"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command line came to."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture

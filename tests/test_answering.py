@@ -36,7 +36,7 @@ from judgecal.judges import Judge
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
-from tests.test_experiment import made_gold, made_items, rated
+from tests.support.gold import made_gold, made_items, rated
 
 NOWHERE = "The answer is not in the document."
 

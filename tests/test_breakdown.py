@@ -23,8 +23,8 @@ from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.stats.breakdown import best_case, breakdown
 from judgecal.workspace import Workspace
-from tests.conftest import Ran
-from tests.test_experiment import made_gold, made_items
+from tests.support.command import Ran
+from tests.support.gold import made_gold, made_items
 
 PASS_75 = Scale.parse("percentage", pass_at=75)
 

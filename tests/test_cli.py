@@ -13,25 +13,20 @@ from typing import Any
 import pytest
 
 from judgecal.engine.transport import embedded as transport
-from tests.conftest import ROOT, Ran
-from tests.test_experiment import made_gold, made_items, rated, tree
+from tests.support.command import (
+    BASE,
+    CLASS,
+    ROOT,
+    Run,
+    check_estimate,
+    check_estimates,
+    check_table,
+    journal,
+    one_object,
+    tree,
+)
+from tests.support.gold import made_gold, made_items, rated, write_signature
 
-Run = Callable[..., Ran]
-
-ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored", "method", "reason"}
-TABLE = {"experiment", "gold", "judges", "floor", "raters", "test_looks", "run_line"}
-GOLD = {"set", "sha256", "split", "n_items", "n_groups"}
-JUDGE = {
-    "judge",
-    "n",
-    "n_expected",
-    "n_unscored",
-    "agreement",
-    "as_wrong",
-    "latency_s",
-    "usd_per_1k",
-    "tokens",
-}
 OPTIMIZE = {
     "experiment",
     "optimizer",
@@ -47,73 +42,6 @@ OPTIMIZE = {
     "usd",
 }
 DECISIONS = {"better", "worse", "rescaled only", "cannot tell"}
-BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
-CLASS = {"accuracy", "kappa", "tpr", "tnr"}
-NUMBER = int | float
-
-
-def one_object(ran: Ran, code: int = 0) -> dict[str, Any]:
-    """stdout as exactly one JSON object."""
-    assert ran.code == code, ran.err
-    found: dict[str, Any] = json.loads(ran.out)
-    assert isinstance(found, dict)
-    return found
-
-
-def check_estimate(found: dict[str, Any]) -> None:
-    """Every field is there with its type, and what is missing has a reason."""
-    assert set(found) == ESTIMATE
-    for name in ("value", "low", "high"):
-        assert found[name] is None or isinstance(found[name], NUMBER)
-    assert isinstance(found["level"], float) and isinstance(found["method"], str)
-    assert all(
-        type(found[name]) is int and found[name] >= 0
-        for name in ESTIMATE
-        if name.startswith("n_") or name == "n"
-    )
-    assert found["reason"] is None or isinstance(found["reason"], str)
-    if found["value"] is None or found["low"] is None:
-        assert found["reason"]
-    elif found["high"] is not None:
-        assert found["low"] <= found["value"] <= found["high"]
-
-
-def check_estimates(found: dict[str, Any], names: set[str]) -> None:
-    assert names <= set(found)
-    for estimate in found.values():
-        check_estimate(estimate)
-
-
-def check_judge(one: dict[str, Any], names: set[str]) -> None:
-    assert set(one) >= JUDGE
-    assert isinstance(one["judge"], str)
-    assert all(type(one[name]) is int for name in ("n", "n_expected", "n_unscored"))
-    assert one["n"] + one["n_unscored"] == one["n_expected"]
-    check_estimates(one["agreement"], names)
-    check_estimates(one["as_wrong"], names)
-    assert set(one["latency_s"]) == {"p50", "p95"}
-    assert set(one["tokens"]) == {"prompt", "completion"}
-    assert one["usd_per_1k"] is None or isinstance(one["usd_per_1k"], NUMBER)
-
-
-def check_table(found: dict[str, Any], names: set[str]) -> None:
-    """The object of `score` and `agreement`."""
-    assert set(found) >= TABLE
-    assert set(found["gold"]) >= GOLD
-    assert re.fullmatch(r"[0-9a-f]{64}", found["gold"]["sha256"])
-    for one in [*found["judges"], *found["floor"], *found["raters"]]:
-        check_judge(one, names)
-    for rater in found["raters"]:
-        assert [one["judge"] for one in rater["judges"]] == [one["judge"] for one in found["judges"]]
-        for one in rater["judges"]:
-            check_judge(one, names)
-    assert type(found["test_looks"]) is int
-    assert found["run_line"].startswith(f"gold:{found['gold']['set']}@{found['gold']['sha256'][:12]}|split:")
-
-
-def journal(workspace: Path, slug: str) -> list[dict[str, Any]]:
-    text = (workspace / "experiments" / slug / "judgements.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def break_some(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> None:
@@ -277,20 +205,6 @@ def test_judges_of_every_scale_meet_percentage_labels(
         ]
     )
     assert found["notes"] == notes
-
-
-def write_signature(workspace: Path, name: str, verdicts: Sequence[tuple[str, str, str]]) -> None:
-    """A judge's signature with these verdict fields: (name, annotation, arguments)."""
-    fields = "".join(f"    {field}: {kind} = dspy.OutputField({more})\n" for field, kind, more in verdicts)
-    (workspace / "signatures" / f"{name}.py").write_text(
-        "from typing import Literal\n\nimport dspy\n\n\n"
-        'class Graded(dspy.Signature):\n    """Grade the answer under test against the reference answer."""\n\n'
-        "    question: str = dspy.InputField()\n"
-        "    reference_answer: str = dspy.InputField()\n"
-        "    answer_under_test: str = dspy.InputField()\n"
-        f"    reasoning: str = dspy.OutputField()\n{fields}",
-        encoding="utf-8",
-    )
 
 
 # --- runs and their folders

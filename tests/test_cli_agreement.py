@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Ran
-from tests.test_cli import BASE, CLASS, check_table, one_object
-from tests.test_experiment import made_gold, made_items, rated, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import BASE, CLASS, Ran, Run, check_table, one_object, tree
+from tests.support.gold import made_gold, made_items, rated
 
 N_GROUPS = 8
 

@@ -16,13 +16,10 @@ from judgecal.goldset import load_gold
 from judgecal.judges import Judge
 from judgecal.selection import write_lock
 from judgecal.workspace import find_workspace
-from tests.conftest import Ran
-from tests.lock_files import a_lock
-from tests.stub_server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
-from tests.test_cli import check_estimate, one_object
-from tests.test_experiment import THINGS, made_gold, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import Ran, Run, check_estimate, one_object, tree
+from tests.support.gold import THINGS, made_gold
+from tests.support.locks import a_lock
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 N = 12  # answerable questions
 TOWNS = (

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
-from tests.test_cli import write_signature
-from tests.test_experiment import made_gold, made_items, rated, tree
+from tests.support.command import Ran, Run, tree
+from tests.support.gold import made_gold, made_items, rated, write_signature
 
-Run = Callable[..., Ran]
 Spoil = Callable[[Path], None]
 
 

@@ -13,11 +13,8 @@ import pytest
 from judgecal.experiment import looks_so_far, open_experiment, plan_experiment
 from judgecal.goldset import load_gold
 from judgecal.workspace import Workspace
-from tests.conftest import Ran
-from tests.test_cli import check_estimate, one_object
-from tests.test_experiment import made_gold, made_items, rated, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import Run, check_estimate, one_object, tree
+from tests.support.gold import made_gold, made_items, rated
 
 N_GROUPS = 20
 CONTRACT = {"a", "b", "metric", "difference", "p_value", "decision", "smallest_detectable"}

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Ran
-from tests.stub_server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
-from tests.test_cli import journal, one_object
-from tests.test_experiment import tree
-
-Run = Callable[..., Ran]
+from tests.support.calls import say_half
+from tests.support.command import Run, journal, one_object, tree
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 KEY = "sk-not-to-be-seen"
 INPUT_USD, OUTPUT_USD = 2.0, 10.0  # a million tokens
 USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
-
-
-def say_half(body: dict[str, Any]) -> str:
-    return "[[ ## correctness_reasoning ## ]]\nHalf.\n\n[[ ## correctness_percentage ## ]]\n50\n\n[[ ## completed ## ]]"
 
 
 @pytest.fixture

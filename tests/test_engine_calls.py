@@ -22,7 +22,8 @@ from judgecal.engine.budget import require_prices, worst_cost_usd
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
-from tests.stub_server import Answer, Script, StubServer, as_answer, completion, failing, in_turn, running
+from tests.support.calls import read_number, some_calls, stub_model
+from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, in_turn, running
 
 QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
 KEY = "sk-stub-0123456789abcdef"
@@ -33,28 +34,6 @@ def serve() -> Iterator[Callable[[Script], StubServer]]:
     """Start a server with a script; all of them stop with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda script: stack.enter_context(running(script))
-
-
-def stub_model(server: StubServer | str, **settings: Any) -> ModelSpec:
-    """1000 prompt tokens cost 0.001 USD and 50 completion tokens 0.0001: 0.0011 a call."""
-    base = server if isinstance(server, str) else server.api_base
-    kept = {"input_usd_per_1m": 1.0, "output_usd_per_1m": 2.0, "max_tokens": 64, "timeout": 10.0}
-    return ModelSpec("stub", "openai/stub-model", api_base=base, **{**kept, **settings})
-
-
-def read_number(text: str) -> Reading:
-    word = text.strip()
-    if word.isdigit():
-        return Reading(float(word), "as written")
-    return Reading(None, failure=Failure("parse", f"no number in {word[:20]!r}"))
-
-
-def some_calls(count: int, *, text: str = "Is this right?") -> list[Call]:
-    def one(index: int) -> Call:
-        messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": f"{text} {index}"}]
-        return Call((f"i{index}", "sha", "print", 0), "judge@stub", lambda: messages, read_number)
-
-    return [one(index) for index in range(count)]
 
 
 def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
@@ -439,7 +418,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 import judgecal.engine.run as engine
 from judgecal.engine import Journal, Reply
-from tests.test_engine_calls import some_calls, stub_model
+from tests.support.calls import some_calls, stub_model
 
 answered = 0
 

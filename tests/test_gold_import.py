@@ -15,7 +15,7 @@ from judgecal.goldset import Card, Columns, Imported, import_gold, load_gold, re
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
-from tests.hub_folders import hub_folder, keep_off_the_hub
+from tests.support.hub import hub_folder, keep_off_the_hub
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 WIDE = "id,q,a,ref,x,y,final\n1,Q1,A1,r | s,yes,no,yes\n2,Q2,,,no,,no\n"

@@ -18,8 +18,8 @@ import pytest
 
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.workspace import Workspace
-from tests.conftest import Ran
-from tests.hub_folders import hub_folder, keep_off_the_hub
+from tests.support.command import Ran
+from tests.support.hub import hub_folder, keep_off_the_hub
 
 README = Path(__file__).resolve().parents[1] / "gold" / "README.md"
 TEXT = datasets.Value("string")

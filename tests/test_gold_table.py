@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.goldset import Table, read_table
-from tests.hub_folders import hub_folder, keep_off_the_hub
+from tests.support.hub import hub_folder, keep_off_the_hub
 
 CELL = st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=["Cs"]), max_size=12)
 

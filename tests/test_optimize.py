@@ -32,8 +32,7 @@ from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.stats import agreement
 from judgecal.workspace import Workspace
-from tests.test_cli import write_signature
-from tests.test_experiment import made_gold, made_items, rated
+from tests.support.gold import made_gold, made_items, rated, write_signature
 
 Verdict = tuple[str, str]  # annotation, arguments of the field
 PERCENT: Verdict = ("int", "ge=0, le=100")

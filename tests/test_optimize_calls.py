@@ -23,7 +23,7 @@ from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CallLog
 from judgecal.optimize.compiling import _Barless
 from judgecal.optimize.training import reflection_spec
-from tests.stub_server import Script, StubServer, failing, in_turn, running
+from tests.support.server import Script, StubServer, failing, in_turn, running
 
 YES = "[[ ## a ## ]]\nyes\n\n[[ ## completed ## ]]"
 QUICK = Policy(attempts=3, first_wait_s=0.0)

@@ -16,7 +16,7 @@ from judgecal.optimize.choose import Scored, choose, score_on
 from judgecal.records import Item, Judgement
 from judgecal.stats import recalibrated_agreement
 from judgecal.workspace import Workspace
-from tests.test_experiment import made_gold, made_items, rated
+from tests.support.gold import made_gold, made_items, rated
 
 METRIC = "macro_agreement"
 Says = Callable[[Item], float | None]

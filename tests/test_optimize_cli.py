@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,8 @@ from judgecal.optimize.candidates import Candidate, Training, candidates
 from judgecal.scale import Label
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
-from tests.conftest import Ran
-from tests.test_cli import check_estimates, journal, one_object, write_signature
-from tests.test_experiment import made_gold, made_items, rated, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import Run, check_estimates, journal, one_object, tree
+from tests.support.gold import made_gold, made_items, rated, write_signature
 
 HARSH: Mapping[str, Label] = {"full": 100, "half": 0, "none": 0}
 N_GROUPS = 44

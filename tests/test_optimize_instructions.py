@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,9 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import load_program
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
-from tests.conftest import Ran
-from tests.stub_server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, StubServer, failing, running
-from tests.test_cli import journal, one_object
-from tests.test_experiment import made_gold, made_items, rated, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import Run, journal, one_object, tree
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, StubServer, failing, running
 
 REFLECTING = ("mipro", "gepa", "simba")
 PHRASE = "Count the facts of the reference that the answer names."

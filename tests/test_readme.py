@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.cli import run
-from tests.conftest import ROOT, SHARED_DATA
+from tests.support.command import ROOT, SHARED_DATA
 
 README = ROOT / "README.md"
 _BLOCK = re.compile(r"^```console(?P<data> data)?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -10,18 +10,16 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Ran
-from tests.test_experiment import made_gold, made_items, rated
-from tests.test_report_page import ATTACK, OPEN, page_of, recorded
-
-Run = Callable[..., Ran]
+from tests.support.command import Run
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.pages import ATTACK, OPEN, page_of, recorded
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (

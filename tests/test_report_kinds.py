@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,10 @@ from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interva
 from judgecal.report.page_optimize import optimize_report
 from judgecal.report.page_result import Case, Diff
 from judgecal.workspace import find_workspace
-from tests.conftest import Ran
-from tests.test_report_page import ATTACK, ESCAPE, LONG, OVERRIDE, Parsed, page_of
-from tests.test_selection_gate import Served, flips
-from tests.test_selection_gate import served as served  # a fixture
-
-Run = Callable[..., Ran]
+from tests.support.command import Run
+from tests.support.locks import Served, flips
+from tests.support.locks import served as served
+from tests.support.pages import ATTACK, ESCAPE, LONG, OVERRIDE, Parsed, page_of
 
 HOSTILE = f"{ATTACK} {OVERRIDE} {ESCAPE} ``` | a | <!-- &lt;b&gt;"
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pytest
 
-from tests.conftest import Ran
-from tests.test_retrieval_files import documents, local_repliqa, questions, table
-
-Run = Callable[..., Ran]
+from tests.support.command import Ran, Run
+from tests.support.corpora import documents, local_repliqa, questions, table
 
 ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored", "method", "reason"}
 HOSTILE = "</script><img src=x onerror=alert(1)> | `x` \x1b[31m"

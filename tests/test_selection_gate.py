@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import random
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +16,26 @@ from scipy.stats import t as student
 
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import Judgements, RunOptions
-from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
-from judgecal.records import Estimate, Failure, Item, Judgement, digest
+from judgecal.records import Failure, Item, Judgement
 from judgecal.report.gate_text import gate_markdown
 from judgecal.scale import Scale
-from judgecal.selection import Lock, LockedGold, Noise, load_lock, write_lock
 from judgecal.selection import gate_passes as passes_module
+from judgecal.selection import load_lock
 from judgecal.selection.gate import run_gate
 from judgecal.selection.gate_passes import Passes
 from judgecal.selection.gate_plan import plan_gate
 from judgecal.selection.gate_rule import GateRule, TwoTimes, lasting
 from judgecal.stats import compare_paired
-from judgecal.workspace import Workspace
 from tests.benchmarks.gate_nights import Nights, simulate
-from tests.conftest import Ran
-from tests.stub_server import MODEL_ID, StubServer, as_answer, completion, running
-from tests.test_cli import check_estimate, one_object
-from tests.test_experiment import tree
-from tests.test_selection_lock import lock_of
+from tests.support.command import Run, check_estimate, one_object, tree
+from tests.support.locks import KEY, Served, drawn, flips
+from tests.support.locks import served as served  # a fixture
+from tests.support.server import MODEL_ID
 
-Run = Callable[..., Ran]
-
-KEY = "sk-not-to-be-seen"
 USD_A_CALL = (1000 * 2.0 + 50 * 10.0) / 1e6  # what the stub counts, at the prices below
 CONTRACT = {"lock", "decision", "flip_rate", "noise", "locked", "now", "difference", "smallest_detectable"}
 PERCENTAGE = Scale.parse("percentage", pass_at=75.0)
-SAME = Estimate(1.0, 0.9, 1.0, n=90, n_expected=90, n_groups=30, method="by hand")
-STILL = Estimate(0.0, 0.0, 0.1, n=90, n_expected=90, n_groups=30, method="by hand")
 
 
 # The rule
@@ -215,85 +204,8 @@ def test_nights(kind: Nights, decision: str, least: float, never: str) -> None:
 # The command
 
 
-@dataclasses.dataclass
-class Scripted:
-    """A stub's judge: the verdict of each item, and what it does with it at each further call of that item."""
-
-    gold: GoldSet
-    judge: Judge
-    change: Callable[[Item, int, float], float | None] = lambda item, n, verdict: verdict
-    model_id: str = MODEL_ID
-    calls: Counter[str] = dataclasses.field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        self.by_prompt = {str(self.judge.messages(item)[-1]["content"]): item for item in self.gold.items}
-        rng = random.Random(3)
-        self.verdicts = {
-            item.item_id: float(
-                round(min(100.0, max(0.0, float(self.gold.labels[item.item_id]) + rng.gauss(0, 25))))
-            )
-            for item in self.gold.items
-        }
-
-    def __call__(self, body: dict[str, Any]) -> Any:
-        item = self.by_prompt[body["messages"][-1]["content"]]
-        self.calls[item.item_id] += 1
-        verdict = self.change(item, self.calls[item.item_id], self.verdicts[item.item_id])
-        number = "no number" if verdict is None else f"{verdict:g}"
-        text = f"[[ ## correctness_reasoning ## ]]\nSo.\n\n[[ ## correctness_percentage ## ]]\n{number}\n\n"
-        return as_answer(completion(f"{text}[[ ## completed ## ]]", model=self.model_id))
-
-
-@dataclasses.dataclass
-class Served:
-    """A served judge with its lock."""
-
-    stub: StubServer
-    script: Scripted
-    lock: Lock
-    path: Path
-    workspace: Workspace
-
-
-def drawn(item: Item, n: int) -> float:
-    """A number in 0..1 for the nth call of an item."""
-    return int(digest([item.item_id, n])[:8], 16) / 16**8
-
-
 def other_way(item: Item, n: int, verdict: float) -> float:
     return 100.0 - verdict
-
-
-def flips(rate: float) -> Callable[[Item, int, float], float]:
-    return lambda item, n, verdict: 100.0 - verdict if drawn(item, n) < rate else verdict
-
-
-@pytest.fixture
-def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    """A model `mine` that gives the locked verdicts, with a price and a key, and a lock of it."""
-    monkeypatch.setenv("MY_KEY", KEY)
-    with running(lambda _: "") as stub:
-        toml = (
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            "input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\n"
-        )
-        (workspace_dir / "judgecal.toml").write_text(toml)
-        workspace = Workspace(workspace_dir, workspace_dir / "experiments")
-        gold = load_gold("starter", workspace=workspace)
-        judge = Judge("correctness_v3@mine", workspace=workspace)
-        stub.script = script = Scripted(gold, judge)
-        model = dataclasses.replace(lock_of(judge).model, model_id=MODEL_ID)
-        lock = lock_of(
-            judge,
-            model=model,
-            gold=LockedGold("starter", gold.sha256, "test", "percentage", gold.scale.pass_at),
-            verdicts=script.verdicts,
-            own_cut=None,
-            noise=Noise(STILL, SAME, 30, 3),
-        )
-        path = workspace_dir / "judge.lock.json"
-        write_lock(path, lock)
-        yield Served(stub, script, lock, path, workspace)
 
 
 def experiments(served: Served) -> list[Path]:

@@ -14,43 +14,14 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import Judge, save_program
-from judgecal.records import Estimate, digest
+from judgecal.records import digest
 from judgecal.selection import (
-    Lock,
-    LockedGold,
-    LockedModel,
-    LockedSignature,
-    Noise,
-    OwnCut,
-    answer_settings,
     load_lock,
     reply_fingerprint,
     write_lock,
 )
 from judgecal.workspace import Workspace
-
-HALF = Estimate(0.5, 0.4, 0.6, n=10, n_expected=10, n_groups=10, method="by hand")
-
-
-def lock_of(judge: Judge, **changes: Any) -> Lock:
-    """A lock of a judge with made-up numbers."""
-    values: dict[str, Any] = {
-        "judge": judge.name,
-        "fingerprint": reply_fingerprint(judge),
-        "signature": LockedSignature(judge.signature.name, judge.signature.text, judge.signature.fingerprint),
-        "program": None,
-        "model": LockedModel(judge.model.alias, judge.model.id, "m-2026", answer_settings(judge.model)),
-        "gold": LockedGold("starter", "0" * 64, "test", "percentage", 75.0),
-        "verdicts": {"a": 85.0, "b": None, "ü": "yes"},
-        "agreement": {"macro_agreement": HALF},
-        "own_cut": OwnCut(62.5, 0.9, 20, 10),
-        "noise": Noise(HALF, HALF, 30, 3),
-        "metric": "macro_agreement",
-        "margin": 0.03,
-        "versions": {"judgecal": "0"},
-        "locked_at": "2026-01-01T00:00:00+00:00",
-    }
-    return Lock(**{**values, **changes})
+from tests.support.locks import lock_of
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,9 @@ from judgecal.selection.churn import Churn
 from judgecal.selection.loss import loss_of
 from judgecal.selection.pass_rule import PassRule
 from judgecal.workspace import find_workspace
-from tests.conftest import Ran
-from tests.lock_files import lock_file
-from tests.stub_server import StubServer, running
-
-Run = Callable[..., Ran]
+from tests.support.command import Run
+from tests.support.locks import lock_file
+from tests.support.server import StubServer, running
 
 COLUMNS = ("--question", "question", "--answer", "answer", "--reference", "reference_answer")
 

@@ -7,7 +7,7 @@ import datetime
 import json
 import re
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,9 @@ from judgecal.records import Failure, Item, Judgement
 from judgecal.selection.sources import open_source
 from judgecal.stats.describe import described
 from judgecal.workspace import find_workspace
-from tests.conftest import Ran
-from tests.lock_files import lock_file
-from tests.stub_server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
-
-Run = Callable[..., Ran]
+from tests.support.command import Run
+from tests.support.locks import lock_file
+from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 
 COLUMNS = ("--question", "q", "--answer", "a", "--reference", "r")
 ROWS = [

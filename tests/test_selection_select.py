@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,9 @@ from judgecal.selection.own_cut import _best_cut
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
 from tests.benchmarks.selection import simulate
-from tests.conftest import Ran
-from tests.stub_server import StubServer, as_answer, completion, failing, running
-from tests.test_cli import check_estimate, one_object
-from tests.test_experiment import made_gold, made_items, rated, tree
-
-Run = Callable[..., Ran]
+from tests.support.command import Run, check_estimate, one_object, tree
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.server import StubServer, as_answer, completion, failing, running
 
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
 SIGNATURES = "correctness_v1,correctness_v2,correctness_v3"

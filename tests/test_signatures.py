@@ -10,7 +10,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.signatures import list_signatures, load_signature
 from judgecal.workspace import Workspace, find_workspace
-from tests.conftest import ROOT
+from tests.support.command import ROOT
 
 HEAD = """from typing import Literal
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from judgecal.goldset import GoldSet, check_gold, load_gold
-from tests.conftest import ROOT
+from tests.support.command import ROOT
 
 STARTER = ROOT / "gold" / "starter"
 UNANSWERABLE = "The answer is not in the document."

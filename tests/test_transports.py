@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Call, Policy, run_calls
 from judgecal.engine.calls import CallFailed, Reply
 from judgecal.engine.transport import open_transport
 from judgecal.engine.transport.choice import way_of
@@ -20,9 +19,9 @@ from judgecal.engine.transport.http import HttpTransport
 from judgecal.engine.transport.openai_wire import BASES
 from judgecal.errors import InputError
 from judgecal.models import Catalogue, ModelSpec, load_catalogue
-from judgecal.records import Judgement
 from judgecal.workspace import find_workspace
-from tests.stub_providers import (
+from tests.support.calls import judged
+from tests.support.providers import (
     CLAUDE_VERSION,
     GEMINI_VERSION,
     anthropic,
@@ -30,8 +29,7 @@ from tests.stub_providers import (
     gemini,
     gemini_reply,
 )
-from tests.stub_server import Answer, Script, StubServer, as_answer, completion, running
-from tests.test_engine_calls import read_number
+from tests.support.server import Answer, Script, StubServer, as_answer, completion, running
 
 KEY = "sk-secret/0123+456=789"
 TURNS = [("system", "Judge."), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
@@ -70,23 +68,6 @@ def send(spec: ModelSpec, messages: Sequence[dict[str, str]] = MESSAGES) -> Repl
             await transport.close()
 
     return asyncio.run(once())
-
-
-def judged(spec: ModelSpec, count: int = 1, *, text: str = "u", **policy: Any) -> list[Judgement]:
-    """Judgements of some calls through the engine."""
-    rows: list[Judgement] = []
-    calls = [
-        Call(
-            (f"i{i}", "s", "f", 0),
-            "j@m",
-            lambda i=i: [{"role": "user", "content": f"{text}{i}"}],
-            read_number,
-        )
-        for i in range(count)
-    ]
-    kept = {"attempts": 2, "first_wait_s": 0.01, "longest_wait_s": 0.05, **policy}
-    run_calls(calls, spec, record=rows.append, policy=Policy(**kept))
-    return rows
 
 
 # --- what is sent -----------------------------------------------------------------------------------------------------

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Ran
-from tests.stub_providers import CLAUDE_VERSION, GEMINI_VERSION, anthropic, gemini
-from tests.stub_server import running
-from tests.test_cli import journal, one_object
-from tests.test_cli_served import say_half
-from tests.test_experiment import tree
+from tests.support.calls import say_half
+from tests.support.command import Run, journal, one_object, tree
+from tests.support.providers import CLAUDE_VERSION, GEMINI_VERSION, anthropic, gemini
+from tests.support.server import running
 
-Run = Callable[..., Ran]
 KEY = "dummy-key-not-to-be-seen"
 
 

@@ -19,7 +19,8 @@ from judgecal.engine.transport import open_transport
 from judgecal.engine.transport.hiding import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
-from tests.stub_providers import (
+from tests.support.calls import judged
+from tests.support.providers import (
     anthropic,
     anthropic_failing,
     anthropic_reply,
@@ -27,8 +28,7 @@ from tests.stub_providers import (
     gemini_failing,
     gemini_reply,
 )
-from tests.stub_server import Answer, Script, StubServer, as_answer, completion, failing, running
-from tests.test_transports import judged
+from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, running
 
 KEY = "sk-secret/0123+456=789"
 Serve = Callable[[Script], StubServer]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.support.command import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("build")]
 _UV = Path(sys.executable).parent / "uv"

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from judgecal import Judge, load_gold
 from judgecal.workspace import find_workspace
-from tests.lock_files import lock_file
+from tests.support.locks import lock_file
 
 ROOT = Path(__file__).resolve().parents[2]
 _MB_AT_MOST = 1000.0

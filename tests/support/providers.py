@@ -1,4 +1,4 @@
-"""Gemini's and Anthropic's answers for the scripted server of `stub_server`, and scripts from a request to a text.
+"""Gemini's and Anthropic's answers for the scripted server of `server`, and scripts from a request to a text.
 
 `running(gemini(script))` is a Gemini server: `root` is its `api_base`, a text is sent as a reply of its format.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.stub_server import Answer, Script, as_answer
+from tests.support.server import Answer, Script, as_answer
 
 GEMINI_VERSION = "gemini-stub-001"
 CLAUDE_VERSION = "claude-stub-20260101"
 PROMPT_TOKENS, REPLY_TOKENS, THOUGHT_TOKENS = 1000, 30, 20
-
 Say = Callable[[dict[str, Any]], "Answer | str"]
 
 
