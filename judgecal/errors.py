@@ -14,7 +14,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["AuthError", "BudgetError", "BusyError", "InputError", "JudgecalError", "unknown_name"]
+__all__ = [
+    "AuthError",
+    "BudgetError",
+    "BusyError",
+    "InputError",
+    "JudgecalError",
+    "listed",
+    "refuse",
+    "unknown_name",
+]
 
 
 class JudgecalError(Exception):
@@ -56,3 +65,20 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return InputError(f"unknown {kind} {name!r}: {hint}")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first few names with commas between them, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def refuse(problems: Sequence[str], most: int = 20) -> None:
+    """Refuse bad input where there is a problem: the first ones are listed, the rest is counted.
+
+    Raises:
+        InputError: there is one.
+    """
+    if problems:
+        more = [f"... and {len(problems) - most:,} more problems"] if len(problems) > most else []
+        raise InputError([*problems[:most], *more])

@@ -6,15 +6,21 @@ results then go to `./experiments`. Nothing is ever written into the installed p
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import os
 import shutil
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from judgecal.errors import InputError, JudgecalError, unknown_name
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 __all__ = [
     "SCHEMA",
@@ -24,11 +30,21 @@ __all__ = [
     "find_workspace",
     "init_workspace",
     "read_toml",
+    "replacing",
+    "schema_problems",
+    "shown",
     "starter_root",
+    "toml_text",
+    "validated",
+    "write_text",
 ]
 
 SCHEMA = 1
 """The schema of every TOML and JSON artefact that this version writes; a higher one is refused."""
+
+_T = TypeVar("_T")
+At = Callable[[Sequence[str]], str]
+"""From the keys that lead to a value to `file:line`, as messages name it."""
 
 _COPIED = ("signatures", "gold", "judgecal.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
@@ -138,6 +154,41 @@ def init_workspace(target: Path) -> Workspace:
     return Workspace(target, target / "experiments")
 
 
+def shown(path: Path) -> str:
+    """A path as messages print it: relative where it lies below the current folder."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft beside a file, to be written; it takes the file's place, whole, when the block ends without an exception.
+
+    Raises:
+        OSError: the draft cannot be written or moved.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    try:
+        yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)  # gone already where it took its place
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML artefact and hold its `schema` against ours (absent counts as 1).
 
@@ -176,6 +227,84 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> li
     """The problems of a table's keys: each unknown one, with the nearest valid one."""
     names = sorted(known)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
+
+
+def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
+    """An artefact's table as its schema has it; `schema` itself is held against ours and left out.
+
+    Args:
+        model: a pydantic model or a dataclass. Give it `extra="forbid"`, and `strict=True` for TOML.
+        table: the parsed file.
+        at: the file, or where in it the keys lead to.
+
+    Raises:
+        InputError: lists every problem: where, which key, what was found, and the nearest valid key.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    check_schema(table, at if isinstance(at, str) else at(()))
+    try:
+        return TypeAdapter(model).validate_python({k: v for k, v in table.items() if k != "schema"})
+    except ValidationError as error:
+        raise InputError(schema_problems(error, model, at)) from None
+
+
+_EXPECTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dataclass_type": "a table",
+}
+
+
+def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
+    """pydantic's errors in our words, one message each."""
+    return [_schema_problem(dict(one), model, at) for one in error.errors(include_url=False)]
+
+
+def _schema_problem(one: Mapping[str, Any], model: Any, at: str | At) -> str:
+    keys = [str(part) for part in one["loc"]]
+    name, kind, value = ".".join(keys), one["type"], one["input"]
+    where = at if isinstance(at, str) else at(keys)
+    if kind == "missing":
+        what = f"no {name}: add it"
+    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        what = str(unknown_name("key", keys[-1], sorted(_keys_of(model, keys[:-1]))))
+    elif kind == "string_type":
+        what = f"{name} must be text, found {value!r}: put it in quotes"
+    elif kind in _EXPECTED:
+        what = f"{name} must be {_EXPECTED[kind]}, found {value!r}"
+    elif kind == "literal_error":
+        words = one["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
+        what = f"{name} must be one of {words}, found {value!r}"
+    elif kind == "value_error":  # ours: it says what it is about
+        what = str(one["ctx"]["error"])
+    else:
+        what = f"{name}: {one['msg']}, found {value!r}"
+    return f"{where}: {what}"
+
+
+def _keys_of(model: Any, path: Sequence[str]) -> Iterable[str]:
+    """The keys that a table within a schema may have."""
+    for key in path:
+        model = _fields_of(model).get(key, model)
+    return _fields_of(model)
+
+
+def _fields_of(kind: Any) -> Mapping[str, Any]:
+    """Key -> type of a model or a dataclass, found within `X | None`, lists and mappings of them too."""
+    fields = getattr(kind, "model_fields", None)
+    if fields is not None:
+        return {field.alias or name: field.annotation for name, field in fields.items()}
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return get_type_hints(kind)
+    return next((found for part in get_args(kind) if (found := _fields_of(part))), {})
 
 
 def toml_text(table: Mapping[str, Any]) -> str:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed, refuse
 from judgecal.workspace import (
     Workspace,
     check_keys,
     find_workspace,
     init_workspace,
     read_toml,
+    replacing,
     starter_root,
     toml_text,
+    validated,
+    write_text,
 )
 
 
@@ -149,3 +154,72 @@ def test_every_unknown_key_is_named_with_the_nearest() -> None:
         "card.toml: unknown key 'nmae': did you mean name?",
         "card.toml: unknown key 'zzz': known: licence, name",
     ]
+
+
+# --- schemas, drafts, lists -------------------------------------------------------------------------------------------
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    weight: float = 1.0
+    names: list[str] = []
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    title: str
+    kind: Literal["one", "two"] = "one"
+    inner: Inner | None = None
+    parts: dict[str, Inner] = {}
+
+
+@dataclass(frozen=True)
+class Plain:
+    n: int
+    low: float | None = None
+
+
+def test_every_problem_of_a_table_is_told_with_its_place() -> None:
+    table = {
+        "kind": "three",
+        "inner": {"wieght": 1, "names": "x"},
+        "parts": {"a": {"weight": True, "nmes": 1}},
+        "tittle": "x",
+    }
+    with pytest.raises(InputError) as error:
+        validated(Outer, table, lambda keys: f"f.toml:{len(keys)}")
+    assert sorted(error.value.problems) == [
+        "f.toml:1: kind must be one of one, two, found 'three'",
+        "f.toml:1: no title: add it",
+        "f.toml:1: unknown key 'tittle': did you mean title?",
+        "f.toml:2: inner.names must be a list, found 'x'",
+        "f.toml:2: unknown key 'wieght': did you mean weight?",
+        "f.toml:3: parts.a.weight must be a number, found True",
+        "f.toml:3: unknown key 'nmes': did you mean names?",
+    ]
+
+
+def test_a_table_as_its_schema_has_it() -> None:
+    found = validated(Outer, {"schema": 1, "title": "x", "parts": {"a": {"weight": 2}}}, "f")
+    assert (found.title, found.parts["a"].weight) == ("x", 2.0)
+    assert validated(Plain, {"n": 3, "low": None}, "f") == Plain(3)
+    with pytest.raises(InputError, match=r"f: n must be a whole number, found 2.5"):
+        validated(Plain, {"n": 2.5}, "f")
+    with pytest.raises(InputError, match="f: schema 2 is newer"):
+        validated(Plain, {"schema": 2, "n": 3}, "f")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    write_text(path, "old\n")
+    with pytest.raises(ZeroDivisionError), replacing(path) as draft:
+        draft.write_text("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old\n" and [one.name for one in tmp_path.iterdir()] == ["f.txt"]
+
+
+def test_lists_are_cut_and_the_rest_is_counted() -> None:
+    assert listed(["a", "b"]) == "a, b" and listed([*"abcde"]) == "a, b, c and 2 more"
+    refuse([])
+    with pytest.raises(InputError, match=r"^0\n1\n\.\.\. and 1,198 more problems$"):
+        refuse([str(n) for n in range(1200)], most=2)

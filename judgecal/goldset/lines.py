@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
+from judgecal.workspace import shown
 
 __all__ = ["JsonLines", "decode", "json_lines", "read_bytes", "shown"]
 
@@ -29,14 +30,6 @@ class JsonLines(NamedTuple):
     rows: list[tuple[int, dict[str, Any]]]
     problems: list[str]
     lost_ids: set[str]
-
-
-def shown(path: Path) -> str:
-    """A path as messages print it: relative where it lies below the current folder."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def read_bytes(path: Path) -> bytes:
