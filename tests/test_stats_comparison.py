@@ -268,7 +268,7 @@ def test_recalibrated_agreement_counts_what_is_missing_as_farthest() -> None:
     assert recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4").n_expected == 19
     nothing = recalibrated_agreement(gold, [None] * 20, scale="binary")
     assert nothing.value == pytest.approx(0.0) and nothing.n_unscored == 19
-    with pytest.raises(InputError, match="not taken on uncut verdicts: use one of mean_agreement, "):
+    with pytest.raises(InputError, match="not taken on uncut verdicts: use one of macro_agreement, "):
         recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4", metric="rmse")
     with pytest.raises(InputError, match="level is 95"):
         recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4", level=95)

@@ -12,7 +12,17 @@ from scipy.stats import kendalltau
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats import METRICS, agreement, limits_of_agreement, metrics_of
+from judgecal.stats import (
+    METRICS,
+    agreement,
+    columns_of,
+    digits_of,
+    leading_metric,
+    limits_of_agreement,
+    metric_facts,
+    metrics_of,
+    rows_of,
+)
 from judgecal.stats.agreement import prepare, terms_of
 from judgecal.stats.alpha import interval_alpha, nominal_alpha
 from judgecal.stats.icc import icc
@@ -366,7 +376,47 @@ def test_the_table_names_every_metric_of_the_contract() -> None:
     assert set(metrics_of(Scale.parse("binary"))) == words | passing | means
     marked = {name for name in metrics_of(Scale.parse("percentage", pass_at=75)) if "@" in name}
     assert marked == {f"{name}@75" for name in words | passing}
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_facts_of_a_metric_are_found_with_and_without_its_mark() -> None:
+    assert metric_facts("kappa@75") is metric_facts("kappa") is METRICS["kappa"]
+    with pytest.raises(InputError, match="did you mean kappa"):
+        metric_facts("kapa@75")
+    ranks = {name: metric.direction for name, metric in METRICS.items() if metric.direction != "more"}
+    assert ranks == {"mae": "less", "rmse": "less", "bias": "neither", "prevalence": "neither"}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "digits"),
+    [
+        ("bias", "percentage", 1),
+        ("mae", "ordinal:0:4", 2),
+        ("rmse", "binary", 3),
+        ("kappa@75", "percentage", 3),
+        ("accuracy", "nominal", 3),
+    ],
+)
+def test_digits_show_a_thousandth_of_the_range(name: str, unit: str, digits: int) -> None:
+    assert digits_of(name, unit) == digits
+
+
+@pytest.mark.parametrize(
+    ("scale", "columns"),
+    [
+        (
+            Scale.parse("percentage", pass_at=75),
+            ["macro_agreement", "mean_agreement", "kappa@75", "tpr@75", "tnr@75", "bias"],
+        ),
+        (Scale.parse("ordinal:0:4"), ["macro_agreement", "mean_agreement", "kappa", "bias"]),
+        (Scale.parse("binary"), ["macro_agreement", "accuracy", "kappa", "tpr", "tnr", "bias"]),
+        (Scale.parse("nominal"), ["accuracy", "kappa"]),
+    ],
+    ids=str,
+)
+def test_columns_of_the_short_table_lead_with_what_ranks(scale: Scale, columns: list[str]) -> None:
+    assert columns_of(metrics_of(scale), scale) == columns
+    assert leading_metric(scale) == columns[0]
+    assert set(columns) <= set(rows_of(metrics_of(scale)))
 
 
 def test_limits_of_agreement_by_hand() -> None:

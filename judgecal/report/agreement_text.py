@@ -10,13 +10,9 @@ from judgecal.report import numbers
 from judgecal.report.breakdown_text import alt_test_lines, order_notes, part_blocks, retest_notes
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import columns_of, digits_of, metric_facts
 
 __all__ = ["agreement_text", "headline_metric"]
-
-# The columns beside the leading metric: where the labels are classes by themselves, and where they are graded.
-_OF_CLASSES = ("accuracy", "kappa", "tpr", "tnr", "bias")
-_OF_GRADES = ("mean_agreement", "kappa", "tpr", "tnr", "bias")
-_DIGITS = {"bias": 1, "mae": 1, "rmse": 1}
 
 
 def headline_metric(estimates: Mapping[str, Estimate]) -> str:
@@ -31,7 +27,8 @@ def agreement_text(result: Mapping[str, Any]) -> str:
     over the scored items alone.
     """
     entries = result["judges"]
-    shown, unit = _shown(entries[0]["agreement"]), entries[0]["unit"]
+    shown = columns_of(entries[0]["agreement"], result["gold"]["scale"])
+    unit = entries[0]["unit"]
     priced = any(one["usd_per_1k"] is not None or one["latency_s"]["p50"] is not None for one in entries)
     header = ["judge", "n", "unscored", f"{shown[0]} [{_level(entries)}]", *shown[1:], "USD/1k", "p50"]
     rows: list[list[str]] = [_row(one, shown, unit=unit) for one in entries]
@@ -48,14 +45,6 @@ def agreement_text(result: Mapping[str, Any]) -> str:
     stands = [*alt_test_lines(result), ""] if any("alt_test" in one for one in entries) else []
     beside = [*stands, *part_blocks(result)]
     return "\n".join([_heading(result), "", table, "", *beside, *_notes(result, shown)])
-
-
-def _shown(estimates: Mapping[str, Estimate]) -> list[str]:
-    """The leading metric and the columns that this set has, class metrics at the mark under their own name."""
-    lead = headline_metric(estimates)
-    wanted = _OF_CLASSES if "accuracy" in estimates else _OF_GRADES
-    found = [name for base in wanted for name in estimates if name.partition("@")[0] == base]
-    return [lead, *(name for name in found if name != lead)]
 
 
 def _level(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -77,7 +66,9 @@ def _row(
         str(one["n_unscored"]),
         numbers.estimate(one["as_wrong"][shown[0]]),
         *(
-            numbers.DASH if name in _DIGITS and one["unit"] != unit else _cell(agreement.get(name), name)
+            _cell(agreement.get(name), name, one["unit"])
+            if one["unit"] == unit or metric_facts(name).unit == "share"
+            else numbers.DASH
             for name in shown[1:]
         ),
         numbers.money(one["usd_per_1k"]) if called else "",
@@ -85,8 +76,8 @@ def _row(
     ]
 
 
-def _cell(found: Estimate | None, name: str) -> str:
-    return numbers.plain(found.value if found else None, _DIGITS.get(name.partition("@")[0], 3))
+def _cell(found: Estimate | None, name: str, unit: str) -> str:
+    return numbers.plain(found.value if found else None, digits_of(name, unit))
 
 
 def _rater_rows(rater: Mapping[str, Any], shown: Sequence[str], unit: str) -> Iterable[list[str]]:

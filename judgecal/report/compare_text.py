@@ -9,10 +9,10 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import digits_of
 
 __all__ = ["compare_text"]
 
-_DIGITS = {"bias": 1, "mae": 1, "rmse": 1}
 _ENDS = (("unscored left out", "complete_case"), ("unscored as right", "best_case"))
 _DEVIATING = 3  # cells of the grid that are named
 
@@ -43,7 +43,7 @@ def _in_words(pair: Mapping[str, Any]) -> str:
 
 def _of_two(result: Mapping[str, Any]) -> str:
     """A row for each way to count unscored items; one where none is unscored."""
-    digits = _digits(result["metric"])
+    digits = digits_of(result["metric"], result["gold"]["scale"])
     header = [result["metric"], "n", "A", "B", f"A - B [{result['level']:.4g}]"]
     main = {"a": result["a_value"], "b": result["b_value"], "difference": result["difference"]}
     ends = [("unscored as wrong", main)]
@@ -65,7 +65,7 @@ def _of_two(result: Mapping[str, Any]) -> str:
 
 
 def _of_pairs(result: Mapping[str, Any]) -> str:
-    digits = _digits(result["metric"])
+    digits = digits_of(result["metric"], result["gold"]["scale"])
     header = [
         "A",
         "B",
@@ -92,10 +92,6 @@ def _of_pairs(result: Mapping[str, Any]) -> str:
         for pair in result["pairs"]
     ]
     return text_table(header, rows, left=2)
-
-
-def _digits(metric: str) -> int:
-    return _DIGITS.get(metric.partition("@")[0], 3)
 
 
 def _count(found: Estimate) -> str:
@@ -134,7 +130,9 @@ def _smallest(result: Mapping[str, Any]) -> Iterable[str]:
     if "pairs" in result:
         yield f"Detectable: the smallest difference found {assumed}, at the first step of Holm."
     elif result["smallest_detectable"] is not None:
-        smallest = numbers.plain(result["smallest_detectable"], _digits(result["metric"]))
+        smallest = numbers.plain(
+            result["smallest_detectable"], digits_of(result["metric"], result["gold"]["scale"])
+        )
         yield f"The smallest difference that these items would show: {smallest}, {assumed}."
 
 

@@ -12,11 +12,10 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import digits_of, rows_of
 
 __all__ = ["gate_markdown", "gate_text"]
 
-_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
-_DIGITS = {"bias": 1, "mae": 1, "rmse": 1}
 _SHOWN = 10  # item ids that are named
 _MANY_UNSCORED = 0.10
 _LONGEST = 80  # characters of an id in Markdown
@@ -102,7 +101,7 @@ def _unscored(result: Mapping[str, Any]) -> str:
     kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(row["kind"] for row in rows).most_common())
     ids = list(dict.fromkeys(row["item_id"] for row in rows))
     head = "MANY UNSCORED: " if len(rows) > _MANY_UNSCORED * expected else ""
-    alone = numbers.difference(result["complete_case"], _digits(result["metric"]))
+    alone = numbers.difference(result["complete_case"], digits_of(result["metric"], result["gold"]["scale"]))
     named = ", ".join(ids[:_SHOWN])
     return (
         f"{head}{len(rows)} of {expected} judgements are unscored ({kinds}) and count as "
@@ -111,7 +110,7 @@ def _unscored(result: Mapping[str, Any]) -> str:
 
 
 def _difference(result: Mapping[str, Any]) -> str:
-    digits = _digits(result["metric"])
+    digits = digits_of(result["metric"], result["gold"]["scale"])
     found = numbers.difference(result["difference"], digits)
     below = result["loss_below"]
     bound = (
@@ -128,7 +127,6 @@ def _difference(result: Mapping[str, Any]) -> str:
 def _rows(result: Mapping[str, Any]) -> list[list[str]]:
     """The metric of the decision, then those beside it."""
     leading = result["metric"]
-    others = [name for base in _BESIDE for name in result["now"] if name.partition("@")[0] == base]
     return [
         [
             name,
@@ -138,13 +136,9 @@ def _rows(result: Mapping[str, Any]) -> list[list[str]]:
             numbers.estimate(now, digits),
             numbers.difference(result["difference"], digits) if name == leading else "",
         ]
-        for name in dict.fromkeys([leading, *others])
-        for now, digits in ((result["now"][name], _digits(name)),)
+        for name in dict.fromkeys([leading, *rows_of(result["now"])])
+        for now, digits in ((result["now"][name], digits_of(name, result["gold"]["scale"])),)
     ]
-
-
-def _digits(metric: str) -> int:
-    return _DIGITS.get(metric.partition("@")[0], 3)
 
 
 def _notes(result: Mapping[str, Any]) -> Iterable[str]:
@@ -155,7 +149,9 @@ def _notes(result: Mapping[str, Any]) -> Iterable[str]:
     )
     yield f"An unscored item counts as {unscored_counts_as(gold)}. Intervals are by question."
     if result["smallest_detectable"] is not None:
-        smallest = numbers.plain(result["smallest_detectable"], _digits(result["metric"]))
+        smallest = numbers.plain(
+            result["smallest_detectable"], digits_of(result["metric"], result["gold"]["scale"])
+        )
         yield f"The smallest difference that these items would show: {smallest}, with 80% power."
     yield from _flipped(result)
     yield from (sentence(note) for note in result["notes"])

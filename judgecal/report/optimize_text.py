@@ -9,11 +9,9 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import digits_of, rows_of
 
 __all__ = ["optimize_text", "own_calls_text"]
-
-_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
-_DIGITS = {"bias": 1, "mae": 1}
 
 
 def optimize_text(result: Mapping[str, Any]) -> str:
@@ -53,11 +51,9 @@ def _table(result: Mapping[str, Any]) -> str:
         rows.append(_row(f"test {metric}", test["before"][metric], test["after"][metric], change))
         again = numbers.difference(test["difference_recalibrated"])
         rows.append(["     once both are recalibrated", "", "", "", "", "", again])
+        scale = result["gold"]["scale"]
         rows += [
-            _beside(name, test)
-            for base in _BESIDE
-            for name in test["before"]
-            if name.partition("@")[0] == base
+            _beside(name, test, digits_of(name, scale)) for name in rows_of(test["before"]) if name != metric
         ]
     return text_table(header, rows)
 
@@ -68,8 +64,7 @@ def _row(name: str, before: Estimate, after: Estimate, change: str, digits: int 
     return [name, f"{after.n}/{after.n_expected}", unscored, str(after.n_groups), *ends, change]
 
 
-def _beside(name: str, test: Mapping[str, Any]) -> list[str]:
-    digits = _DIGITS.get(name.partition("@")[0], 3)
+def _beside(name: str, test: Mapping[str, Any], digits: int) -> list[str]:
     return _row(f"test {name}", test["before"][name], test["after"][name], "", digits)
 
 

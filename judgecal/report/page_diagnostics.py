@@ -22,21 +22,9 @@ from judgecal.report.page_blocks import (
     Table,
 )
 from judgecal.report.wording import sentence
+from judgecal.stats.metrics import digits_of
 
 __all__ = ["diagnostics"]
-
-_METRICS = (
-    "macro_agreement",
-    "mean_agreement",
-    "accuracy",
-    "skill",
-    "kappa",
-    "tpr",
-    "tnr",
-    "concordance",
-    "bias",
-)
-_IN_UNITS = ("bias", "mae", "rmse")
 
 
 def diagnostics(found: Mapping[str, Any]) -> list[Section]:
@@ -237,7 +225,7 @@ def _looks(found: Mapping[str, Any]) -> list[Block]:
 
 def _metrics(found: Mapping[str, Any]) -> Table:
     result = found["result"]
-    names = [name for name in result["judges"][0]["agreement"] if name.partition("@")[0] in _METRICS]
+    names = list(result["judges"][0]["agreement"])
     header = ["", "n", f"{found['metric']}, unscored as wrong", *names]
     rows: list[list[str]] = [_metric_row(one, found["metric"], names) for one in result["judges"]]
     rows += [["floor"], *(_metric_row(one, found["metric"], names) for one in result["floor"])]
@@ -252,8 +240,5 @@ def _metric_row(one: Mapping[str, Any], metric: str, names: Sequence[str]) -> li
         one["judge"],
         f"{numbers.count(one['n'])}/{numbers.count(one['n_expected'])}",
         numbers.estimate(one["as_wrong"].get(metric)),
-        *(
-            numbers.estimate(one["agreement"].get(name), 1 if name.partition("@")[0] in _IN_UNITS else 3)
-            for name in names
-        ),
+        *(numbers.estimate(one["agreement"].get(name), digits_of(name, one["unit"])) for name in names),
     ]

@@ -15,6 +15,7 @@ from judgecal.report.page_escape import terminal_text
 from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.page_result import FROM_SUMMARY, Case, closing, result_data
 from judgecal.report.wording import labelled_by, unscored_counts_as
+from judgecal.stats.metrics import digits_of, metric_facts, rows_of
 
 __all__ = ["gate_report"]
 
@@ -23,8 +24,6 @@ _ACTS = {
     "fail": "Stop using this judge",
     "inconclusive": "Cannot tell whether the judge has drifted",
 }
-_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
-_IN_UNITS = ("bias", "mae", "rmse")
 _SHOWN = 10  # flipped items; the others unfold
 _WORDS = (
     ("flip rate", "How often a verdict falls on the other side of the pass mark than the locked one."),
@@ -72,7 +71,7 @@ def _about(result: Mapping[str, Any]) -> str:
 
 
 def _decision(result: Mapping[str, Any]) -> Decision:
-    metric, digits = result["metric"], _digits(result["metric"])
+    metric, digits = result["metric"], digits_of(result["metric"], result["gold"]["scale"])
     change = f"{metric} {numbers.difference(result['difference'], digits)} against a margin of {result['margin']:g}"
     rows, expected = result["unscored"], result["gold"]["n_items"] * max(1, result["repeats"])
     why = [
@@ -88,10 +87,11 @@ def _decision(result: Mapping[str, Any]) -> Decision:
 
 def _unknown(result: Mapping[str, Any]) -> Iterable[str]:
     """What weighs most comes first."""
-    rate, noise, digits = result["flip_rate"], result["noise"], _digits(result["metric"])
+    rate, noise = result["flip_rate"], result["noise"]
     if result["decision"] == "inconclusive" and result["repeats"] < result["repeats_max"]:
         yield "What further passes would show: the budget ended before they were made."
     if result["smallest_detectable"] is not None:
+        digits = digits_of(result["metric"], result["gold"]["scale"])
         smallest = numbers.plain(result["smallest_detectable"], digits)
         yield (
             f"Whether there is a drift below {smallest} of {result['metric']}: these items show one of that "
@@ -108,10 +108,6 @@ def _unknown(result: Mapping[str, Any]) -> Iterable[str]:
     if result["gold"]["labels_by"] == "project":
         yield "Whether people agree with these labels: the project itself made them."
     yield "How it judges what production sends now: these items are the ones that it was locked on."
-
-
-def _digits(metric: str) -> int:
-    return 1 if metric.partition("@")[0] in _IN_UNITS else 3
 
 
 def _flips(result: Mapping[str, Any]) -> Section:
@@ -158,7 +154,7 @@ def _rates(rows: Sequence[tuple[str, Estimate, bool]]) -> Table:
 
 
 def _loss(result: Mapping[str, Any]) -> Section:
-    metric, digits = result["metric"], _digits(result["metric"])
+    metric, digits = result["metric"], digits_of(result["metric"], result["gold"]["scale"])
     rows = [
         IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
         for name, found, strong in (
@@ -167,7 +163,7 @@ def _loss(result: Mapping[str, Any]) -> Section:
         )
         if found is not None and (strong or result["unscored"])
     ]
-    less_is_better = metric.partition("@")[0] in _IN_UNITS
+    less_is_better = metric_facts(metric).direction == "less"
     axis = Axis(
         f"change of {metric}", full=0.0, dashed=result["margin"] if less_is_better else -result["margin"]
     )
@@ -188,21 +184,23 @@ def _bound(result: Mapping[str, Any]) -> Iterable[Prose]:
     if found.low is None and found.reason:
         yield Prose(f"No interval: {found.reason}.")
     if result["loss_below"] is not None:
-        below = numbers.plain(max(result["loss_below"], 0.0), _digits(result["metric"]))
+        below = numbers.plain(
+            max(result["loss_below"], 0.0), digits_of(result["metric"], result["gold"]["scale"])
+        )
         yield Prose(f"The loss stays below {below}, by a one-sided bound at level {result['level']:.4g}.")
 
 
 def _metrics(result: Mapping[str, Any]) -> Table:
     """The metric of the decision, then those beside it."""
     leading = result["metric"]
-    names = [leading, *(n for base in _BESIDE for n in result["now"] if n.partition("@")[0] == base)]
+    names = [leading, *rows_of(result["now"])]
     rows = [
         [
             name,
             f"{numbers.count(now.n)} of {numbers.count(now.n_expected)}",
             numbers.count(now.n_unscored),
-            numbers.estimate(result["locked"][name], _digits(name)),
-            numbers.estimate(now, _digits(name)),
+            numbers.estimate(result["locked"][name], digits_of(name, result["gold"]["scale"])),
+            numbers.estimate(now, digits_of(name, result["gold"]["scale"])),
         ]
         for name in dict.fromkeys(names)
         for now in (result["now"][name],)

@@ -15,11 +15,10 @@ from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interva
 from judgecal.report.page_judges import judges_data, judges_sections
 from judgecal.report.page_result import Case, Diff, closing, result_data
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import digits_of, rows_of
 
 __all__ = ["optimize_report"]
 
-_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
-_IN_UNITS = ("bias", "mae")
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the recalibrated "
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
@@ -191,18 +190,18 @@ def _differences(result: Mapping[str, Any]) -> list[Block]:
 def _metrics(result: Mapping[str, Any]) -> Table:
     """The deciding metric on both splits, then those beside it on test."""
     metric, dev, test = result["metric"], result["dev"], result["test"]
-    rows = [_row("dev", metric, dev)]
+    scale = result["gold"]["scale"]
+    rows = [_row("dev", metric, dev, scale)]
     if test["before"] is not None:
-        rows.append([*_row("test", metric, test)[:-1], _change(test["difference"])])
-        beside = [name for base in _BESIDE for name in test["before"] if name.partition("@")[0] == base]
-        rows += [_row("test", name, test) for name in dict.fromkeys(beside) if name != metric]
+        rows.append([*_row("test", metric, test, scale)[:-1], _change(test["difference"])])
+        rows += [_row("test", name, test, scale) for name in rows_of(test["before"]) if name != metric]
     header = ["split, level", "metric", "n", "unscored", "before", "after", "points"]
     return Table(header, rows, left=2, title="Every number", short=True)
 
 
-def _row(split: str, metric: str, part: Mapping[str, Any]) -> list[str]:
+def _row(split: str, metric: str, part: Mapping[str, Any], scale: str) -> list[str]:
     before, after = part["before"][metric], part["after"][metric]
-    digits = 1 if metric.partition("@")[0] in _IN_UNITS else 3
+    digits = digits_of(metric, scale)
     unscored = f"{before.n_unscored} → {after.n_unscored}" if before.n_unscored != after.n_unscored else None
     return [
         f"{split}, {after.level:.4g}",

@@ -9,10 +9,9 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.layout import text_table
 from judgecal.report.wording import labelled_by, sentence, unscored_counts_as
+from judgecal.stats.metrics import digits_of
 
 __all__ = ["select_text"]
-
-_IN_UNITS = ("mae", "rmse")
 
 
 def select_text(result: Mapping[str, Any]) -> str:
@@ -27,12 +26,8 @@ def _headline(result: Mapping[str, Any]) -> str:
     return f"{result['chosen']} is chosen: {result['why']}."
 
 
-def _digits(metric: str) -> int:
-    return 1 if metric.partition("@")[0] in _IN_UNITS else 3
-
-
 def _judges(result: Mapping[str, Any]) -> str:
-    metric, digits = result["metric"], _digits(result["metric"])
+    metric, digits = result["metric"], digits_of(result["metric"], result["gold"]["scale"])
     header = [
         "judge",
         "n",
@@ -66,7 +61,7 @@ def _confirmation(result: Mapping[str, Any]) -> Iterable[str]:
         return
     on, metric = result["confirmed_on"], result["metric"]
     found: Estimate = result["confirmed"][metric]
-    value = numbers.estimate(found, _digits(metric))
+    value = numbers.estimate(found, digits_of(metric, result["gold"]["scale"]))
     why = f" ({found.reason})" if found.reason else ""
     yield (
         f"Confirmed on test: {metric} {value}{why} at level {found.level:.4g}, {on['n_items']} items on "

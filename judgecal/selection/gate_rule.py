@@ -13,7 +13,7 @@ from judgecal.scale import Label, Scale
 from judgecal.selection.gate_bound import upper_bound
 from judgecal.stats import Comparison, compare, compare_paired, metric_named
 from judgecal.stats.agreement import prepare
-from judgecal.stats.metrics import less_is_better
+from judgecal.stats.metrics import metric_facts
 
 __all__ = ["GateDecision", "GateRule", "Standing", "TwoTimes", "lasting"]
 
@@ -105,7 +105,7 @@ class GateRule:
     @cached_property
     def sign(self) -> float:
         """1 where more of the metric is better, -1 where less is."""
-        return -1.0 if less_is_better(self.metric) else 1.0
+        return -1.0 if metric_facts(self.metric).direction == "less" else 1.0
 
     def standing(self, two: TwoTimes, *, last: bool) -> Standing:
         """What can be said by now; `last` where no further pass can be had.

@@ -8,7 +8,7 @@ from typing import Literal
 
 from judgecal.records import Estimate
 from judgecal.stats.intervals import t_quantile
-from judgecal.stats.metrics import less_is_better
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.planning import POWER, smallest_detectable
 
 __all__ = ["Loss", "loss_of"]
@@ -44,7 +44,7 @@ def loss_of(difference: Estimate, *, metric: str, margin: float) -> Loss:
     if difference.value is None or difference.low is None or difference.high is None:
         return Loss("cannot tell", difference.reason or "there is no interval")
     loss, least, most = -difference.value, -difference.high, -difference.low
-    if less_is_better(metric):
+    if metric_facts(metric).direction == "less":
         loss, least, most = difference.value, difference.low, difference.high
     if most < margin:
         at_most = max(0.0, most)  # 0 first: of two equal ones the first is taken, and -0 is none to print

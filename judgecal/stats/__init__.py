@@ -3,12 +3,22 @@
 from judgecal.stats.agreement import agreement
 from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
 from judgecal.stats.calibration import PairedLabels, recalibrated_agreement, recalibrated_difference
-from judgecal.stats.compare import Comparison, compare, compare_all, leading_metric
+from judgecal.stats.compare import Comparison, compare, compare_all
 from judgecal.stats.comparison import PairedDifference, compare_paired
 from judgecal.stats.interaction import Interaction, interaction
 from judgecal.stats.limits_of_agreement import limits_of_agreement
 from judgecal.stats.means import best_constant
-from judgecal.stats.metrics import METRICS, Metric, metric_named, metrics_of
+from judgecal.stats.metrics import (
+    METRICS,
+    Metric,
+    columns_of,
+    digits_of,
+    leading_metric,
+    metric_facts,
+    metric_named,
+    metrics_of,
+    rows_of,
+)
 from judgecal.stats.planning import PLANNED_DISCORDANCE, POWER
 from judgecal.stats.reliability import reliability
 
@@ -25,16 +35,20 @@ __all__ = [
     "agreement",
     "alt_test",
     "best_constant",
+    "columns_of",
     "compare",
     "compare_all",
     "compare_paired",
+    "digits_of",
     "interaction",
     "leading_metric",
     "limits_of_agreement",
+    "metric_facts",
     "metric_named",
     "metrics_of",
     "recalibrated_agreement",
     "recalibrated_difference",
     "reliability",
+    "rows_of",
     "winning_rates",
 ]

@@ -138,7 +138,7 @@ def _out_of_fold(part: _Part, people: Scale, *, seed: int) -> Floats:
 def _uncut(metric: str, people: Scale) -> Metric:
     chosen, _ = metric_named(metric, people)
     if not chosen.uncut:
-        usable = ", ".join(known.name for known in METRICS if known.uncut)
+        usable = ", ".join(known.name for known in METRICS.values() if known.uncut)
         raise InputError(f"metric {metric!r} is not taken on uncut verdicts: use one of {usable}")
     return chosen
 

@@ -12,13 +12,13 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.agreement import check_level
 from judgecal.stats.comparison import PairedDifference, paired_difference
-from judgecal.stats.metrics import Metric, less_is_better, metric_named, ranks_nobody
+from judgecal.stats.metrics import Metric, leading_metric, metric_facts, metric_named
 from judgecal.stats.planning import planned_error, smallest_detectable
 from judgecal.stats.sample import as_scale
 from judgecal.stats.significance import N_PERM, holm
 from judgecal.stats.verdicts import Missing, Verdicts, read_verdicts
 
-__all__ = ["Comparison", "Decision", "compare", "compare_all", "leading_metric"]
+__all__ = ["Comparison", "Decision", "compare", "compare_all"]
 
 Decision = Literal["A", "B", "cannot tell"]
 
@@ -57,11 +57,6 @@ class Comparison:
     b: float | None
     complete_case: PairedDifference
     best_case: PairedDifference
-
-
-def leading_metric(scale: Scale) -> str:
-    """What judges are ranked by: macro_agreement, or accuracy where labels have no order."""
-    return "macro_agreement" if scale.numeric else "accuracy"
 
 
 def compare(
@@ -229,9 +224,12 @@ def _comparison(
 def _decide(
     metric: str, main: PairedDifference, ends: Mapping[str, PairedDifference], *, p: float | None, of: int
 ) -> tuple[Decision, str]:
-    difference, why_not = main.difference, ranks_nobody(metric)
-    if why_not is not None:
-        return "cannot tell", why_not
+    difference, facts = main.difference, metric_facts(metric)
+    if facts.direction == "neither":
+        return (
+            "cannot tell",
+            f"{metric} ranks nobody: {facts.meaning[0].lower()}{facts.meaning[1:].rstrip('.')}",
+        )
     if difference.low is None or difference.high is None or p is None:
         return "cannot tell", difference.reason or "there is no interval"
     alpha = round(1.0 - difference.level, 12)
@@ -245,9 +243,8 @@ def _decide(
     if changed:
         return "cannot tell", changed
     higher = difference.low > 0.0
-    less = less_is_better(metric)
     return (
-        "A" if higher != less else "B",
+        "A" if higher == (facts.direction == "more") else "B",
         f"the interval of the difference lies {'above' if higher else 'below'} 0, {shown}",
     )
 

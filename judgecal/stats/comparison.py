@@ -108,7 +108,7 @@ def paired_difference(
     `more_error` is a further standard error of a mean's difference with its degrees of freedom, from a source
     outside these items.
     """
-    if metric.in_units and a.scale.span != b.scale.span:
+    if metric.unit == "scale" and a.scale.span != b.scale.span:
         raise InputError(
             f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"
         )

@@ -10,9 +10,8 @@ import numpy as np
 
 from judgecal.scale import Scale
 from judgecal.stats.agreement import check_level, prepare
-from judgecal.stats.compare import leading_metric
 from judgecal.stats.intervals import MIN_GROUPS
-from judgecal.stats.metrics import Metric, metric_named
+from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.parts import group_parts
 from judgecal.stats.sample import Floats, as_scale
 from judgecal.stats.significance import N_PERM, random_bits

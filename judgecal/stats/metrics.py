@@ -1,28 +1,43 @@
-"""The table of metrics: which function, on which scales.
+"""The table of metrics: what each is, in which units and on which scales, and which judge it prefers.
 
 To add one: write its function of a sample beside its kin, and add a line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.scale import Kind, Scale
 from judgecal.stats import alpha, chance, correlation, icc, means, ranks
 from judgecal.stats.linear import Means
 from judgecal.stats.resampling import Statistic
-from judgecal.stats.sample import Sample
+from judgecal.stats.sample import Sample, as_scale
 
-__all__ = ["METRICS", "Metric", "Terms", "less_is_better", "metric_named", "metrics_of", "ranks_nobody"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Terms",
+    "columns_of",
+    "digits_of",
+    "leading_metric",
+    "metric_facts",
+    "metric_named",
+    "metrics_of",
+    "rows_of",
+]
 
 Terms = Means | Statistic | str
 """What a metric makes of a sample: its terms, or the reason why it has no value."""
 
 _GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 _NUMERIC: tuple[Kind, ...] = (*_GRADED, "binary")
-_CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
+_CLASSES: tuple[Kind, ...] = ("binary", "nominal")
+_CATEGORIES: tuple[Kind, ...] = (*_CLASSES, "ordinal")
+_ALL: tuple[Kind, ...] = (*_NUMERIC, "nominal")
 
 
 @dataclass(frozen=True)
@@ -33,62 +48,241 @@ class Metric:
         name: as it is printed, without a pass mark.
         kinds: the people's scales that have it under its plain name.
         terms: the metric as a function of a sample.
+        meaning: one line in plain words.
+        direction: which judge agrees better, that with more or with less of it; neither where it ranks nobody.
+        unit: a share or a coefficient (1 is perfect), or in units of the common scale.
+        column_on: the people's scales whose short table, of a line a judge, has a column for it.
+        row: short tables of a line a metric have one for it; where it has a column, they do anyway.
         at_mark: graded scales with a pass mark have it too, as name@mark.
         is_rate: the rate of one class, which needs ten items of it for an interval.
         uncut: it reads the verdicts as they are, so recalibrating them changes it smoothly.
-        in_units: it is in units of the common scale.
     """
 
     name: str
     kinds: tuple[Kind, ...]
     terms: Callable[[Sample], Terms]
+    meaning: str
+    direction: Literal["more", "less", "neither"] = "more"
+    unit: Literal["share", "scale"] = "share"
+    column_on: tuple[Kind, ...] = ()
+    row: bool = False
     at_mark: bool = False
     is_rate: bool = False
     uncut: bool = False
-    in_units: bool = False
 
 
-METRICS: tuple[Metric, ...] = (
-    Metric("mean_agreement", _NUMERIC, means.mean_agreement, uncut=True),
-    Metric("macro_agreement", _NUMERIC, means.macro_agreement, uncut=True),
-    Metric("skill", _NUMERIC, means.skill, uncut=True),
-    Metric("mae", _NUMERIC, means.mae, uncut=True, in_units=True),
-    Metric("rmse", _NUMERIC, means.rmse, in_units=True),
-    Metric("bias", _NUMERIC, means.bias, uncut=True, in_units=True),
-    Metric("within_10", _GRADED, means.within_10),
-    Metric("concordance", _GRADED, correlation.concordance),
-    Metric("pearson", _GRADED, correlation.pearson),
-    Metric("spearman", _GRADED, correlation.spearman),
-    Metric("kendall", _GRADED, ranks.kendall),
-    Metric("icc_2_1", _GRADED, icc.icc_2_1),
-    Metric("accuracy", ("binary", "nominal"), means.accuracy, at_mark=True),
-    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True),
-    Metric("kappa", _CATEGORIES, chance.kappa, at_mark=True),
-    Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic),
-    Metric("scott_pi", _CATEGORIES, chance.scott_pi, at_mark=True),
-    Metric("gwet_ac1", _CATEGORIES, chance.gwet_ac1, at_mark=True),
-    Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2),
-    Metric("krippendorff_alpha", (*_GRADED, "binary", "nominal"), alpha.krippendorff_alpha, at_mark=True),
-    Metric("mcc", ("binary",), chance.mcc, at_mark=True),
-    Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True),
-    Metric("tpr", ("binary",), means.tpr, at_mark=True, is_rate=True),
-    Metric("tnr", ("binary",), means.tnr, at_mark=True, is_rate=True),
-    Metric("prevalence", ("binary",), means.prevalence, at_mark=True),
-)
-
-
-_NO_ORDER = {
-    "bias": "bias says who is more lenient, not who agrees better",
-    "prevalence": "prevalence is of the labels and the same for every judge",
+# Tables show them in this order.
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "macro_agreement",
+            _NUMERIC,
+            means.macro_agreement,
+            "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third "
+            "of the labels count alike, so a constant cannot win it.",
+            column_on=_NUMERIC,
+            uncut=True,
+        ),
+        Metric(
+            "mean_agreement",
+            _NUMERIC,
+            means.mean_agreement,
+            "1 less the mean distance of verdict and label as a share of the range; a constant can win it.",
+            column_on=_GRADED,
+            uncut=True,
+        ),
+        Metric(
+            "skill",
+            _NUMERIC,
+            means.skill,
+            "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect.",
+            row=True,
+            uncut=True,
+        ),
+        Metric(
+            "accuracy",
+            _CLASSES,
+            means.accuracy,
+            "Share of the verdicts that are the people's label.",
+            column_on=_CLASSES,
+            at_mark=True,
+        ),
+        Metric(
+            "balanced_accuracy",
+            ("binary",),
+            means.balanced_accuracy,
+            "Mean of tpr and tnr: a constant has 0.5.",
+            at_mark=True,
+        ),
+        Metric(
+            "kappa",
+            _CATEGORIES,
+            chance.kappa,
+            "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect.",
+            column_on=_ALL,
+            at_mark=True,
+        ),
+        Metric(
+            "kappa_quadratic",
+            ("ordinal",),
+            chance.kappa_quadratic,
+            "Kappa where a miss weighs by the square of its distance.",
+        ),
+        Metric(
+            "scott_pi",
+            _CATEGORIES,
+            chance.scott_pi,
+            "Kappa with one distribution of labels for judge and people (Scott).",
+            at_mark=True,
+        ),
+        Metric(
+            "gwet_ac1",
+            _CATEGORIES,
+            chance.gwet_ac1,
+            "Agreement beyond chance that stays steady where one label is rare (Gwet).",
+            at_mark=True,
+        ),
+        Metric(
+            "gwet_ac2",
+            ("ordinal",),
+            chance.gwet_ac2,
+            "AC1 where a miss weighs by the square of its distance (Gwet).",
+        ),
+        Metric(
+            "krippendorff_alpha",
+            _ALL,
+            alpha.krippendorff_alpha,
+            "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff).",
+            at_mark=True,
+        ),
+        Metric("mcc", ("binary",), chance.mcc, "Correlation of passes and fails (Matthews).", at_mark=True),
+        Metric(
+            "f1",
+            ("binary",),
+            means.f1,
+            "Harmonic mean of the precision and the recall of passes.",
+            at_mark=True,
+            is_rate=True,
+        ),
+        Metric(
+            "tpr",
+            ("binary",),
+            means.tpr,
+            "Of what people pass, the share that the judge passes; the rest are false fails.",
+            column_on=_NUMERIC,
+            at_mark=True,
+            is_rate=True,
+        ),
+        Metric(
+            "tnr",
+            ("binary",),
+            means.tnr,
+            "Of what people fail, the share that the judge fails; the rest are false passes.",
+            column_on=_NUMERIC,
+            at_mark=True,
+            is_rate=True,
+        ),
+        Metric(
+            "within_10",
+            _GRADED,
+            means.within_10,
+            "Share of the verdicts that lie within a tenth of the range of the label.",
+        ),
+        Metric(
+            "concordance",
+            _GRADED,
+            correlation.concordance,
+            "How close verdicts lie to the line verdict = label (Lin).",
+        ),
+        Metric(
+            "pearson",
+            _GRADED,
+            correlation.pearson,
+            "How close verdicts lie to some straight line of the labels.",
+        ),
+        Metric(
+            "spearman",
+            _GRADED,
+            correlation.spearman,
+            "Pearson's correlation of the ranks: the order alone counts.",
+        ),
+        Metric(
+            "kendall",
+            _GRADED,
+            ranks.kendall,
+            "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b).",
+        ),
+        Metric(
+            "icc_2_1",
+            _GRADED,
+            icc.icc_2_1,
+            "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement).",
+        ),
+        Metric(
+            "mae",
+            _NUMERIC,
+            means.mae,
+            "Mean distance of verdict and label, in units of the scale.",
+            direction="less",
+            unit="scale",
+            row=True,
+            uncut=True,
+        ),
+        Metric(
+            "rmse",
+            _NUMERIC,
+            means.rmse,
+            "Root of the mean squared distance of verdict and label: large misses weigh more.",
+            direction="less",
+            unit="scale",
+        ),
+        Metric(
+            "bias",
+            _NUMERIC,
+            means.bias,
+            "Mean of verdict less label: above 0 the judge is more lenient than people.",
+            direction="neither",
+            unit="scale",
+            column_on=_NUMERIC,
+            uncut=True,
+        ),
+        Metric(
+            "prevalence",
+            ("binary",),
+            means.prevalence,
+            "Share of the labels that pass; the same for every judge.",
+            direction="neither",
+            at_mark=True,
+        ),
+    )
 }
+
+
+def leading_metric(scale: Scale) -> str:
+    """What judges are ranked by: macro_agreement, or accuracy where labels have no order."""
+    return "macro_agreement" if scale.numeric else "accuracy"
+
+
+def metric_facts(name: str) -> Metric:
+    """The line of a metric by its name, with or without a pass mark (`kappa@75`).
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    base = name.partition("@")[0]
+    if base not in METRICS:
+        raise unknown_name("metric", name, list(METRICS))
+    return METRICS[base]
 
 
 def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
     """The metrics that a people's scale has, by name; with each, whether it is taken at the pass mark."""
-    found = {metric.name: (metric, False) for metric in METRICS if people.kind in metric.kinds}
+    fitting = {metric.name: (metric, False) for metric in METRICS.values() if people.kind in metric.kinds}
     if people.kind in _GRADED and people.pass_at is not None:
-        found |= {f"{metric.name}@{people.pass_at:g}": (metric, True) for metric in METRICS if metric.at_mark}
-    return found
+        mark = f"@{people.pass_at:g}"
+        fitting |= {f"{metric.name}{mark}": (metric, True) for metric in METRICS.values() if metric.at_mark}
+    return fitting
 
 
 def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
@@ -101,22 +295,35 @@ def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
     if name in fitting:
         return fitting[name]
     base, at, _ = name.partition("@")
-    if base not in [metric.name for metric in METRICS]:
-        raise unknown_name("metric", name, _known(fitting))
+    if base not in METRICS:
+        raise unknown_name("metric", name, list(dict.fromkeys([*fitting, *METRICS])))
     mark = "no pass mark" if people.pass_at is None else f"the pass mark {people.pass_at:g}"
     where = f"{people} with {mark}" if at else str(people)
     raise InputError(f"metric {name!r} does not fit the scale {where}: use one of {', '.join(fitting)}")
 
 
-def _known(fitting: Sequence[str] | dict[str, tuple[Metric, bool]]) -> list[str]:
-    return list(dict.fromkeys([*fitting, *(metric.name for metric in METRICS)]))
+def columns_of(names: Iterable[str], people: Scale | str) -> list[str]:
+    """Of the metrics that a judge has, those of a short table of a line a judge, the leading one first."""
+    scale = as_scale(people)
+    return _in_order(name for name in names if scale.kind in metric_facts(name).column_on)
 
 
-def less_is_better(metric: str) -> bool:
-    """Whether the judge with the smaller value agrees better; a metric's name, with or without a mark."""
-    return metric.partition("@")[0] in ("mae", "rmse")
+def rows_of(names: Iterable[str]) -> list[str]:
+    """Of the metrics that a judge has, those of a short table of a line a metric, the leading one first."""
+    return _in_order(name for name in names if metric_facts(name).row or metric_facts(name).column_on)
 
 
-def ranks_nobody(metric: str) -> str | None:
-    """Why no judge can be preferred by a metric, None where one can; its name, with or without a mark."""
-    return _NO_ORDER.get(metric.partition("@")[0])
+def _in_order(names: Iterable[str]) -> list[str]:
+    places = list(METRICS)
+    return sorted(names, key=lambda name: places.index(metric_facts(name).name))
+
+
+def digits_of(name: str, unit: Scale | str) -> int:
+    """After the point; 3 of a share, and of a number in units of a scale as many as show a thousandth of its span.
+
+    Args:
+        name: a metric's, with or without a pass mark.
+        unit: the common scale of judge and people; the people's, where no other is known.
+    """
+    span = as_scale(unit).span if metric_facts(name).unit == "scale" else 1.0
+    return max(0, 3 - math.ceil(math.log10(span)))

@@ -22,7 +22,6 @@ from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, 
 
 __all__ = ["reliability"]
 
-_METRICS = {metric.name: metric for metric in METRICS}
 _EQUAL = "no disagreement is expected: all ratings are equal"
 _GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 
@@ -255,7 +254,7 @@ class _Panel:
             return self._undefined("no item has a rating of both")
         sample = self._sample(labels[both, 0], labels[both, 1], self.groups[both])
         sample = sample.at_mark() if at_mark else sample
-        return self._estimate(name, _METRICS[name].terms(sample), sample)
+        return self._estimate(name, METRICS[name].terms(sample), sample)
 
     def _sample(self, ours: Floats, theirs: Floats, groups: Ints) -> Sample:
         return build(
@@ -271,7 +270,7 @@ class _Panel:
 
     def _estimate(self, metric: str, terms: Terms, sample: Sample) -> Estimate:
         level, n_boot, seed = self.made
-        return self._counted(estimate(_METRICS[metric], terms, sample, level=level, n_boot=n_boot, seed=seed))
+        return self._counted(estimate(METRICS[metric], terms, sample, level=level, n_boot=n_boot, seed=seed))
 
     def _undefined(self, reason: str) -> Estimate:
         return self._counted(Estimate(None, level=self.made[0], reason=reason))

@@ -17,11 +17,10 @@ from scipy.special import stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import check_level, prepare, terms_of
-from judgecal.stats.compare import leading_metric
 from judgecal.stats.critical import N_DRAWS, critical_values
 from judgecal.stats.intervals import MIN_GROUPS, linear_error
 from judgecal.stats.linear import Linear, Means, linearise
-from judgecal.stats.metrics import Metric, less_is_better, metric_named, ranks_nobody
+from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.parts import jackknifed, parts_of_mean, pseudo_values
 from judgecal.stats.planning import POWER
 from judgecal.stats.sample import Floats, Sample, as_scale
@@ -125,7 +124,7 @@ def losses_against_best(
     check_level(level)
     people, own = as_scale(scale), scales or {}
     chosen, at_mark = metric_named(metric or leading_metric(people), people)
-    if ranks_nobody(chosen.name):
+    if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
     samples = {
@@ -155,7 +154,7 @@ def losses_against_best(
 
 
 def _check_units(metric: Metric, samples: Mapping[str, Sample]) -> None:
-    units = {str(sample.scale) for sample in samples.values() if metric.in_units}
+    units = {str(sample.scale) for sample in samples.values() if metric.unit == "scale"}
     if len(units) > 1:
         raise InputError(f"{metric.name} is in units of {' and of '.join(sorted(units))}: choose by another")
 
@@ -192,7 +191,7 @@ class _Worth:
 
 def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
     terms = terms_of(metric, sample, at_mark)
-    sign = -1.0 if less_is_better(metric.name) else 1.0
+    sign = -1.0 if metric.direction == "less" else 1.0
     if isinstance(terms, str):
         return terms
     if isinstance(terms, Means):
