@@ -7,13 +7,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from judgecal.scale import Label
 
 __all__ = [
+    "ITEM_UNIT",
     "RETRIED_ON_RESUME",
     "Context",
     "ErrorKind",
@@ -24,6 +25,7 @@ __all__ = [
     "Key",
     "Rating",
     "Result",
+    "Turn",
     "as_plain",
     "canonical_json",
     "digest",
@@ -43,8 +45,18 @@ ErrorKind = Literal[
 RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "server", "timeout", "budget"})
 """Errors that lie with the wire and not with the reply: a resumed run tries these again by itself."""
 
-Key = tuple[str, str, str, int]
-"""What makes a judgement one: item_id, item_sha, judge_fingerprint, repeat."""
+ITEM_UNIT = "item"
+"""The unit of a judgement of a whole item; one of a single context is `chunk:<n>`, counted from 0."""
+
+
+class Key(NamedTuple):
+    """What makes a judgement one; of two rows with one key the last counts."""
+
+    item_id: str
+    item_sha: str
+    judge_fingerprint: str
+    repeat: int
+    unit: str = ITEM_UNIT
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
@@ -112,12 +124,22 @@ class Context:
     score: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a conversation: who spoke (`user`, `assistant` ...) and what was said."""
+
+    role: str
+    content: str
+
+
 @dataclass(frozen=True)
 class Item:
     """The thing judged: a question, an answer under test, and what a judge may ask for beside them.
 
     `reference_answers` holds equally right answers; empty where the set gives none. `group` is the question:
-    items of one group are not independent and never stand in two splits.
+    items of one group are not independent and never stand in two splits. `fields` are further texts by name,
+    `expect` the rules that the answer is held to, by name. `inclusion_probability` (above 0, at most 1) is the
+    chance with which the item was drawn, where that is known.
     """
 
     item_id: str
@@ -129,6 +151,10 @@ class Item:
     reference_documents: tuple[str, ...] = ()
     contexts: tuple[Context, ...] = ()
     tags: tuple[str, ...] = ()
+    conversation: tuple[Turn, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False)
+    expect: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    inclusion_probability: float | None = None
 
     @property
     def reference_answer(self) -> str | None:
@@ -137,20 +163,25 @@ class Item:
 
     @cached_property
     def sha(self) -> str:
-        """16 hex digits over the text that a judge may see; a changed text is a new key."""
+        """16 hex digits over what a judge may see; a changed text is a new key."""
         contexts = [context.text for context in self.contexts]
-        return digest([self.question, self.answer, list(self.reference_answers), contexts])[:16]
+        seen: list[Any] = [self.question, self.answer, list(self.reference_answers), contexts]
+        turns = [[turn.role, turn.content] for turn in self.conversation]
+        further = {"conversation": turns, "fields": self.fields, "expect": self.expect}
+        present = {name: value for name, value in further.items() if value}
+        return digest([*seen, present] if present else seen)[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One human row. `saw_draft` is true where the rater was shown a machine's label."""
+    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's own."""
 
     item_id: str
     rater: str
     label: Label
     note: str | None = None
     saw_draft: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +217,12 @@ class Judgement:
     model_id: str | None = None
     cached: bool = False
     at: str = ""
-    unit: str = "item"
+    unit: str = ITEM_UNIT
 
     @property
     def key(self) -> Key:
         """For one key the last line of a journal wins."""
-        return (self.item_id, self.item_sha, self.judge_fingerprint, self.repeat)
+        return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit)
 
     def as_json(self) -> dict[str, Any]:
         """The journal line: every field, in the order of the class; `dataclasses` would take ten times as long."""

@@ -16,7 +16,7 @@ import pytest
 
 from judgecal.engine import Journal, read_journal
 from judgecal.errors import BusyError, InputError
-from judgecal.records import ErrorKind, Failure, Judgement
+from judgecal.records import ErrorKind, Failure, Judgement, Key
 
 
 def row(
@@ -188,7 +188,7 @@ def test_a_kill_at_any_moment_leaves_whole_lines(path: Path) -> None:
     said = max([said, *(int(word) for word in rest[:-1])])
     with Journal(path) as journal:  # neither the lock nor the lines are lost
         assert len(journal.latest) in (said + 1, said + 2)
-        assert (f"i{said}", "s", "f", 0) in journal.latest
+        assert Key(f"i{said}", "s", "f", 0) in journal.latest
 
 
 def _python(code: str, path: Path) -> subprocess.Popen[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Card, Columns, Imported, import_gold, load_gold, read_mapping, write_gold
-from judgecal.records import Context, Item, Rating
+from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.hub import hub_folder, keep_off_the_hub
@@ -317,11 +317,15 @@ def test_write_gold_round_trip(place: Workspace) -> None:
         reference_documents=("d",),
         contexts=(Context("", "d", 0.0), Context("c")),
         tags=("t",),
+        conversation=(Turn("user", "hi"), Turn("assistant", "")),
+        fields={"tone": "formal", "empty": ""},
+        expect={"include": ["x"], "refuse": True},
+        inclusion_probability=0.25,
     )
     card = Card(
         "odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"}
     )
-    rating = Rating("i", "rater one", 5.0, "note", True)
+    rating = Rating("i", "rater one", 5.0, "note", True, "cites nothing")
     gold = write_gold(card, [item], [rating], workspace=place)
     assert gold.items == (item,) and gold.ratings == (rating,)
     assert gold.card == card

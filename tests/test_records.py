@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from judgecal import load_gold
 from judgecal.engine.lines import row_of
 from judgecal.records import (
     RETRIED_ON_RESUME,
@@ -18,6 +19,7 @@ from judgecal.records import (
     Failure,
     Item,
     Judgement,
+    Turn,
     as_plain,
     canonical_json,
     digest,
@@ -43,6 +45,10 @@ CHANGES: list[tuple[dict[str, Any], bool]] = [
     ({"reference_answers": ()}, True),
     ({"contexts": (Context("c2"),)}, True),
     ({"contexts": (Context("c"),)}, False),
+    ({"conversation": (Turn("user", "hi"),)}, True),
+    ({"fields": {"tone": "formal"}}, True),
+    ({"expect": {"include": ["x"]}}, True),
+    ({"conversation": (), "fields": {}, "expect": {}, "inclusion_probability": 0.5}, False),
     ({"item_id": "j", "group": "h", "system": "x", "tags": ("t",), "reference_documents": ("d",)}, False),
 ]
 
@@ -53,6 +59,19 @@ def test_the_sha_follows_the_text_that_a_judge_may_see(change: dict[str, Any], s
     assert (replace(ITEM, **change).sha != ITEM.sha) == stale
 
 
+def test_items_of_the_starter_keep_their_shas() -> None:
+    """A new field of `Item` is no reason to pay for old judgements again."""
+    items = load_gold("starter").items
+    shas = {
+        "starter-001": "599c3b06a6ac1118",
+        "starter-002": "07a6e880cf058ff1",
+        "starter-220": "7a7d6a8d1ca447fd",
+    }
+    assert {item.item_id: item.sha for item in items if item.item_id in shas} == shas
+    all_of_them = "278149e51c2a6dfafdf30f5dd5b906060a85dad617d3ddbb0362e0c83c37c697"
+    assert digest([[item.item_id, item.sha] for item in items]) == all_of_them
+
+
 def test_text_cannot_move_between_fields_unseen() -> None:
     assert Item("i", "g", "ab", "c").sha != Item("i", "g", "a", "bc").sha
 
@@ -60,7 +79,7 @@ def test_text_cannot_move_between_fields_unseen() -> None:
 ROWS = [
     JUDGEMENT,
     replace(JUDGEMENT, verdict=None, error=Failure("parse", "no"), raw_reply="\ud800\x00"),
-    replace(JUDGEMENT, verdict="spam", model_id="m-1", cached=True, attempts=0, unit="chunk"),
+    replace(JUDGEMENT, verdict="spam", model_id="m-1", cached=True, attempts=0, unit="chunk:0"),
 ]
 
 
@@ -77,8 +96,9 @@ def test_a_journal_line_has_the_fields_of_the_contract() -> None:
     assert set(JUDGEMENT.as_json()) == set(names.split())
 
 
-def test_the_key_is_item_text_judge_and_repeat() -> None:
-    assert JUDGEMENT.key == ("i", "sha", "print", 0)
+def test_the_key_is_item_text_judge_repeat_and_unit() -> None:
+    assert JUDGEMENT.key == ("i", "sha", "print", 0, "item")
+    assert replace(JUDGEMENT, unit="chunk:3").key.unit == "chunk:3"
 
 
 def test_errors_of_the_wire_are_tried_again_on_resume() -> None:

@@ -169,7 +169,7 @@ class Desk:
 
     async def _share(self, call: Call, messages: Sequence[Message], tally: _Tally) -> None:
         """Take the reply from the store or from the same request in flight, else call for it."""
-        key = self._key_of(messages, call.key[3])
+        key = self._key_of(messages, call.key.repeat)
         while (flight := self._flights.get(key)) is not None:
             async with self.crew.aside():
                 reply = await asyncio.shield(flight)
@@ -219,7 +219,7 @@ class Desk:
         try:
             start = self._clock()
             tally.reply = reply = await send_in_time(
-                self._transport, self._spec, messages, repeat=call.key[3]
+                self._transport, self._spec, messages, repeat=call.key.repeat
             )
             took = self._clock() - start
             tally.latency_s = took if reply.latency_s is None else reply.latency_s
@@ -261,7 +261,7 @@ def _read(call: Call, reply: Reply) -> Reading:
 
 
 def _row(call: Call, tally: _Tally) -> Judgement:
-    item_id, item_sha, fingerprint, repeat = call.key
+    item_id, item_sha, fingerprint, repeat, unit = call.key
     reply, reading = tally.reply, tally.reading
     return Judgement(
         item_id=item_id,
@@ -281,6 +281,7 @@ def _row(call: Call, tally: _Tally) -> Judgement:
         model_id=reply.model_id if reply else None,
         cached=tally.cached,
         at=_now(int(time.time())),
+        unit=unit,
     )
 
 

@@ -28,7 +28,7 @@ class Call:
     """One judgement to be had.
 
     Attributes:
-        key: item_id, item_sha, judge_fingerprint, repeat.
+        key: of the judgement.
         judge: the judge's string.
         messages: makes the chat messages; called when the call is due, so that a long run holds few of them.
         read: reads the verdict from the text of a reply.

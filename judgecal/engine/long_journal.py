@@ -60,7 +60,7 @@ class _RowsInFile(MutableMapping[Key, Judgement]):
         raise TypeError("a journal is append-only")
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, tuple) and _digest(key) in self._places
+        return isinstance(key, Key) and _digest(key) in self._places
 
     def __len__(self) -> int:
         return len(self._places)
@@ -86,5 +86,5 @@ class _RowsInFile(MutableMapping[Key, Judgement]):
 
 
 def _digest(key: Key) -> bytes:
-    text = "\0".join((*key[:3], str(key[3])))
+    text = "\0".join(map(str, key))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()

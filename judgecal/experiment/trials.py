@@ -144,7 +144,7 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
 
 def _keys(judge: Respondent, items: Iterable[Item], repeats: int) -> Iterator[tuple[Item, Key]]:
     fingerprint = judge.fingerprint
-    return ((item, (item.item_id, item.sha, fingerprint, r)) for item in items for r in range(repeats))
+    return ((item, Key(item.item_id, item.sha, fingerprint, r)) for item in items for r in range(repeats))
 
 
 class _Due:

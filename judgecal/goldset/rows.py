@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.records import Context, Item, Rating
+from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import check_keys
 
@@ -23,11 +23,16 @@ _ITEM_KEYS = frozenset(
         "reference_documents",
         "document_id",
         "contexts",
+        "conversation",
+        "fields",
+        "expect",
         "tags",
+        "inclusion_probability",
     }
 )
+_TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
-_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft"})
+_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason"})
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 
 # JSON allows whole numbers that no float can hold.
@@ -109,6 +114,26 @@ class _Fields:
         self.fail(f"{key} must be a number, found {_found(value)}")
         return None
 
+    def table(self, key: str, *, of_texts: bool = False) -> dict[str, Any]:
+        """An object by name that may be absent; with `of_texts` its values are texts."""
+        value = self.row.get(key)
+        if value is None:
+            return {}
+        if isinstance(value, dict) and not (
+            of_texts and any(not isinstance(inner, str) for inner in value.values())
+        ):
+            return value
+        self.fail(f"{key} must be an object{' of texts' if of_texts else ''}, found {_found(value)}")
+        return {}
+
+    def parts(self, key: str, *, form: str) -> list[Any]:
+        """A list that may be absent."""
+        value = self.row.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self.fail(f"{key} must be a list of {form}, found {_found(value)}")
+        return []
+
 
 def _found(value: Any) -> str:
     text = repr(value)
@@ -129,7 +154,19 @@ def read_item(row: Mapping[str, Any], where: str, problems: list[str]) -> Item:
         reference_documents=_reference_documents(fields),
         contexts=_contexts(fields),
         tags=fields.texts("tags"),
+        conversation=_conversation(fields),
+        fields=fields.table("fields", of_texts=True),
+        expect=fields.table("expect"),
+        inclusion_probability=_probability(fields),
     )
+
+
+def _probability(fields: _Fields) -> float | None:
+    value = fields.number("inclusion_probability")
+    if value is None or 0.0 < value <= 1.0:
+        return value
+    fields.fail(f"inclusion_probability must be above 0 and at most 1, found {value:g}")
+    return None
 
 
 def _reference_documents(fields: _Fields) -> tuple[str, ...]:
@@ -142,21 +179,32 @@ def _reference_documents(fields: _Fields) -> tuple[str, ...]:
 
 
 def _contexts(fields: _Fields) -> tuple[Context, ...]:
-    value = fields.row.get("contexts")
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        fields.fail(f"contexts must be a list of objects with a text, found {_found(value)}")
-        return ()
+    """Texts, or objects with a text."""
     found = []
-    for position, part in enumerate(value, start=1):
+    for position, part in enumerate(
+        fields.parts("contexts", form="texts or of objects with a text"), start=1
+    ):
         where = f"{fields.where}: context {position}"
+        if isinstance(part, str):
+            found.append(Context(part))
+        elif isinstance(part, dict):
+            inner = _Fields(part, where, known=_CONTEXT_KEYS, problems=fields.problems)
+            text = inner.required("text", may_be_empty=True)
+            found.append(Context(text, inner.text("document_id"), inner.number("score")))
+        else:
+            fields.problems.append(f"{where} must be a text or an object with a text, found {_found(part)}")
+    return tuple(found)
+
+
+def _conversation(fields: _Fields) -> tuple[Turn, ...]:
+    found = []
+    for position, part in enumerate(fields.parts("conversation", form="objects {role, content}"), start=1):
+        where = f"{fields.where}: turn {position} of the conversation"
         if not isinstance(part, dict):
-            fields.problems.append(f"{where} must be an object with a text, found {_found(part)}")
+            fields.problems.append(f"{where} must be an object {{role, content}}, found {_found(part)}")
             continue
-        inner = _Fields(part, where, known=_CONTEXT_KEYS, problems=fields.problems)
-        text = inner.required("text", may_be_empty=True)
-        found.append(Context(text, inner.text("document_id"), inner.number("score")))
+        inner = _Fields(part, where, known=_TURN_KEYS, problems=fields.problems)
+        found.append(Turn(inner.required("role"), inner.required("content", may_be_empty=True)))
     return tuple(found)
 
 
@@ -169,7 +217,7 @@ def read_rating(
     """
     fields = _Fields(row, where, known=_RATING_KEYS, problems=problems)
     item_id, rater = fields.required("item_id"), fields.required("rater")
-    note, saw_draft = fields.text("note"), fields.flag("saw_draft")
+    note, saw_draft, reason = fields.text("note"), fields.flag("saw_draft"), fields.text("reason")
     label = row.get("label")
     if label is None:
         fields.fail("no label: add it, or take the row out (a missing rating has no row)")
@@ -180,7 +228,7 @@ def read_rating(
     if scale is None:
         return None
     try:
-        return Rating(item_id, rater, scale.read(label), note, saw_draft)
+        return Rating(item_id, rater, scale.read(label), note, saw_draft, reason)
     except (ValueError, OverflowError) as error:
         fields.fail(f"label outside the scale {scale}: {error}")
         return None

@@ -206,7 +206,11 @@ def item_row(item: Item) -> dict[str, Any]:
             _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
             for part in item.contexts
         ],
+        "conversation": [{"role": turn.role, "content": turn.content} for turn in item.conversation],
+        "fields": dict(item.fields),
+        "expect": dict(item.expect),
         "tags": list(item.tags),
+        "inclusion_probability": item.inclusion_probability,
     }
     texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
     return texts | _without_empty(optional)
@@ -214,7 +218,9 @@ def item_row(item: Item) -> dict[str, Any]:
 
 def _rating_row(rating: Rating) -> dict[str, Any]:
     row = {"item_id": rating.item_id, "rater": rating.rater, "label": _plain(rating.label)}
-    return row | _without_empty({"note": rating.note, "saw_draft": rating.saw_draft or None})
+    return row | _without_empty(
+        {"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason}
+    )
 
 
 def _document_row(document: Document) -> dict[str, Any]:
@@ -222,7 +228,7 @@ def _document_row(document: Document) -> dict[str, Any]:
 
 
 def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [])}
+    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [], {})}
 
 
 def _plain(label: Label) -> Label:

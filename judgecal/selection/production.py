@@ -27,7 +27,7 @@ from judgecal.experiment import (
 )
 from judgecal.goldset.table_rows import Row
 from judgecal.judges import Judge
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Estimate, Item, Judgement, Key
 from judgecal.selection.layout import Judged, Layout
 from judgecal.selection.lock import Lock
 from judgecal.selection.overview import Overview
@@ -253,7 +253,7 @@ def judgement_of(journal: Journal, judge: Judge, item: Item) -> Judgement:
         InputError: there is none.
     """
     try:
-        return journal.latest[item.item_id, item.sha, judge.fingerprint, 0]
+        return journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0)]
     except KeyError:
         raise InputError(
             f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
