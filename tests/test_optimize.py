@@ -18,15 +18,10 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import AgreementMetric, Candidate, Training, confirm, resolve_optimizer
-from judgecal.optimize.candidates import candidates
-from judgecal.optimize.confirm import _decide
-from judgecal.optimize.examples import (
-    balanced_order,
-    balanced_sample,
-    label_as_verdict,
-    split_by_question,
-    to_example,
-)
+from judgecal.optimize.decision import _decide
+from judgecal.optimize.metric import label_as_verdict
+from judgecal.optimize.optimizers import candidates
+from judgecal.optimize.training import balanced_order, balanced_sample, split_by_question, to_example
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature

@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.experiment import Column, Table
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.optimize.choose import Scored, choose, score_on
+from judgecal.optimize.decision import Scored, choose, score_on
 from judgecal.records import Item, Judgement
 from judgecal.stats import recalibrated_agreement
 from judgecal.workspace import Workspace

@@ -14,7 +14,8 @@ from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.models.embedded import engine as embedded_engine
-from judgecal.optimize.candidates import Candidate, Training, candidates
+from judgecal.optimize import Candidate, Training
+from judgecal.optimize.optimizers import candidates
 from judgecal.scale import Label
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace

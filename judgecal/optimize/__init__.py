@@ -1,10 +1,9 @@
 """Optimise a judge: compile on train, choose on dev, confirm once on test."""
 
-from judgecal.optimize.candidates import OPTIMIZERS, optimizer_settings, reflection_config
-from judgecal.optimize.confirm import Confirmation, confirm
+from judgecal.optimize.decision import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.preview import Preview, preview_optimize
-from judgecal.optimize.run import OptimizeRun, decisive_metric, resolve_optimizer
+from judgecal.optimize.optimizers import OPTIMIZERS, optimizer_settings, reflection_config
+from judgecal.optimize.run import OptimizeRun, Preview, decisive_metric, preview_optimize, resolve_optimizer
 from judgecal.optimize.training import Candidate, Training
 
 __all__ = [

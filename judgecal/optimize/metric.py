@@ -4,7 +4,7 @@ An unusable reply counts as the verdict farthest from its label, and is counted.
 
 The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's weight,
 which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which every stratum stands
-equally often (`examples.balanced_sample`). The optimisers that write instructions take the second. GEPA passes over
+equally often (`training.balanced_sample`). The optimisers that write instructions take the second. GEPA passes over
 a batch that is perfect (1.0), SIMBA compares scores of different items and draws by their size, and both would take
 the weight of a stratum for the quality of a judge; scores divided by the largest weight would mend neither.
 """
@@ -14,16 +14,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, get_args
 
 import dspy
 
 from judgecal.judges.verdict import read_verdict
-from judgecal.optimize.examples import ITEM_ID, label_as_verdict
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["AgreementMetric"]
+__all__ = ["ITEM_ID", "AgreementMetric", "label_as_verdict"]
+
+ITEM_ID = "dspy_judgecal_item_id"
+"""Key under which an example carries its item's id.
+
+It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the judge's nor
+those in which an optimiser shows whole examples to the model that writes instructions.
+"""
 
 
 class AgreementMetric:
@@ -142,6 +148,32 @@ class AgreementMetric:
 
     def _stratum(self, label: Label) -> Any:
         return label if isinstance(label, str) else self._people.stratum(label)
+
+
+def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
+    """A people's label in the type and on the scale of a signature's verdict.
+
+    A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
+
+    Raises:
+        InputError: one side is nominal and the other is not.
+    """
+    scale = signature.judge_scale()
+    if isinstance(label, str):
+        common_scale(people, scale)
+        return label
+    common_scale(people, scale)
+    value = onto(scale, people, label)
+    annotation = signature.cls.output_fields[signature.verdict].annotation
+    if scale.kind == "binary":
+        passed = (
+            value >= 0.5 if people.pass_at is None or people.kind == "binary" else label >= people.pass_at
+        )
+        if signature.words:
+            return signature.words[0] if passed else signature.words[1]
+        return passed if annotation is bool else int(passed)
+    whole = annotation is int or bool(get_args(annotation))
+    return round(value) if whole else value
 
 
 def _weights(strata: Iterable[Any]) -> dict[Any, float]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from judgecal.experiment import Experiment, Look, Table, full_name, run_line, scale_notes
 from judgecal.judges import Judge
-from judgecal.optimize.choose import Choice, Scored
-from judgecal.optimize.confirm import CANNOT_TELL, Confirmation
+from judgecal.optimize.decision import CANNOT_TELL, Choice, Confirmation, Scored
 from judgecal.records import Estimate
 
 __all__ = ["Outcome"]

@@ -1,18 +1,20 @@
-"""`optimize`: compile on train, choose on dev, confirm once on test, decide."""
+"""`optimize`: compile on train, choose on dev, confirm once on test, decide; and what that would call."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, read_journal, require_prices
+from judgecal.engine import Budget, Journal, read_journal, require_prices, worst_cost_usd
 from judgecal.errors import unknown_name
 from judgecal.experiment import (
     Column,
     Experiment,
     Look,
+    Plan,
     RunOptions,
     Table,
     asked_items,
@@ -21,6 +23,7 @@ from judgecal.experiment import (
     looks_so_far,
     open_experiment,
     open_journal,
+    plan_calls,
     require_keys,
     run_trials,
     stored_rows,
@@ -29,15 +32,14 @@ from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import Judge, JudgeName, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
-from judgecal.optimize.candidates import OPTIMIZERS, auto_optimizer, candidates, check_reflection
-from judgecal.optimize.choose import Scored, choose, score_on
-from judgecal.optimize.confirm import Confirmation, confirm
+from judgecal.optimize.decision import Confirmation, Scored, choose, confirm, score_on
+from judgecal.optimize.optimizers import OPTIMIZERS, auto_optimizer, candidates, check_reflection
 from judgecal.optimize.result import Outcome
-from judgecal.optimize.training import Candidate, Training, reflection_spec
+from judgecal.optimize.training import Bounds, Candidate, Training, reflection_spec
 from judgecal.records import Item
 from judgecal.workspace import Workspace
 
-__all__ = ["OptimizeRun", "decisive_metric", "resolve_optimizer"]
+__all__ = ["OptimizeRun", "Preview", "decisive_metric", "preview_optimize", "resolve_optimizer"]
 
 _NEEDED_GROUPS = 2
 
@@ -257,3 +259,94 @@ class OptimizeRun:
             row.verdict is None
             for row in {row.key: row for row in read_journal(self.experiment.journal)}.values()
         )
+
+
+_CHARS_PER_TOKEN = 4
+_INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
+_EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Calls, tokens and cost of a run.
+
+    Attributes:
+        plan: of the whole run, at most.
+        bounds: the optimiser's own part of the calls, at most; what its record holds already is not taken off.
+        reflection: alias of the model that writes instructions, if one does.
+    """
+
+    plan: Plan
+    bounds: Bounds
+    reflection: str | None
+
+
+def preview_optimize(run: OptimizeRun) -> Preview:
+    """Calls, tokens and cost at most; nothing is written.
+
+    The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of another
+    optimiser are not there yet: those of `labeled` with as many demos stand in, with room for as many instructions as
+    can be written. Its own calls are counted by its settings, in the longest prompt, and so is the confirmation.
+    """
+    run.check()
+    stored = stored_rows(run.experiment.journal)
+    training = run.training(Budget(None))
+    bounds = OPTIMIZERS[run.optimizer].bounds(training)
+    judges = _stand_ins(run, training, bounds)
+    longest = max(judges, key=lambda judge: len(str(judge.demos)))
+    plans = [plan_calls([run.judge, *judges], run.items("dev"), stored, run.options)]
+    if run.final:
+        rest = [item for split in ("train", "test") for item in run.items(split)]
+        plans.append(plan_calls([run.judge, longest], rest, stored, run.options))
+    scored = _sum(plans)
+    plans.append(_own_calls(training, longest, bounds))
+    plans.append(_room_for_instructions(training, scored.calls + bounds.task, bounds))
+    return Preview(_sum(plans), bounds, run.reflection_alias)
+
+
+def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[Judge]:
+    made = list(candidates("labeled", training))
+    if run.optimizer != "labeled":
+        # Those with enough demos first, the shortest of them before the others; then the longest there are.
+        made.sort(key=lambda one: (one.n_demos < bounds.demos, abs(one.n_demos - bounds.demos)))
+        made = made[: bounds.candidates]
+    return [run.judge_of(candidate) for candidate in made]
+
+
+def _own_calls(training: Training, longest: Judge, bounds: Bounds) -> Plan:
+    """The optimiser's calls of both models, at the size of its largest prompt."""
+    messages = max((longest.messages(item) for item in training.items), key=_size)
+    shown = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
+    task = _repeated(training.judge.model, bounds.task, messages)
+    return _sum([task, _repeated(training.reflection_model, bounds.reflection, [*messages, *shown])])
+
+
+def _repeated(spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]]) -> Plan:
+    usd = calls * worst_cost_usd(spec, messages) if spec.priced or not calls else None
+    return Plan(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
+
+
+def _room_for_instructions(training: Training, calls: int, bounds: Bounds) -> Plan:
+    """What the instructions that are not written yet may add to every prompt of the judge."""
+    tokens = bounds.written * (training.reflection_model.max_tokens or _INSTRUCTION_TOKENS)
+    extra = training.judge.model.cost_usd(tokens, 0)
+    # The bound is in its cost: nearly all instructions are far shorter, so the estimate of tokens leaves it out.
+    return Plan(0, 0, 0, None if extra is None else calls * extra, 0.0)
+
+
+def _size(messages: Sequence[Mapping[str, str]]) -> int:
+    return sum(len(message["content"]) for message in messages)
+
+
+def _sum(plans: list[Plan]) -> Plan:
+    costs = [plan.usd_at_most for plan in plans]
+    known = [cost for cost in costs if cost is not None]
+    seconds = [plan.seconds for plan in plans]
+    told = [took for took in seconds if took is not None]
+    return Plan(
+        calls=sum(plan.calls for plan in plans),
+        stored=sum(plan.stored for plan in plans),
+        prompt_tokens=sum(plan.prompt_tokens for plan in plans),
+        usd_at_most=sum(known) if len(known) == len(costs) else None,
+        seconds=sum(told) if len(told) == len(seconds) else None,
+    )

@@ -1,23 +1,116 @@
-"""What an optimiser is given, and what it makes."""
+"""What an optimiser is, what it may see of the train split, and what it makes."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dspy
 
 from judgecal.engine import Budget
 from judgecal.judges import Judge, item_inputs
 from judgecal.models import ModelSpec
-from judgecal.optimize.examples import balanced_order, balanced_sample, split_by_question, to_example
-from judgecal.optimize.metric import AgreementMetric
+from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict
 from judgecal.records import Item
 from judgecal.scale import Label, Scale
+from judgecal.signatures import LoadedSignature
 
-__all__ = ["Candidate", "Training", "reflection_spec"]
+__all__ = [
+    "Bounds",
+    "Candidate",
+    "Optimizer",
+    "Training",
+    "balanced_order",
+    "balanced_sample",
+    "reflection_spec",
+    "split_by_question",
+    "to_example",
+]
+
+
+def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
+    """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
+    inputs = item_inputs(signature, item)
+    values = {
+        **inputs,
+        str(signature.verdict): label_as_verdict(signature, label, people),
+        ITEM_ID: item.item_id,
+    }
+    return dspy.Example(**values).with_inputs(*inputs)
+
+
+def balanced_order(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> list[Item]:
+    """Items in a drawn order whose every beginning is balanced over the strata and spread over the questions.
+
+    Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when every
+    other question has given its first. The first k make a demo set of size k.
+    """
+    queues = _queues(items, labels, scale, seed=seed)
+    longest = max(map(len, queues), default=0)
+    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+
+
+def balanced_sample(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, size: int, seed: int
+) -> list[Item]:
+    """About `size` items in which every stratum that there is stands equally often, a rare one by repetition.
+
+    The plain mean of agreement over them is `macro_agreement` (of a sample, where `size` is smaller than a stratum
+    times the strata). A repeated item is the same request to a model, so it is paid once.
+    """
+    queues = _queues(items, labels, scale, seed=seed)
+    turns = max(1, min(size, len(items)) // len(queues))
+    return [queue[turn % len(queue)] for turn in range(turns) for queue in queues]
+
+
+def split_by_question(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> tuple[list[Item], list[Item]]:
+    """Two halves without a common question, the strata spread over both; one question alone is in both."""
+    by_group: dict[str, list[Item]] = {}
+    for item in balanced_order(items, labels, scale, seed=seed):
+        by_group.setdefault(item.group, []).append(item)
+    if len(by_group) < 2:
+        return list(items), list(items)
+    halves: tuple[list[Item], list[Item]] = ([], [])
+    counts: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+    for members in by_group.values():
+        kinds = [_class(labels[item.item_id], scale) for item in members]
+        # To the half that has less of what this question brings; of equals the smaller, then the first.
+        side = min((0, 1), key=lambda one: (sum(counts[one][k] for k in kinds), len(halves[one]), one))
+        halves[side].extend(members)
+        counts[side].update(kinds)
+    return halves
+
+
+def _class(label: Label, scale: Scale) -> Any:
+    return label if isinstance(label, str) else scale.stratum(label)
+
+
+def _queues(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> list[list[Item]]:
+    """The items of each class in a drawn order; within one, no question comes again before all others came."""
+    rng = random.Random(seed)
+    drawn = list(items)
+    rng.shuffle(drawn)
+    seen: Counter[tuple[Any, str]] = Counter()
+    by_class: dict[Any, list[tuple[int, Item]]] = {}
+    for item in drawn:
+        kind = _class(labels[item.item_id], scale)
+        by_class.setdefault(kind, []).append((seen[kind, item.group], item))
+        seen[kind, item.group] += 1
+    classes = sorted(by_class, key=str)
+    rng.shuffle(classes)
+    return [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]
+
 
 # A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
 _INSTRUCTION_TOKENS = 4096
@@ -151,3 +244,44 @@ def reflection_spec(spec: ModelSpec) -> ModelSpec:
         return spec
     room = max(spec.max_tokens, min(_INSTRUCTION_TOKENS, spec.reply_limit or _INSTRUCTION_TOKENS))
     return dataclasses.replace(spec, max_tokens=room)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an optimiser can take at most, by its own settings.
+
+    Attributes:
+        candidates: programs that it hands over to be scored on dev.
+        task: calls of the judge's model while it works.
+        reflection: calls of the model that writes instructions.
+        written: replies of that model which one judge's instructions can hold at most.
+        demos: demos of one of its programs.
+    """
+
+    candidates: int
+    task: int = 0
+    reflection: int = 0
+    written: int = 0
+    demos: int = 0
+
+    @property
+    def calls(self) -> int:
+        """Calls that it makes itself, of both models."""
+        return self.task + self.reflection
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """One optimiser.
+
+    Attributes:
+        make: makes the candidates, one by one.
+        settings: what it will try, for an experiment's configuration.
+        bounds: its calls at most.
+        reflects: whether it uses a model that writes instructions.
+    """
+
+    make: Callable[[Training], Iterator[Candidate]]
+    settings: Mapping[str, Any]
+    bounds: Callable[[Training], Bounds]
+    reflects: bool = False

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
-from judgecal.optimize.confirm import BETTER, _decide
+from judgecal.optimize.decision import BETTER, _decide
 from judgecal.stats import PairedLabels, compare, compare_paired, recalibrated_difference
 from judgecal.stats.significance import mcnemar_midp
 from tests.benchmarks.coverage import verdicts

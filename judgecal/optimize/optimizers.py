@@ -1,28 +1,88 @@
-"""Optimisers that have another model write instructions: `mipro`, `gepa` and `simba`.
+"""DSPy's optimisers under their names. They make candidates from train alone; our own scoring of dev chooses.
 
-Each climbs plain agreement over balanced train examples (see `metric`) on train alone: where DSPy wants a set to
-learn from and another to climb on, train is cut in two by question. Everything they make has seen every train label.
-They hand over their best few programs, not the best alone: by how much these differ on train is mostly noise, and dev
-chooses. The settings are frugal: a few hundred calls of the judge, and some tens of the model that writes.
+`labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa` and `simba` have another model write instructions:
+each climbs plain agreement over balanced train examples (see `metric`), and where DSPy wants a set to learn from and
+another to climb on, train is cut in two by question. Everything these make has seen every train label. They hand over
+their best few programs, not the best alone: by how much these differ on train is mostly noise, and dev chooses. The
+settings are frugal: a few hundred calls of the judge, and some tens of the model that writes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, compiling
-from judgecal.optimize.demos import GOOD_ENOUGH
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.optimizer import Bounds, Optimizer
-from judgecal.optimize.training import Candidate, Training
+from judgecal.optimize.training import Bounds, Candidate, Optimizer, Training, reflection_spec
 
-__all__ = ["GEPA", "MIPRO", "SIMBA"]
+__all__ = [
+    "OPTIMIZERS",
+    "auto_optimizer",
+    "candidates",
+    "check_reflection",
+    "optimizer_settings",
+    "reflection_config",
+]
+
+_LABELED_SIZES = (4, 8, 16, 32)
+_DRAWS = 3
+_BOOTSTRAPPED = 4
+_BOOTSTRAP_LABELED = 12
+# A reply is taken as an example of good judging where it lies within a tenth of the scale from the people.
+GOOD_ENOUGH = 0.9
+
+
+def _labeled(training: Training) -> Iterator[Candidate]:
+    """Demos that carry people's labels: how many, and which, is for dev to say."""
+    sizes = [size for size in _LABELED_SIZES if size < len(training.items)] or [len(training.items)]
+    for draw in range(_DRAWS):
+        ordered = training.examples(draw)
+        for size in sizes:
+            compiled = dspy.LabeledFewShot(k=size).compile(training.student(), trainset=ordered, sample=False)
+            yield training.candidate(f"labeled-{size}-draw{draw + 1}", compiled)
+
+
+def _fewshot(training: Training) -> Iterator[Candidate]:
+    """Demos with the judge's own reasoning, where its verdict met the people's label, filled up with labels."""
+    for draw in range(_DRAWS):
+        metric = training.metric()
+        optimizer = dspy.BootstrapFewShot(
+            metric=metric,
+            metric_threshold=GOOD_ENOUGH,
+            max_bootstrapped_demos=_BOOTSTRAPPED,
+            max_labeled_demos=min(_BOOTSTRAP_LABELED, len(training.items)),
+            max_errors=1,
+        )
+        with compiling(training, "fewshot", calls_at_most=len(training.items)):
+            compiled = optimizer.compile(training.student(), trainset=training.examples(draw))
+        made = training.candidate(f"fewshot-draw{draw + 1}", compiled)
+        yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
+
+
+LABELED = Optimizer(
+    make=_labeled,
+    settings={"sizes": list(_LABELED_SIZES), "draws": _DRAWS},
+    bounds=lambda training: Bounds(candidates=0),
+)
+FEWSHOT = Optimizer(
+    make=_fewshot,
+    settings={
+        "bootstrapped": _BOOTSTRAPPED,
+        "labeled": _BOOTSTRAP_LABELED,
+        "threshold": GOOD_ENOUGH,
+        "draws": _DRAWS,
+    },
+    bounds=lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
+)
+
 
 _HANDED_OVER = 3
 _AT_MOST = 60  # examples that a program is climbed on; with more, calls grow faster than what is learnt
@@ -178,3 +238,68 @@ GEPA = Optimizer(make=_gepa, settings={**_GEPA, "climbed_on": _AT_MOST}, bounds=
 SIMBA = Optimizer(
     make=_simba, settings={**_SIMBA, "climbed_on": _AT_MOST}, bounds=_simba_bounds, reflects=True
 )
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "labeled": LABELED,
+    "fewshot": FEWSHOT,
+    "mipro": MIPRO,
+    "gepa": GEPA,
+    "simba": SIMBA,
+}
+"""Optimisers by name; `auto` picks one of them."""
+
+
+def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:
+    """The candidates of an optimiser, by its name in `OPTIMIZERS`, made one by one."""
+    return OPTIMIZERS[optimizer].make(training)
+
+
+def optimizer_settings(optimizer: str) -> dict[str, Any]:
+    """What an optimiser will try, for an experiment's configuration: a change here is another experiment."""
+    return dict(OPTIMIZERS[optimizer].settings)
+
+
+def auto_optimizer(model: ModelSpec) -> str:
+    """What `auto` stands for: `labeled`, for every model.
+
+    It is the one that can be defended without knowing the model: it makes no calls of its own, so its whole cost is
+    that of scoring; people's labels go into the prompt as they are, so there is no reply that it could fail on; and a
+    program of it is trained on the questions of its demos alone, so that the rest of train still counts in `score`.
+    The others spend hundreds of calls on gains that a train split of some tens of questions rarely can tell from
+    noise. They are for a set large enough that dev and test can tell, and for a judge that demos do not mend.
+    """
+    return "labeled"
+
+
+def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
+    """Refuse a model that cannot write instructions, and one that nobody would ask.
+
+    Raises:
+        InputError: says which option to give or to leave out.
+    """
+    reflects = OPTIMIZERS[optimizer].reflects
+    if reflection is not None and not reflects:
+        able = ", ".join(name for name, one in OPTIMIZERS.items() if one.reflects)
+        raise InputError(
+            f"--reflection-model: optimizer {optimizer} writes no instructions; leave it out, or choose "
+            f"--optimizer {able}"
+        )
+    if reflects and (reflection or judge).embedded:
+        raise InputError(
+            f"--optimizer {optimizer}: the embedded model cannot write instructions; give a model that can with "
+            "--reflection-model, or choose --optimizer labeled or fewshot"
+        )
+
+
+def reflection_config(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> dict[str, Any]:
+    """What a configuration says of the model that writes instructions; nothing where none does.
+
+    Raises:
+        InputError: see `check_reflection`.
+    """
+    check_reflection(optimizer, judge, reflection)
+    if not OPTIMIZERS[optimizer].reflects:
+        return {}
+    writer = reflection_spec(reflection or judge)
+    return {"reflection_model": {"model": writer.alias, **writer.settings()}}
