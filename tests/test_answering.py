@@ -9,27 +9,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import (
-    Answerer,
-    ContextOptions,
-    Outcome,
-    Question,
-    Served,
-    answered_items,
-    comparisons,
-    contaminated,
-    corpus_notes,
-    decomposed,
-    item_of,
-    most_different,
-    questions_of,
-    rating_judge,
-    right_from,
-    serve,
-    system_entry,
-    write_items,
-)
-from judgecal.answering.refusals import refuses, says_unanswerable
+from judgecal.answering import Answerer, ContextOptions, answered_items, questions_of, rating_judge
+from judgecal.answering.contexts import Served, corpus_notes, serve
+from judgecal.answering.outcomes import Outcome, item_of, system_entry, write_items
+from judgecal.answering.pairwise import comparisons, decomposed, most_different
+from judgecal.answering.questions import Question, refuses, says_unanswerable
+from judgecal.answering.result import contaminated, right_from
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, load_gold
 from judgecal.judges import Judge

@@ -1,9 +1,10 @@
-"""An answerer: an `answer_*` signature + model, asked through the same engine as a judge. Its verdict is the answer."""
+"""Who answers, an `answer_*` signature + model asked through the same engine as a judge; and who grades the answers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +13,15 @@ from dspy.utils.exceptions import AdapterParseError
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
-from judgecal.judges import JudgeAdapter, JudgeName, item_inputs
+from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import Failure, Item, digest
+from judgecal.scale import Label, Scale, onto
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
 
-__all__ = ["Answerer"]
+__all__ = ["Answerer", "RatingJudge", "rating_judge"]
 
 _INPUTS = ("question", "context", "contexts")
 _ANSWER = "answer"
@@ -133,3 +135,64 @@ def _answer_field(signature: LoadedSignature) -> str:
     if problems:
         raise InputError(problems)
     return _ANSWER if _ANSWER in texts else texts[-1]
+
+
+_PERCENTAGE = Scale.parse("percentage")
+
+
+@dataclass(frozen=True, slots=True)
+class RatingJudge:
+    """A judge in the role of the rater.
+
+    Attributes:
+        judge: it itself.
+        described: how the report names it: its string, or the lock that it comes from.
+        locked_on: the gold set that it was locked on; None where it was not.
+        band: half the width of its own uncertainty in percentage points, from its lock; None where not known.
+        band_from: what the band is, in words.
+    """
+
+    judge: Judge
+    described: str
+    locked_on: str | None = None
+    band: float | None = None
+    band_from: str = ""
+
+    @property
+    def warning(self) -> str | None:
+        """One sentence where nobody has measured this judge; None where it was locked on a gold set."""
+        if self.locked_on is not None:
+            return None
+        name = self.described
+        return (
+            f"{name} was not locked on a gold set: how far its ratings agree with people's is not known here"
+        )
+
+    def percentage(self, verdict: Label) -> float:
+        """A verdict in percent, its own scale's ends to 0 and 100."""
+        return onto(_PERCENTAGE, self.judge.scale, float(verdict))
+
+
+def rating_judge(
+    judge: Judge,
+    description: str | None = None,
+    *,
+    locked_on: str | None = None,
+    band: float | None = None,
+    band_from: str = "",
+) -> RatingJudge:
+    """Choose who rates; the one door through which a named judge and a lock's judge come in.
+
+    Args:
+        judge: a loaded judge.
+        description: how the report names it; its string where not given.
+        locked_on, band, band_from: see `RatingJudge`; from the lock.
+
+    Raises:
+        InputError: its verdicts have no order, so that no percentage can be made of them.
+    """
+    if not judge.scale.numeric:
+        raise InputError(
+            f"{judge.name} gives words without an order, and an answer is rated in percent: use another"
+        )
+    return RatingJudge(judge, description or judge.name, locked_on, band, band_from)

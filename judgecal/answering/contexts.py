@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from judgecal.answering.questions import Question
+from judgecal.answering.questions import Question, some_of
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset import Document, GoldSet
 from judgecal.records import Context
@@ -158,23 +158,19 @@ def corpus_notes(
         what = (
             "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
         )
-        notes.append(f"{len(blank)} documents are empty ({_some(blank)}): {what}")
+        notes.append(f"{len(blank)} documents are empty ({some_of(blank)}): {what}")
     if missing and gold.documents:
         notes.append(
-            f"{len(missing)} questions name a reference document that the corpus lacks: {_some(missing)}"
+            f"{len(missing)} questions name a reference document that the corpus lacks: {some_of(missing)}"
         )
     if nameless and options.kind != "none":
-        notes.append(f"{len(nameless)} questions name no reference document: {_some(nameless)}")
+        notes.append(f"{len(nameless)} questions name no reference document: {some_of(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
         notes.append(
             f"a reference document is among those handed over for {found} of {len(questions)} questions"
         )
     return notes
-
-
-def _some(names: Sequence[str], shown: int = 5) -> str:
-    return ", ".join(names[:shown]) + (" ..." if len(names) > shown else "")
 
 
 class _Shelf:

@@ -7,8 +7,15 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgecal.answering.outcomes import Outcome, by_system
-from judgecal.answering.overview import BEST, MEAN, in_points, mean_percentage, percentage_rows
+from judgecal.answering.outcomes import (
+    BEST,
+    MEAN,
+    Outcome,
+    by_system,
+    in_points,
+    mean_percentage,
+    percentage_rows,
+)
 from judgecal.records import Estimate
 from judgecal.stats.compare import Comparison, compare_all
 

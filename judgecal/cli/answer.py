@@ -13,8 +13,7 @@ from judgecal.cli import options as shared
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
-    from judgecal.answering import ContextOptions, Dropped, RatingJudge
-    from judgecal.experiment.answers import AnswerRun
+    from judgecal.answering import AnswerRun, ContextOptions, Dropped, RatingJudge
     from judgecal.goldset import GoldSet
     from judgecal.workspace import Workspace
 
@@ -101,9 +100,8 @@ def answer(
     options = shared.run_options(
         repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
     )
-    from judgecal.answering import Answerer, questions_of, read_answers
+    from judgecal.answering import Answerer, AnswerInput, questions_of, read_answers
     from judgecal.experiment import together
-    from judgecal.experiment.answers import AnswerInput
     from judgecal.goldset import load_gold
 
     workspace = shared.workspace_of(ctx)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from judgecal.answering import decomposition
 from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
-from judgecal.experiment.chain import decomposition
 from judgecal.experiment.kept import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.report.page import Report

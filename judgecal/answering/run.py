@@ -1,0 +1,418 @@
+"""`answer`: every system's answers to the questions of a set, each rated by one judge, then the overview."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judgecal import __version__
+from judgecal.answering.answerer import Answerer, RatingJudge
+from judgecal.answering.contexts import ContextOptions, Served, corpus_notes, serve
+from judgecal.answering.outcomes import (
+    Outcome,
+    by_system,
+    item_of,
+    percentage_rows,
+    system_entry,
+    write_items,
+)
+from judgecal.answering.pairwise import comparisons, most_different, one_question
+from judgecal.answering.questions import Question, Questions, RecordedAnswers
+from judgecal.answering.result import Dropped, contaminated, decomposition, right_from
+from judgecal.engine import Budget, require_prices
+from judgecal.errors import unknown_name
+from judgecal.experiment import (
+    Experiment,
+    Plan,
+    RunOptions,
+    full_name,
+    gold_config,
+    judge_config,
+    open_experiment,
+    open_journal,
+    plan_calls,
+    plan_experiment,
+    require_keys,
+    run_trials,
+    stored_rows,
+    together,
+)
+from judgecal.goldset import GoldSet
+from judgecal.records import Item, Judgement
+from judgecal.workspace import Workspace
+
+__all__ = ["AnswerInput", "AnswerRun"]
+
+_LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
+_BYTES_PER_TOKEN = 4
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerInput:
+    """What `answer` was asked, whatever the context.
+
+    Attributes:
+        workspace, gold: what is asked about.
+        questions: of the set, without those that were dropped.
+        answerers: who is called. recorded: answers from a file.
+        rater: who rates.
+        options, seed: how it is run.
+        right_at: the percentage from which an answer is right, for contamination; the set's own where None.
+        dropped: the questions that a closed-book run found contaminated.
+    """
+
+    workspace: Workspace
+    gold: GoldSet
+    questions: Questions
+    answerers: tuple[Answerer, ...]
+    recorded: RecordedAnswers | None
+    rater: RatingJudge
+    options: RunOptions
+    seed: int = 0
+    right_at: float | None = None
+    dropped: Dropped | None = None
+
+    def run(self, contexts: ContextOptions, *, out: str | None = None) -> AnswerRun:
+        """The run with one kind of context; nothing is written.
+
+        Raises:
+            InputError: the slug is no folder name, or is taken by another configuration.
+        """
+        return AnswerRun(self, contexts, plan_experiment(self.workspace, self._config(contexts), out=out))
+
+    def _config(self, contexts: ContextOptions) -> dict[str, Any]:
+        return {
+            "command": "answer",
+            "gold": gold_config(self.gold),
+            "context": contexts.config(),
+            "systems": [one.config() for one in self.answerers],
+            "answers": self.recorded.config() if self.recorded else None,
+            "judge": judge_config(self.rater.judge),
+            "drop_contaminated": self.dropped.config() if self.dropped else None,
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class AnswerRun:
+    """One run with one kind of context.
+
+    Attributes:
+        given: what was asked.
+        contexts: how contexts are made.
+        experiment: where the results go.
+    """
+
+    given: AnswerInput
+    contexts: ContextOptions
+    experiment: Experiment
+
+    @property
+    def answers(self) -> Path:
+        """`answers.jsonl`: a journal like `judgements.jsonl`, whose verdicts are the answers' texts."""
+        return self.experiment.folder / "answers.jsonl"
+
+    @cached_property
+    def asked(self) -> tuple[Question, ...]:
+        """The questions asked, after `--limit`."""
+        return self.given.questions.asked[: self.given.options.limit]
+
+    @cached_property
+    def served(self) -> Mapping[str, Served]:
+        """What each question comes with, by group."""
+        return serve(self.asked, self.given.gold, self.contexts)
+
+    @cached_property
+    def _requests(self) -> tuple[Item, ...]:
+        """The questions that can be asked with such a context, as the answerers see them."""
+        return tuple(
+            one.item(self.served[one.group].contexts)
+            for one in self.asked
+            if self.served[one.group].problem is None
+        )
+
+    @cached_property
+    def _recorded_rows(self) -> tuple[Judgement, ...]:
+        """The answers of the file, as rows of the journal."""
+        return tuple(self.given.recorded.judgements(self.asked)) if self.given.recorded else ()
+
+    @property
+    def _rating_options(self) -> RunOptions:
+        """Each answer is rated once; a repeat is another answer."""
+        return dataclasses.replace(self.given.options, repeats=1, limit=None)
+
+    def check(self) -> None:
+        """Hold everybody against the questions before anything is written.
+
+        Raises:
+            InputError: an answerer or the judge lacks an input, or a budget meets a model without a price.
+        """
+        require_prices(
+            [*(one.model for one in self.given.answerers), self.given.rater.judge.model],
+            self.given.options.budget_usd,
+        )
+        for answerer in self.given.answerers:
+            answerer.check_items(self._requests)
+        self.given.rater.judge.check_items(self._expected_items(lambda _: ""))
+
+    def _expected_items(self, text: Callable[[Outcome], str]) -> list[Item]:
+        """The items that will be rated, with a text in the place of each answer that is not there yet."""
+        stored = (*stored_rows(self.answers).latest.values(), *self._recorded_rows)
+        rows = {(row.judge, row.item_id, row.repeat): row for row in stored}
+        found = []
+        for outcome in self._outcomes(rows):
+            answer = outcome.answer
+            if answer is None and (outcome.recorded or outcome.served.problem):
+                continue
+            if answer is None or answer.verdict is None:
+                blank = Judgement(
+                    outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome)
+                )
+                outcome = dataclasses.replace(outcome, answer=blank)
+            item = item_of(outcome)
+            found += [] if item is None else [item]
+        return found
+
+    def preview(self) -> Plan:
+        """What a run would call; nothing is written.
+
+        Answers that are not there yet are taken to be as long as the reference for the tokens, and as long as the
+        model may write for the bound of the cost.
+        """
+        answers = plan_calls(
+            self.given.answerers, self._requests, stored_rows(self.answers), self.given.options
+        )
+        journal = stored_rows(self.experiment.journal)
+        longest = max((_longest(one) for one in self.given.answerers), default=0)
+        near, far = (
+            plan_calls([self.given.rater.judge], self._expected_items(text), journal, self._rating_options)
+            for text in (lambda one: " | ".join(one.question.reference_answers), lambda _: "x" * longest)
+        )
+        return together([answers, dataclasses.replace(near, usd_at_most=far.usd_at_most)])
+
+    def run(self, *, question: str | None = None) -> dict[str, Any]:
+        """Make the calls that are due and give the contract's object, with `Estimate`s as they are.
+
+        Args:
+            question: a group to show across all systems.
+
+        Raises:
+            InputError: as `check`; or a key is not set and a call is due, or there is no such question.
+        """
+        self.check()
+        groups = [one.group for one in self.asked]
+        if question is not None and question not in groups:
+            raise unknown_name("question", question, groups)
+        require_keys(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
+        ratings, journal = self._expected_items(lambda _: ""), stored_rows(self.experiment.journal)
+        require_keys([self.given.rater.judge], ratings, journal, self._rating_options)
+        open_experiment(self.experiment)
+        budget = Budget(self.given.options.budget_usd)
+        outcomes = self._rate(self._answer(budget), budget)
+        result = _result(self, outcomes)
+        if question is not None:
+            result["question"] = one_question(outcomes, question)
+        self.experiment.write_summary({**result, "percentages": _asked_percentages(outcomes)})
+        return result
+
+    def _answer(self, budget: Budget) -> list[Outcome]:
+        """Have every answer that is not in the journal yet."""
+        with open_journal(self.answers, self.given.options) as journal:
+            for row in self._recorded_rows:
+                if row.key not in journal.latest:
+                    journal.append(row)
+            rows = run_trials(
+                self.given.answerers,
+                self._requests,
+                journal=journal,
+                options=self.given.options,
+                budget=budget,
+            )
+        return self._outcomes(
+            {(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)}
+        )
+
+    def _outcomes(self, rows: Mapping[tuple[str, str, int], Judgement]) -> list[Outcome]:
+        """Every question x system x repeat that was asked for, by system."""
+        called = [(one.name, self.given.options.repeats, False) for one in self.given.answerers]
+        filed = [(name, 1, True) for name in (self.given.recorded.rows if self.given.recorded else ())]
+        return [
+            Outcome(
+                one,
+                self.served[one.group],
+                name,
+                repeat,
+                rows.get((name, one.group, repeat)),
+                recorded=recorded,
+            )
+            for name, repeats, recorded in (*called, *filed)
+            for one in self.asked
+            for repeat in range(repeats)
+        ]
+
+    def _rate(self, outcomes: Sequence[Outcome], budget: Budget) -> list[Outcome]:
+        """Have every answer rated, and keep the answers as items beside the journals."""
+        items = [item_of(outcome) for outcome in outcomes]
+        to_rate = [item for item in items if item is not None]
+        options = self._rating_options
+        judge = self.given.rater.judge
+        with open_journal(self.experiment.journal, options) as journal:
+            found = run_trials(
+                [judge],
+                to_rate,
+                journal=journal,
+                options=options,
+                budget=budget,
+                label=f"rating by {judge.name}",
+            )
+        write_items(self.experiment.folder, to_rate)
+        ratings = {row.item_id: row for row in found}
+        return [
+            outcome if item is None else self._rated(outcome, ratings[item.item_id])
+            for outcome, item in zip(outcomes, items, strict=True)
+        ]
+
+    def _rated(self, outcome: Outcome, rating: Judgement) -> Outcome:
+        value = None if rating.verdict is None else self.given.rater.percentage(rating.verdict)
+        return dataclasses.replace(outcome, rating=rating, percentage=value)
+
+
+def _longest(answerer: Answerer) -> int:
+    """Bytes of the longest answer that a model may give."""
+    limit = answerer.model.max_tokens or answerer.model.reply_limit or _LONGEST_REPLY
+    return limit * _BYTES_PER_TOKEN
+
+
+def _result(run: AnswerRun, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The contract's object, with `Estimate`s as they are.
+
+    Args:
+        run: what was asked.
+        outcomes: every question x system x repeat, unscored ones included.
+    """
+    given, gold = run.given, run.given.gold
+    prices = {one.name: one.model.cost_usd for one in given.answerers}
+    systems = [
+        system_entry(name, found, price=prices.get(name), level=_LEVEL)
+        for name, found in by_system(outcomes).items()
+    ]
+    mark = right_from(gold.scale) if given.right_at is None else given.right_at
+    closed = run.contexts.kind == "none"
+    return {
+        "experiment": run.experiment.slug,
+        "gold": {"set": gold.name, "sha256": gold.sha256, "n_questions": len(run.asked)},
+        "judge": given.rater.judge.name,
+        "rated_by": _rated_by(run),
+        "context": run.contexts.kind,
+        "context_options": run.contexts.config(),
+        "systems": systems,
+        "n_expected": len(outcomes),
+        "n_unscored": sum(one["n_unscored"] for one in systems),
+        "comparisons": comparisons(outcomes, level=_LEVEL, seed=given.seed),
+        "most_different": most_different(outcomes),
+        "not_asked": _not_asked(run),
+        "contaminated": contaminated(outcomes, right_at=mark) if closed else None,
+        "dropped": None if given.dropped is None else given.dropped.config(),
+        "decomposition": decomposition(
+            given.workspace, run.experiment, _asked_percentages(outcomes), seed=given.seed
+        ),
+        "warnings": _warnings(run),
+        "notes": _notes(run),
+        "run_line": _run_line(run),
+    }
+
+
+def _asked_percentages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, list[float | None]]]:
+    """System -> group -> percentages, of the questions that it was asked."""
+    asked = [one for one in outcomes if one.recorded or one.served.problem is None]
+    return {name: percentage_rows(found) for name, found in by_system(asked).items()}
+
+
+def _rated_by(run: AnswerRun) -> dict[str, Any]:
+    rater = run.given.rater
+    shown = {
+        "described": rater.described,
+        "locked_on": rater.locked_on,
+        "fingerprint": rater.judge.fingerprint,
+    }
+    return {**shown, "band": rater.band, "band_from": rater.band_from or None}
+
+
+def _not_asked(run: AnswerRun) -> list[dict[str, str]]:
+    problems = ((one.group, run.served[one.group].problem) for one in run.asked)
+    return [
+        {"question": group, "kind": problem[0], "message": problem[1]}
+        for group, problem in problems
+        if problem is not None
+    ]
+
+
+def _warnings(run: AnswerRun) -> list[str]:
+    given = run.given
+    found = [] if given.rater.warning is None else [given.rater.warning]
+    if any(one.model.id == given.rater.judge.model.id for one in given.answerers):
+        found.append(
+            f"{given.rater.judge.model.alias} answers and rates its own answers, and judges favour their own"
+        )
+    trained = given.rater.judge.trained_on & {one.group for one in run.asked}
+    if trained:
+        found.append(
+            f"{given.rater.judge.name} was trained on labels of {len(trained)} of these questions: it may know them"
+        )
+    if given.dropped:
+        strangers = given.dropped.strangers([one.model.alias for one in given.answerers])
+        found += [
+            f"{model} took no part in closed-book run {given.dropped.experiment}: what it knows by heart is not known"
+            for model in strangers
+        ]
+    if run.contexts.kind == "none" and any(one.reads_contexts for one in given.answerers):
+        found.append(
+            "a prompt that asks for a context gets an empty one here, and one that demands a refusal then hides "
+            "what the model knows: a closed-book test is stricter with a signature whose only input is question"
+        )
+    return found
+
+
+def _notes(run: AnswerRun) -> list[str]:
+    given, found = run.given, list(run.given.questions.notes)
+    if given.answerers:
+        found += corpus_notes(run.asked, given.gold, run.served, run.contexts)
+    if given.recorded:
+        found += given.recorded.notes()
+    if given.dropped:
+        n, slug = len(given.dropped.groups), given.dropped.experiment
+        found += [
+            f"{n} questions that closed-book run {slug} found contaminated are left out",
+            *given.dropped.notes,
+        ]
+    return found
+
+
+def _run_line(run: AnswerRun) -> str:
+    """The line that reproduces the overview: set@sha, context, systems, judge, how intervals are made, version."""
+    given, judge = run.given, run.given.rater.judge
+    options = run.contexts.config()
+    detail = ",".join(f"{key}={value}" for key, value in options.items() if key != "kind")
+    parts = [
+        f"gold:{given.gold.name}@{given.gold.sha256[:12]}",
+        f"context:{options['kind']}" + (f"({detail})" if detail else ""),
+        f"questions:{len(run.asked)}",
+        f"repeats:{given.options.repeats}",
+        *[f"systems:{','.join(map(_named, given.answerers))}"] * bool(given.answerers),
+    ]
+    if given.recorded:
+        parts.append(f"recorded:{given.recorded.name}@{given.recorded.sha256[:12]}")
+    parts += [f"judge:{full_name(judge)}", f"level:{_LEVEL:g}", "by:group", f"seed:{given.seed}"]
+    return "|".join([*parts, f"version:{__version__}"])
+
+
+def _named(answerer: Answerer) -> str:
+    """As `full_name` of a judge: its string, its signature's fingerprint, its model, and that of the whole prompt."""
+    signature, model = answerer.signature.fingerprint[:8], answerer.model.id
+    return f"{answerer.name}[{signature},{model},{answerer.fingerprint[:8]}]"
