@@ -20,6 +20,7 @@ __all__ = [
     "ErrorKind",
     "Estimate",
     "Failure",
+    "Headline",
     "Item",
     "Judgement",
     "Key",
@@ -284,3 +285,22 @@ class Estimate:
     def clear_of_zero(self) -> bool:
         """Whether there is an interval and it does not hold 0."""
         return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The one sentence that a result comes to, and what to do next.
+
+    Attributes:
+        kind: what it is in a word, for scripts: `use`, `tied`, `too few`, `none`, `pass`, `better` ...
+        sentence: what to do or what was found, whole, with its full stop.
+        because: the sentences that bear it out.
+        unknown: what is not known, a sentence each; what weighs most comes first.
+        next: the command to type; empty where there is none.
+    """
+
+    kind: str
+    sentence: str
+    because: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    next: str = ""

@@ -163,4 +163,6 @@ class Report:
 
 def page_part(name: str) -> str:
     """A file beside this module."""
-    return files("judgecal.report").joinpath(name).read_text(encoding="utf-8")
+    folder = files("judgecal.report")
+    inner = "" if name.endswith(".html") else "templates/"
+    return folder.joinpath(inner + name).read_text(encoding="utf-8")

@@ -1,0 +1,249 @@
+"""A result as it is shown: a headline, facts, sections of blocks. Three renderers draw the same document.
+
+    terminal.py   short, or whole with --full
+    markdown.py   short, for a pull request
+    html.py       whole, one self-contained page
+
+A new kind of block is a class here, a function in `terminal.py` and `markdown.py`, and a macro in
+`templates/blocks.html`. Blocks hold plain text: each renderer escapes it where it prints it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from judgecal.records import Headline
+
+__all__ = [
+    "FROM_JOURNAL",
+    "FROM_SUMMARY",
+    "Block",
+    "Bullets",
+    "Cell",
+    "Diff",
+    "Document",
+    "Fact",
+    "Folded",
+    "Gallery",
+    "Glossary",
+    "Heading",
+    "Lines",
+    "Paragraph",
+    "Picture",
+    "Record",
+    "Section",
+    "Table",
+    "notes_section",
+]
+
+FROM_JOURNAL = (
+    "Rebuilt from what the experiment stored: no model was called, and nothing here is loaded from elsewhere."
+)
+FROM_SUMMARY = (
+    "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no model was "
+    "called, and nothing here is loaded from elsewhere."
+)
+_CLIPPED = 2_000  # characters of a text on a page; what it is about is long told by then
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows all."""
+
+    short: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph(Block):
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heading(Block):
+    """A heading within a section."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets(Block):
+    """Sentences, one a bullet."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines(Block):
+    """Lines to be copied as they are: run lines, commands."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell with more than its text.
+
+    Attributes:
+        text: what it says.
+        share: length of the bar under it, 0..1; None for no bar.
+        strong: whether it is what the row is about.
+    """
+
+    text: str
+    share: float | None = None
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Block):
+    """A table.
+
+    Attributes:
+        header, rows: of as many cells as the header, or of one: a heading across the table.
+        left: how many columns, from the first, are aligned to the left.
+        title: above it; may be empty.
+        chosen: the row, by its first cell, that the decision is about.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    left: int = 1
+    title: str = ""
+    chosen: str | None = None
+
+    def cells(self) -> list[list[Cell]]:
+        """The rows with every cell a `Cell`."""
+        return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Block):
+    """A chart.
+
+    Attributes:
+        draw: gives the SVG, when a page is made.
+        says: what it shows, for who cannot see it.
+        title: above it.
+        narrow: gives the same for a phone, where it is drawn otherwise.
+        numbers: the table behind it; the terminal and Markdown show that in its place.
+    """
+
+    draw: Callable[[], str]
+    says: str
+    title: str = ""
+    narrow: Callable[[], str] | None = None
+    numbers: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery(Block):
+    """Small pictures side by side; `columns` None for as many as fit."""
+
+    pictures: Sequence[Picture]
+    columns: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(Block):
+    """Blocks that open on demand."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Glossary(Block):
+    """Words and what they mean."""
+
+    words: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Block):
+    """A record whose texts are too long for a table: a heading, a line under it, field and text."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    meta: str = ""
+
+    def clipped(self) -> list[tuple[str, str]]:
+        """The facts, an endless text cut and said to be."""
+        return [
+            (
+                name,
+                text
+                if len(text) <= _CLIPPED
+                else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)",
+            )
+            for name, text in self.facts
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff(Block):
+    """A text before and after, line by line."""
+
+    before: str
+    after: str
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The sign of each line (`-`, `+` or a space), and the line."""
+        found = difflib.ndiff(self.before.splitlines(), self.after.splitlines())
+        return [(line[0], line[2:]) for line in found if line[0] in " -+"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document: anchor (a word), heading, what it shows and which decision it serves, blocks."""
+
+    name: str
+    title: str
+    caption: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One large number on the first screen and what it says."""
+
+    value: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a result came to; `rendered.Report` shows it in every form.
+
+    Attributes:
+        title: of the page.
+        about: what was measured on what, in a line.
+        headline: the first sentence, what is not known, and the next command.
+        sections: its parts in order.
+        facts: at most four numbers that stand under the headline.
+        run_lines: what reproduces the numbers.
+        foot: the last line of the page.
+        data: what the page's script filters by, and the numbers for who reads the page with a program.
+    """
+
+    title: str
+    about: str
+    headline: Headline
+    sections: Sequence[Section]
+    facts: Sequence[Fact] = ()
+    run_lines: Sequence[str] = ()
+    foot: str = FROM_JOURNAL
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = ()) -> Section:
+    """The last section: what else to know, in sentences, and the words of the page."""
+    blocks: list[Block] = [Bullets(notes, short=True)] if notes else []
+    blocks += [Folded("Words on this page", [Glossary(words)])] if words else []
+    caption = "Serves whoever repeats this: what else to know."
+    return Section("notes", "Notes", caption, blocks)

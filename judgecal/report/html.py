@@ -1,0 +1,85 @@
+"""A document as one self-contained page: nothing to load, and nothing runs but the page's own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from judgecal.records import as_plain
+from judgecal.report.document import Block, Document
+from judgecal.report.visible import UNSEEN, visible
+
+__all__ = ["frame", "html", "rendered", "script_json"]
+
+_FRAME = {
+    "style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px",
+    "sandbox": "allow-scripts",
+}
+_IN_SCRIPT = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("judgecal.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.globals["draw"] = _draw
+    environment.globals["source"] = _source
+    environment.filters["svg"] = Markup
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Plain text loses what acts unseen; what is markup already stays."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _draw(block: Block) -> str:
+    """A block by the macro of `blocks.html` that has the name of its class."""
+    macros = _environment().get_template("blocks.html").module
+    drawn: str = getattr(macros, type(block).__name__.lower())(block)
+    return drawn
+
+
+def _source(name: str) -> Markup:
+    """A style sheet or a script of ours, as it is."""
+    loader = _environment().loader
+    assert loader is not None
+    return Markup(loader.get_source(_environment(), name)[0])
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of `report/templates/` with its values; text is escaped, a missing value is an error."""
+    return _environment().get_template(template).render(**values)
+
+
+def html(document: Document) -> str:
+    """The whole page."""
+    script = base64.b64encode(hashlib.sha256(_source("page.js").encode()).digest()).decode()
+    return rendered(
+        "page.html", document=document, script_hash=script, data=Markup(script_json(document.data))
+    )
+
+
+def frame(document: Document) -> str:
+    """The page in a frame of its own, for a notebook."""
+    return rendered("frame.html", document=document, page=html(document), **_FRAME)
+
+
+def script_json(value: Any) -> str:
+    """A value as JSON that may stand within a script: nothing in it ends the script or starts a comment."""
+    text = json.dumps(as_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.translate(_IN_SCRIPT))

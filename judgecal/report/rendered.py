@@ -1,0 +1,59 @@
+"""A document in every form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judgecal.records import as_plain
+from judgecal.report.document import Document
+from judgecal.report.html import frame, html
+from judgecal.report.markdown import markdown
+from judgecal.report.terminal import terminal
+from judgecal.workspace import write_text
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an experiment came to; in a notebook it displays itself."""
+
+    document: Document
+
+    @cached_property
+    def html(self) -> str:
+        """One self-contained page."""
+        return html(self.document)
+
+    @cached_property
+    def markdown(self) -> str:
+        """The short form for a pull request."""
+        return markdown(self.document)
+
+    def text(self, *, width: int = 80, full: bool = False) -> str:
+        """For a terminal of so many columns; every block where `full`."""
+        return terminal(self.document, width=width, full=full)
+
+    def as_json(self) -> dict[str, Any]:
+        """For scripts: the headline, what reproduces the numbers, and what the page carries for programs."""
+        head = {"headline": self.document.headline, "run_line": "\n".join(self.document.run_lines)}
+        plain: dict[str, Any] = as_plain({**head, **self.document.data})
+        return plain
+
+    def write(self, path: Path) -> Path:
+        """Write the page in one step, so that a reader never meets half of it; gives its path.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        write_text(path, self.html)
+        return path
+
+    def _repr_html_(self) -> str:
+        return frame(self.document)
+
+    def __repr__(self) -> str:
+        return f"Report({self.document.title!r}: {self.document.headline.sentence})"

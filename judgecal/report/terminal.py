@@ -1,0 +1,206 @@
+"""A document for a terminal: the headline first, the next command last, nothing wider than the screen."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+from rich.cells import cell_len
+
+from judgecal.report import document as doc
+from judgecal.report.visible import visible
+
+__all__ = ["terminal"]
+
+_GAP = 2  # columns between two columns of a table
+_NARROWEST = 12  # columns that a column of words keeps
+_WIDEST_PROSE = 110
+
+
+@dataclass(frozen=True, slots=True)
+class _Screen:
+    """What a block is drawn for."""
+
+    width: int
+    full: bool
+
+    def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
+        """A paragraph, wrapped; a long word keeps its letters together."""
+        width = min(self.width, _WIDEST_PROSE)
+        return textwrap.fill(
+            " ".join(visible(text).split()),
+            width=width,
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> str:
+    """The document as plain text.
+
+    Args:
+        document: what to draw.
+        width: columns of the screen; tables and prose stay within it.
+        full: every block, not only the short ones.
+    """
+    screen = _Screen(max(width, 40), full)
+    headline = document.headline
+    parts = [screen.prose(" ".join([headline.sentence, *headline.because])), screen.prose(document.about)]
+    parts += ["\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)]
+    drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
+    titled = sum(bool(inner) for _, inner in drawn) > 1
+    for section, inner in drawn:
+        parts += [visible(section.title)] if inner and titled and section.title else []
+        parts += inner
+    if headline.unknown:
+        parts.append(
+            "Not known:\n" + "\n".join(screen.prose(one, first="- ", rest="  ") for one in headline.unknown)
+        )
+    last = [*document.run_lines, *([f"next: {headline.next}"] if headline.next else [])]
+    parts.append("\n".join(map(visible, last)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:
+    return (
+        drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn
+    )
+
+
+@singledispatch
+def _block(block: doc.Block, screen: _Screen) -> str:
+    """Blocks that only a page can show come out empty."""
+    return ""
+
+
+@_block.register
+def _paragraph(block: doc.Paragraph, screen: _Screen) -> str:
+    return screen.prose(block.text)
+
+
+@_block.register
+def _heading(block: doc.Heading, screen: _Screen) -> str:
+    return screen.prose(block.text)
+
+
+@_block.register
+def _bullets(block: doc.Bullets, screen: _Screen) -> str:
+    return "\n".join(screen.prose(one) for one in block.items)
+
+
+@_block.register
+def _lines(block: doc.Lines, screen: _Screen) -> str:
+    return "\n".join(visible(line) for line in block.lines)
+
+
+@_block.register
+def _picture(block: doc.Picture, screen: _Screen) -> str:
+    if block.numbers is None:
+        return screen.prose(f"{block.title}: {block.says}" if block.title else block.says)
+    return "\n".join(filter(None, (visible(block.title), _table(block.numbers, screen))))
+
+
+@_block.register
+def _folded(block: doc.Folded, screen: _Screen) -> str:
+    return "\n".join([visible(block.title), *_blocks(block.blocks, screen)])
+
+
+@_block.register
+def _glossary(block: doc.Glossary, screen: _Screen) -> str:
+    return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in block.words)
+
+
+@_block.register
+def _record(block: doc.Record, screen: _Screen) -> str:
+    facts = [screen.prose(f"{name}: {text}", first="  ", rest="    ") for name, text in block.clipped()]
+    return "\n".join([screen.prose(" · ".join(filter(None, (block.title, block.meta)))), *facts])
+
+
+@_block.register
+def _diff(block: doc.Diff, screen: _Screen) -> str:
+    return "\n".join(f"{sign} {visible(text)}" for sign, text in block.lines())
+
+
+@_block.register
+def _table(block: doc.Table, screen: _Screen) -> str:
+    rows = [[visible(cell.text) for cell in row] for row in block.cells()]
+    header = [visible(text) for text in block.header]
+    drawn = [
+        _grid(
+            [header[place] for place in places],
+            _part(rows, places),
+            min(block.left, len(places)),
+            screen.width,
+        )
+        for places in _fitting(header, rows, block.left, screen.width)
+    ]
+    return "\n".join(filter(None, (visible(block.title), "\n\n".join(drawn))))
+
+
+def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
+    """Some columns of the rows; a heading across the table stays one."""
+    return [[row[place] for place in places] if len(row) > 1 else list(row) for row in rows]
+
+
+def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> list[list[int]]:
+    """The columns of one table, or of several one below the other, each with the columns of words before it."""
+    widths = _widths(header, rows)
+    words, numbers = list(range(left)), range(left, len(header))
+    taken = sum(min(widths[place], _NARROWEST) + _GAP for place in words)
+    if taken + sum(widths[place] + _GAP for place in numbers) - _GAP <= width:
+        return [list(range(len(header)))]
+    parts, used = [list(words)], taken
+    for place in numbers:
+        if used + widths[place] > width and len(parts[-1]) > len(words):
+            parts.append(list(words))
+            used = taken
+        parts[-1].append(place)
+        used += widths[place] + _GAP
+    return parts
+
+
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Columns on a screen of each column; a row of one cell is a heading and widens none."""
+    whole = [row for row in rows if len(row) == len(header) or len(header) == 1]
+    return [max(map(cell_len, column)) for column in zip(header, *whole, strict=True)]
+
+
+def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> str:
+    """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
+    widths = _widths(header, rows)
+    while sum(widths) + _GAP * (len(widths) - 1) > width:
+        widest = max(range(left), key=lambda place: widths[place], default=None)
+        if widest is None or widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    rule = "-" * (sum(widths) + _GAP * (len(widths) - 1))
+    lines = [*_line(header, widths, left), rule]
+    for row in rows:
+        across = len(row) == 1 < len(header)
+        lines += textwrap.wrap(row[0], width) or [""] if across else _line(row, widths, left)
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
+    """One row, in as many lines as its longest cell needs."""
+    wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    lines = []
+    for number in range(max(map(len, wrapped))):
+        texts = [cell[number] if number < len(cell) else "" for cell in wrapped]
+        padded = [
+            text + " " * (width - cell_len(text)) if place < left else " " * (width - cell_len(text)) + text
+            for place, (text, width) in enumerate(zip(texts, widths, strict=True))
+        ]
+        lines.append((" " * _GAP).join(padded).rstrip())
+    return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    if cell_len(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip())]
+    return textwrap.wrap(text, max(width, 1), subsequent_indent=indent) or [""]

@@ -1,0 +1,138 @@
+"""One document with every block, drawn by the three renderers: nothing acts, nothing is lost, nothing overflows."""
+
+from __future__ import annotations
+
+import dataclasses
+from html.parser import HTMLParser
+
+import jinja2
+import pytest
+from rich.cells import cell_len
+
+from judgecal.records import Headline
+from judgecal.report import document as doc
+from judgecal.report.html import html, rendered
+from judgecal.report.markdown import markdown
+from judgecal.report.terminal import terminal
+from judgecal.report.visible import visible
+
+EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
+
+
+def every_block(text: str) -> list[doc.Block]:
+    """Each kind of block once, with a text in every place that has one."""
+    table = doc.Table(
+        [text, "n"], [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]], title=text, short=True
+    )
+    picture = doc.Picture(lambda: "<svg></svg>", text, text, lambda: "<svg></svg>", numbers=table, short=True)
+    return [
+        doc.Paragraph(text, short=True),
+        doc.Heading(text, short=True),
+        doc.Bullets([text], short=True),
+        doc.Lines([text], short=True),
+        table,
+        picture,
+        doc.Gallery([picture], 2, text, short=True),
+        doc.Folded(text, [table], short=True),
+        doc.Glossary([(text, text)], short=True),
+        doc.Record(text, [(text, text)], text, short=True),
+        doc.Diff(f"{text}\nsame", f"{text} after\nsame", short=True),
+    ]
+
+
+def document(text: str) -> doc.Document:
+    """A document whose every text is the one given."""
+    headline = Headline("use", f"{text}.", (text,), (text,), f"judgecal select {text}")
+    section = doc.Section("one", text, text, every_block(text))
+    facts = (doc.Fact(text, text),)
+    return doc.Document(text, text, headline, [section], facts, (text,), text, {"text": text})
+
+
+def test_every_block_is_here() -> None:
+    kinds = {kind for kind in vars(doc).values() if isinstance(kind, type) and issubclass(kind, doc.Block)}
+    assert {type(block) for block in every_block("x")} == kinds - {doc.Block}
+
+
+class _Tags(HTMLParser):
+    """The tags of a page, its scripts, and whether they close."""
+
+    VOID = frozenset({"meta", "wbr", "br", "input", "link"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.count = 0
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.count += 1
+        self.scripts += tag == "script"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_holds_no_markup_of_a_text() -> None:
+    seen = {}
+    for text in ("plain", EVIL):
+        parser = _Tags()
+        parser.feed(html(document(text)))
+        assert parser.open == [] and parser.scripts == 2
+        seen[text] = parser.count
+    assert seen["plain"] == seen[EVIL] - html(document(EVIL)).count("<wbr>")
+    assert "\x1b" not in html(document(EVIL)) and "\u202e" not in html(document(EVIL))
+
+
+def test_a_missing_value_of_a_template_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        rendered("frame.html", style="", sandbox="")
+
+
+def test_markdown_holds_no_markup_of_a_text() -> None:
+    found = markdown(document(EVIL))
+    read = "\n".join(
+        line
+        for line in found.partition("```diff")[0].splitlines()
+        if not line.startswith(("`", "- `", "next: `"))
+    )  # within code nothing is read as markup
+    assert "<b>" not in read and " @you" not in read and "\x1b" not in found and "\u202e" not in found
+
+
+def test_the_terminal_prints_nothing_that_acts() -> None:
+    found = terminal(document(EVIL), full=True)
+    assert "\x1b" not in found and "\u202e" not in found and "[U+202E]" in found
+    assert found.splitlines()[0].startswith("</script>") and found.splitlines()[-1].startswith("next: ")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_terminal_keeps_to_its_width(width: int) -> None:
+    header = ["judge", *(f"metric_{number}" for number in range(9))]
+    rows = [
+        ["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9],
+        ["a heading across " * 12],
+    ]
+    table = doc.Table(header, rows, short=True)
+    words = doc.Paragraph("some words that are wrapped " * 20, short=True)
+    made = document("x")
+    made = dataclasses.replace(made, sections=[doc.Section("one", "x", "x", [table, words])])
+    lines = terminal(made, width=width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    joined = "\n".join(lines)
+    assert all(name in joined for name in header) and joined.count("0.842") == 9
+
+
+def test_what_is_not_short_stands_on_the_page_alone() -> None:
+    made = document("x")
+    made = dataclasses.replace(
+        made, sections=[doc.Section("one", "t", "c", [doc.Paragraph("only on the page")])]
+    )
+    assert "only on the page" in html(made)
+    assert "only on the page" not in markdown(made) and "only on the page" not in terminal(made)
+    assert "only on the page" in terminal(made, full=True)
+
+
+def test_unseen_characters_are_named() -> None:
+    assert visible("a\tb\nc") == "a\tb\nc"
+    assert visible("\x1b[31m\x7f\x85\ud800") == "␛[31m␡[U+0085][U+D800]"
