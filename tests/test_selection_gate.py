@@ -20,11 +20,10 @@ from judgecal.judges import Judge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.report.gate_text import gate_markdown
 from judgecal.scale import Scale
-from judgecal.selection import gate_passes as passes_module
+from judgecal.selection import gate_plan as passes_module
 from judgecal.selection import load_lock
 from judgecal.selection.gate import run_gate
-from judgecal.selection.gate_passes import Passes
-from judgecal.selection.gate_plan import plan_gate
+from judgecal.selection.gate_plan import Passes, plan_gate
 from judgecal.selection.gate_rule import GateRule, TwoTimes, lasting
 from judgecal.stats import compare_paired
 from tests.benchmarks.gate_nights import Nights, simulate

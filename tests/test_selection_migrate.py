@@ -17,9 +17,8 @@ from judgecal.judges import Judge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection import LockedGold, load_lock
-from judgecal.selection.churn import Churn
-from judgecal.selection.loss import loss_of
-from judgecal.selection.pass_rule import PassRule
+from judgecal.selection.gate_rule import loss_of
+from judgecal.selection.pass_rates import Churn, PassRule
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file

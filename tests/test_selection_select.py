@@ -17,8 +17,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import Judge
 from judgecal.selection import Caps, load_lock
 from judgecal.selection.choice import Candidate, Choice, choose
-from judgecal.selection.noise import noise_items
-from judgecal.selection.own_cut import _best_cut
+from judgecal.selection.confirm import _best_cut, noise_items
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
 from tests.benchmarks.selection import simulate

@@ -12,7 +12,7 @@ from judgecal.cli import row_columns as rows
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge
-    from judgecal.selection.churn_run import Recent
+    from judgecal.selection.migrate import Recent
 
 
 def migrate(
@@ -65,8 +65,7 @@ def migrate(
     from judgecal.report.migrate_text import migrate_text
     from judgecal.report.plain import json_text
     from judgecal.selection.lock import load_lock
-    from judgecal.selection.migrate import MigrateRun
-    from judgecal.selection.target import judge_named
+    from judgecal.selection.migrate import MigrateRun, judge_named
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)
@@ -114,7 +113,7 @@ def _recent(
         if given:
             raise InputError(f"{', '.join(given)} without --on: columns are those of a table of answers")
         return None
-    from judgecal.selection.churn_run import Recent
+    from judgecal.selection.migrate import Recent
     from judgecal.selection.row_items import RowReader
     from judgecal.selection.sources import open_source
 

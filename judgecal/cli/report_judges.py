@@ -14,8 +14,7 @@ from judgecal.experiment.report_result import kept_result, kept_table
 from judgecal.experiment.report_shape import judge_shape
 from judgecal.report.page import Report
 from judgecal.report.page_judges import judges_report
-from judgecal.selection.choice import choose
-from judgecal.selection.measured import Measured, measure, open_items
+from judgecal.selection.choice import Measured, choose, measure, open_items
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace
 

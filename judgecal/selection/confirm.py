@@ -1,4 +1,4 @@
-"""Confirm the chosen judge once, on test, and gather what the lock holds of it.
+"""Confirm a chosen judge once, on test, and gather what its lock holds: verdicts, noise, fitted threshold.
 
 The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other labelled items
 for the lock. Its calls are kept in the selection's own experiment, so that those of the first one stay what all of
@@ -8,8 +8,13 @@ its judges were asked.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import datetime
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
 
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
@@ -28,13 +33,31 @@ from judgecal.experiment import (
     require_keys,
     run_trials,
     stored_rows,
+    verdict_matrix,
 )
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
-from judgecal.selection.measured import Measured, open_items
+from judgecal.scale import Scale
+from judgecal.selection.choice import Measured, open_items
+from judgecal.selection.lock import FittedThreshold, Lock, Noise, make_lock
+from judgecal.stats.agreement import prepare
+from judgecal.stats.retest import repeatability
+from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace
 
-__all__ = ["Asked", "Confirmed", "confirm", "judge_again"]
+__all__ = [
+    "NOISE_CALLS",
+    "NOISE_ITEMS",
+    "Asked",
+    "Confirmed",
+    "call_again",
+    "confirm",
+    "fit_threshold",
+    "judge_again",
+    "lock_migrated",
+    "noise_items",
+    "noise_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +196,155 @@ def _confirmed(asked: Asked, look: Look, column: Column, *, repeats: int) -> Con
     found = table.agreements(column)
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     return Confirmed(look, table, found["as_wrong"], found["agreement"], Judgements(column.rows), len(lost))
+
+
+NOISE_ITEMS = 30
+"""Items that are called."""
+NOISE_CALLS = 3
+"""Calls of each, where not said otherwise."""
+
+
+def noise_items(items: Sequence[Item], *, seed: int, n: int = NOISE_ITEMS) -> tuple[Item, ...]:
+    """A seeded draw of items: one of each question before a second of any, as items of one question are alike."""
+    rng = random.Random(seed)
+    drawn = rng.sample(list(items), len(items))
+    seen: dict[str, int] = {}
+    turns = []
+    for item in drawn:
+        seen[item.group] = seen.get(item.group, 0) + 1
+        turns.append(seen[item.group])
+    order = sorted(range(len(drawn)), key=lambda place: (turns[place], place))
+    return tuple(drawn[place] for place in order[:n])
+
+
+def call_again(
+    judge: Judge, items: Sequence[Item], *, n_calls: int, path: Path, options: RunOptions, budget: Budget
+) -> Judgements:
+    """Call every item anew, so many times; the rows are kept in a journal of their own.
+
+    Raises:
+        InputError: as `run_trials`.
+    """
+    afresh = dataclasses.replace(options, repeats=n_calls, use_cache=False, retry_unscored=False)
+    with open_journal(path, afresh) as journal:
+        return run_trials(
+            [judge], items, journal=journal, options=afresh, budget=budget, label=f"{judge.name}, noise"
+        )
+
+
+def noise_of(
+    rows: Judgements, items: Sequence[Item], *, n_calls: int, people: Scale, judge_scale: Scale, seed: int
+) -> Noise:
+    """What the calls say of the judge's noise; without calls, the reason."""
+    if n_calls < 2:
+        none = Estimate(None, reason="no noise calls were made")
+        return Noise(none, none, 0, n_calls)
+    found = repeatability(
+        verdict_matrix(rows, items, n_calls),
+        scale=people,
+        judge_scale=judge_scale,
+        groups=[item.group for item in items],
+        seed=seed,
+    )
+    blank = dataclasses.replace(
+        found.estimates["exact_agreement"],
+        value=None,
+        low=None,
+        high=None,
+        method="",
+        reason=f"the scale {people} has no pass mark",
+    )
+    flips = (each for name, each in found.estimates.items() if name.startswith("flip_rate"))
+    return Noise(next(flips, blank), found.estimates["exact_agreement"], len(items), n_calls)
+
+
+def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:
+    """The cut between two verdicts with the highest balanced accuracy; of equals the nearest to the people's mark.
+
+    Repeats count as judgements of their own; unscored ones are left out.
+
+    Returns:
+        None where the scale has no pass mark, the verdicts are no grades, or one class has no scored item.
+    """
+    people = table.gold.scale
+    if not people.numeric or (people.kind != "binary" and people.pass_at is None):
+        return None
+    rows = verdict_matrix(column.rows, table.items, table.repeats)
+    sample = prepare(
+        table.labels, rows, people=people, judge_scale=column.scale, groups=table.groups, unscored="drop"
+    )
+    marked = sample if people.kind == "binary" else sample.at_mark()
+    if sample.scale.kind == "binary" or marked.classes is None or not len(sample.gold):
+        return None
+    passes: Bools = np.broadcast_to(marked.classes.gold[:, None] == 1, sample.scored.shape)[sample.scored]
+    mark = (
+        sample.scale.low + sample.scale.span / 2.0 if sample.scale.pass_at is None else sample.scale.pass_at
+    )
+    found = _best_cut(sample.verdicts[sample.scored], passes, mark)
+    if found is None:
+        return None
+    return FittedThreshold(*found, n_items=len(sample.gold), n_groups=sample.n_groups)
+
+
+def _best_cut(verdicts: Floats, passes: Bools, mark: float) -> tuple[float, float] | None:
+    """Cut and balanced accuracy; the cuts lie half-way between neighbouring verdicts."""
+    values = np.unique(verdicts)
+    if len(values) < 2 or passes.all() or not passes.any():
+        return None
+    cuts = (values[1:] + values[:-1]) / 2.0
+    tpr = 1.0 - np.searchsorted(np.sort(verdicts[passes]), cuts) / passes.sum()
+    tnr = np.searchsorted(np.sort(verdicts[~passes]), cuts) / (~passes).sum()
+    balanced = np.round((tpr + tnr) / 2.0, 12)
+    best = np.flatnonzero(balanced == balanced.max())
+    nearest = best[np.argmin(np.abs(cuts[best] - mark))]
+    return float(cuts[nearest]), float(balanced[nearest])
+
+
+def lock_migrated(
+    judge: Judge,
+    rows: Judgements,
+    *,
+    tables: tuple[Table, Table],
+    metric: str,
+    margin: float,
+    budget: Budget,
+    folder: Path,
+    options: RunOptions,
+    workspace: Workspace,
+) -> Lock:
+    """Measure the judge's noise by calls afresh, and make its lock.
+
+    Args:
+        judge: it.
+        rows: its judgements of all items.
+        tables: the test items, on which it was confirmed, and those of train and dev, on which its own cut is fitted.
+        metric, margin: by which it was held against the old one.
+        budget, options: of the noise calls.
+        folder: where their journal goes.
+        workspace: where its program is.
+
+    Raises:
+        InputError: as `run_trials`.
+    """
+    test, fit = tables
+    gold, column = test.gold, Column.of(judge, rows)
+    judged = {row.item_id for row in rows}
+    items = noise_items([item for item in gold.items if item.item_id in judged], seed=test.seed)
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
+    path = folder / f"noise-{now}.jsonl"
+    again = call_again(judge, items, n_calls=NOISE_CALLS, path=path, options=options, budget=budget)
+    noise = noise_of(
+        again, items, n_calls=NOISE_CALLS, people=gold.scale, judge_scale=judge.scale, seed=test.seed
+    )
+    return make_lock(
+        judge,
+        gold=gold,
+        rows=rows,
+        agreement=test.agreements(column)["as_wrong"],
+        own_cut=fit_threshold(fit, column),
+        noise=noise,
+        noise_rows=again,
+        metric=metric,
+        margin=margin,
+        workspace=workspace,
+    )

@@ -1,21 +1,29 @@
-"""When a locked judge passes, fails, or cannot be told: the rule of `gate`, apart from every call."""
+"""When a judge passes against its lock or another judge, apart from every call: the statistics of the decision."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
+
+import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
-from judgecal.selection.gate_bound import upper_bound
 from judgecal.stats import Comparison, compare, compare_paired, metric_named
-from judgecal.stats.agreement import prepare
-from judgecal.stats.metrics import metric_facts
+from judgecal.stats.agreement import prepare, terms_of
+from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, t_quantile
+from judgecal.stats.linear import Linear, Means, linearise
+from judgecal.stats.metrics import Metric, metric_facts
+from judgecal.stats.parts import jackknifed
+from judgecal.stats.planning import POWER, smallest_detectable
+from judgecal.stats.resampling import Statistic
+from judgecal.stats.sample import Floats, Sample
 
-__all__ = ["GateDecision", "GateRule", "Standing", "TwoTimes", "lasting"]
+__all__ = ["GateDecision", "GateRule", "Loss", "Standing", "TwoTimes", "lasting", "loss_of", "upper_bound"]
 
 GateDecision = Literal["pass", "fail", "inconclusive"]
 Verdict = Label | None
@@ -218,3 +226,147 @@ def lasting(passes: Sequence[Verdict], then: Verdict) -> Verdict:
     if min(numbers) > then:
         return min(numbers)
     return max(numbers) if max(numbers) < then else then
+
+
+_EPS = 1e-12
+
+
+def upper_bound(
+    metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float
+) -> float | None:
+    """The loss, sign * (then - now) in the metric, stays below this with chance `level`.
+
+    With l the loss seen, s its error by group, t the one-sided quantile of Student's t and a a third of the skewness
+    of the loss over G^(1/2), the bound is l - s ((1 + 3 a (-t - a / 2))^(1/3) - 1) / a. Source: Hall (1992), the
+    cubic transformation of a studentised mean. Groups enter by their influences (of a coefficient, by the
+    jackknife), and s is at least |l| / (G + 1), as in a paired difference.
+
+    Args:
+        metric: by which.
+        now, then: the same items as judged now and before.
+        at_mark: whether the metric is taken at the people's mark.
+        sign: 1 where more is better, -1 where less is.
+        level: above 0.5 and below 1.
+
+    Returns:
+        In units of the metric; 0 where no group differs; None where there are fewer than ten groups or no error.
+    """
+    spread = _spread(terms_of(metric, now, at_mark), terms_of(metric, then, at_mark), (now, then))
+    if spread is None:
+        return None
+    change, influence, error, df = spread
+    n_groups, loss = len(influence), -sign * change
+    if n_groups < MIN_GROUPS or math.isnan(error):
+        return None
+    if abs(change) <= _EPS and np.all(np.abs(influence) <= _EPS):
+        return 0.0
+    error = max(error, abs(loss) / (n_groups + 1.0))
+    return loss - error * _untransformed(
+        -t_quantile(2.0 * level - 1.0, df), _third_of_skewness(-sign * influence)
+    )
+
+
+def _spread(
+    ours: Means | Statistic | str, theirs: Means | Statistic | str, sides: tuple[Sample, Sample]
+) -> tuple[float, Floats, float, float] | None:
+    """Change, what each group adds to its error, that error, and its degrees of freedom."""
+    if isinstance(ours, Means) and isinstance(theirs, Means):
+        first, second = linearise(ours, sides[0]), linearise(theirs, sides[1])
+        return None if first is None or second is None else _of_means(first, second)
+    if isinstance(ours, str | Means) or isinstance(theirs, str | Means):
+        return None
+    found, before = jackknifed(ours, sides[0]), jackknifed(theirs, sides[1])
+    if found is None or before is None:
+        return None
+    without = found[1] - before[1]
+    if not np.all(np.isfinite(without)):
+        return None
+    n_groups = len(without)
+    influence: Floats = (n_groups - 1.0) / n_groups * (without.mean() - without)
+    return found[0] - before[0], influence, jackknife_error(without), n_groups - 1.0
+
+
+def _of_means(first: Linear, second: Linear) -> tuple[float, Floats, float, float]:
+    difference = replace(
+        first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
+    )
+    error, df = linear_error(difference)
+    return first.value - second.value, difference.influence @ difference.weights, error, df
+
+
+def _third_of_skewness(influence: Floats) -> float:
+    """Skewness of the groups over 3 G^(1/2): sum u^3 / (3 (sum u^2)^(3/2)); 0 where they do not vary."""
+    squares = float((influence**2).sum())
+    return 0.0 if squares <= _EPS**2 else float((influence**3).sum()) / (3.0 * squares**1.5)
+
+
+def _untransformed(quantile: float, a: float) -> float:
+    """The studentised value T that Hall's transformation, T + a T^2 + a^2 T^3 / 3 + a / 2, takes to a quantile."""
+    if abs(a) <= _EPS:
+        return quantile
+    return float(np.cbrt(1.0 + 3.0 * a * (quantile - a / 2.0)) - 1.0) / a
+
+
+_MOST_QUESTIONS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What the new judge loses against the old.
+
+    Attributes:
+        decision: "within margin" where the loss is shown to stay under the margin, "loses more" where it is shown to
+            exceed it, else "cannot tell".
+        why: in a sentence.
+        more_questions: about how many more questions would tell, were the loss what it looks; None where it is told
+            already, or where no number can be named.
+    """
+
+    decision: Literal["within margin", "loses more", "cannot tell"]
+    why: str
+    more_questions: int | None = None
+
+
+def loss_of(difference: Estimate, *, metric: str, margin: float) -> Loss:
+    """Decide by the interval of the paired difference.
+
+    Args:
+        difference: new less old in the metric.
+        metric: its name; of `mae` and `rmse` less is better.
+        margin: the loss that is allowed, above 0.
+    """
+    if difference.value is None or difference.low is None or difference.high is None:
+        return Loss("cannot tell", difference.reason or "there is no interval")
+    loss, least, most = -difference.value, -difference.high, -difference.low
+    if metric_facts(metric).direction == "less":
+        loss, least, most = difference.value, difference.low, difference.high
+    if most < margin:
+        at_most = max(0.0, most)  # 0 first: of two equal ones the first is taken, and -0 is none to print
+        return Loss("within margin", f"it loses {at_most:.3f} at most, less than the margin {margin:g}")
+    if least > margin:
+        return Loss("loses more", f"it loses {least:.3f} at least, more than the margin {margin:g}")
+    more = _more_questions(loss, (most - least) / 2.0, difference, margin=margin)
+    held = f"the interval of its loss, {least:.3f} to {most:.3f}, holds the margin {margin:g}"
+    if more is None:
+        return Loss("cannot tell", f"{held}, and so near to it no number of questions would tell")
+    shown = "it loses less" if loss < margin else "it loses more"
+    plural = "s" * (more > 1)
+    return Loss(
+        "cannot tell",
+        f"{held}; about {more:,} more question{plural} would show that {shown}, if it is as it looks",
+        more,
+    )
+
+
+def _more_questions(loss: float, half: float, difference: Estimate, *, margin: float) -> int | None:
+    """Questions beside those there are, at which the loss seen is told from the margin with the planned power.
+
+    With the error se on G questions: G ((t_level + t_power) se / |margin - loss|)^2. Source: as
+    `smallest_detectable`.
+    """
+    df, apart = difference.n_groups - 1.0, abs(margin - loss)
+    error = half / t_quantile(difference.level, df)
+    needed = smallest_detectable(error, df, level=difference.level, power=POWER)
+    if apart * math.sqrt(_MOST_QUESTIONS) < needed * math.sqrt(difference.n_groups):
+        return None
+    return max(1, math.ceil(difference.n_groups * (needed / apart) ** 2) - difference.n_groups)

@@ -7,21 +7,151 @@ Endpoint, key and price are not: they belong to the workspace that runs it.
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import importlib.metadata
 import json
+import platform
+import shutil
+import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal import __version__
 from judgecal.errors import InputError
+from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge
-from judgecal.records import Estimate, as_plain, digest
+from judgecal.judges import Judge, JudgeName, load_program
+from judgecal.models import ModelSpec, load_catalogue
+from judgecal.records import Estimate, Item, as_plain, digest
 from judgecal.scale import Label
-from judgecal.selection.runnable import LockedModel, LockedSignature, judge_of_lock
 from judgecal.workspace import SCHEMA, Workspace, check_keys, check_schema
 
-__all__ = ["Lock", "LockedGold", "Noise", "OwnCut", "load_lock", "write_lock"]
+__all__ = [
+    "FittedThreshold",
+    "Lock",
+    "LockedGold",
+    "LockedModel",
+    "LockedSignature",
+    "Noise",
+    "answer_settings",
+    "judge_of_lock",
+    "load_lock",
+    "make_lock",
+    "model_ids",
+    "reply_fingerprint",
+    "require_runnable",
+    "write_lock",
+]
+
+_ELSEWHERE = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedSignature:
+    """A signature as it was: the file's name without `.py`, its text, and the fingerprint of what it says."""
+
+    name: str
+    text: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockedModel:
+    """A model as it was.
+
+    Attributes:
+        alias: its name in the judge's string.
+        id: the litellm id.
+        model_id: the dated id that the provider returned; None where it named none.
+        settings: every setting that shapes an answer, such as temperature and max_tokens.
+    """
+
+    alias: str
+    id: str
+    model_id: str | None
+    settings: Mapping[str, Any]
+
+
+def answer_settings(model: ModelSpec) -> dict[str, Any]:
+    """The settings of a model that shape its answers: neither where it is reached nor what it costs."""
+    return {name: value for name, value in model.settings().items() if name not in _ELSEWHERE}
+
+
+def reply_fingerprint(judge: Judge) -> str:
+    """16 hex digits over the model, its settings and the messages of an empty item.
+
+    `Judge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
+    """
+    probe = Item("", "", "", "", reference_answers=("",))
+    return digest([judge.model.id, answer_settings(judge.model), judge.messages(probe)])[:16]
+
+
+def judge_of_lock(
+    name: str,
+    *,
+    signature: LockedSignature,
+    program: Mapping[str, Any] | None,
+    model: LockedModel,
+    fingerprint: str,
+    workspace: Workspace,
+) -> Judge:
+    """The judge; its reply fingerprint is the locked one.
+
+    Raises:
+        InputError: the workspace's alias is gone or is another model, or the prompt is not what was locked.
+    """
+    _check_model(load_catalogue(workspace).resolve(model.alias), model)
+    with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
+        alone = _lay_out(Path(folder), signature, workspace)
+        judge = Judge(JudgeName(signature.name, model.alias), workspace=alone)
+        if program is not None:
+            path = alone.experiments / "program.json"
+            path.write_text(json.dumps(program), encoding="utf-8")
+            stored = load_program(path, judge.signature)
+            judge.program, judge.trained_on = stored.program, stored.trained_on
+    judge.name = name
+    _check_prompt(judge, fingerprint)
+    return judge
+
+
+def _lay_out(folder: Path, signature: LockedSignature, workspace: Workspace) -> Workspace:
+    """A workspace of one signature, with the models of the real one; read from before it is taken away."""
+    alone = Workspace(folder, folder / "experiments")
+    alone.signatures.mkdir()
+    alone.experiments.mkdir()
+    (alone.signatures / f"{signature.name}.py").write_text(signature.text, encoding="utf-8")
+    if workspace.config_file.exists():
+        shutil.copyfile(workspace.config_file, alone.config_file)
+    return alone
+
+
+def _check_model(found: ModelSpec, locked: LockedModel) -> None:
+    """Refuse an alias that is not the model of the lock."""
+    now = {"id": found.id, **answer_settings(found)}
+    then = {"id": locked.id, **locked.settings}
+    changed = [
+        f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
+        for name in dict.fromkeys([*then, *now])
+        if now.get(name) != then.get(name)
+    ]
+    if changed:
+        raise InputError(
+            f"model {locked.alias} is not the one that was locked ({'; '.join(changed)}): bring "
+            f"[models.{locked.alias}] in judgecal.toml back as it was, or run judgecal select again"
+        )
+
+
+def _check_prompt(judge: Judge, fingerprint: str) -> None:
+    found = reply_fingerprint(judge)
+    if found != fingerprint:
+        raise InputError(
+            f"{judge.name}: this installation makes another prompt of the locked signature ({found}) than the one "
+            f"that was locked ({fingerprint}): install the versions that the lock names, or run judgecal select again"
+        )
+
 
 _SHA = "sha256"
 
@@ -64,7 +194,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCut:
+class FittedThreshold:
     """The judge's own best pass mark, fitted on train + dev: shown beside the people's, never in its place.
 
     Attributes:
@@ -108,7 +238,7 @@ class Lock:
     gold: LockedGold
     verdicts: Mapping[str, Label | None]
     agreement: Mapping[str, Estimate]
-    own_cut: OwnCut | None
+    own_cut: FittedThreshold | None
     noise: Noise
     metric: str
     margin: float
@@ -199,7 +329,7 @@ _PARTS: Mapping[str, type] = {
     "model": LockedModel,
     "gold": LockedGold,
     "noise": Noise,
-    "own_cut": OwnCut,
+    "own_cut": FittedThreshold,
 }
 
 
@@ -251,7 +381,7 @@ def _lock_of(table: Mapping[str, Any]) -> Lock:
         "model": LockedModel(**table["model"]),
         "gold": LockedGold(**table["gold"]),
         "noise": Noise(**{**noise, **rates}),
-        "own_cut": None if cut is None else OwnCut(**cut),
+        "own_cut": None if cut is None else FittedThreshold(**cut),
         "agreement": {name: Estimate(**found) for name, found in table["agreement"].items()},
     }
     return Lock(**{**{key: value for key, value in table.items() if key != _SHA}, **parts})
@@ -264,3 +394,85 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return as_plain(value)
+
+
+_LIBRARIES = ("dspy", "litellm")
+
+
+def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:
+    """The content of the judge's `program.json` without a model of its own, whose state names endpoints."""
+    name = JudgeName.parse(judge.name).program
+    if name is None:
+        return None
+    folder = Path(name) if Path(name).is_dir() else workspace.experiments / name
+    content: dict[str, Any] = json.loads((folder / "program.json").read_text(encoding="utf-8"))
+    return {**content, "lm": None} if "lm" in content else content
+
+
+def model_ids(rows: Judgements) -> list[str]:
+    """The dated ids that the provider returned, the most frequent first."""
+    return [name for name, _ in Counter(row.model_id for row in rows if row.model_id).most_common()]
+
+
+def make_lock(
+    judge: Judge,
+    *,
+    gold: GoldSet,
+    rows: Judgements,
+    agreement: Mapping[str, Estimate],
+    own_cut: FittedThreshold | None,
+    noise: Noise,
+    noise_rows: Judgements,
+    metric: str,
+    margin: float,
+    workspace: Workspace,
+) -> Lock:
+    """Everything of a confirmed judge.
+
+    Args:
+        judge: it.
+        gold, rows, agreement: its judgements of the set, and what test says of them.
+        own_cut: fitted on the items of train and dev that it was chosen on.
+        noise, noise_rows: of the calls at lock time; the newest that is known of the model, so its id is theirs.
+        metric, margin: what it was chosen by.
+        workspace: where its program is.
+    """
+    ids = [*model_ids(noise_rows), *model_ids(rows)]
+    return Lock(
+        judge=judge.name,
+        **_what_runs(judge, workspace, model_id=ids[0] if ids else None),
+        gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
+        verdicts={row.item_id: row.verdict for row in rows if row.repeat == 0},
+        agreement=agreement,
+        own_cut=own_cut,
+        noise=noise,
+        metric=metric,
+        margin=margin,
+        versions=_versions(),
+        locked_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+
+
+def require_runnable(judge: Judge, workspace: Workspace) -> None:
+    """Refuse a judge that its own lock would not bring back, before anything is called.
+
+    Raises:
+        InputError: its signature needs more than its own file, say.
+    """
+    judge_of_lock(judge.name, workspace=workspace, **_what_runs(judge, workspace, model_id=None))
+
+
+def _what_runs(judge: Judge, workspace: Workspace, *, model_id: str | None) -> dict[str, Any]:
+    """The fields of a lock that make the judge."""
+    signature, model = judge.signature, judge.model
+    return {
+        "fingerprint": reply_fingerprint(judge),
+        "signature": LockedSignature(signature.name, signature.text, signature.fingerprint),
+        "program": _program(judge, workspace),
+        "model": LockedModel(model.alias, model.id, model_id, answer_settings(model)),
+    }
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    return {"judgecal": __version__, "python": platform.python_version(), **libraries}

@@ -25,6 +25,7 @@ from judgecal.experiment import (
     gold_config,
     gold_summary,
     judge_config,
+    keep_trials,
     look_at_test,
     open_experiment,
     open_journal,
@@ -38,21 +39,98 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge
+from judgecal.judges import Judge, JudgeName
+from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Item
 from judgecal.scale import Label
-from judgecal.selection.churn_run import Recent, churn_between
-from judgecal.selection.lock import Lock, write_lock
-from judgecal.selection.locking import require_runnable
-from judgecal.selection.loss import Loss, loss_of
-from judgecal.selection.noise import NOISE_CALLS, noise_items
-from judgecal.selection.production import input_config
-from judgecal.selection.relock import lock_migrated
-from judgecal.selection.row_items import RowItems
+from judgecal.selection.confirm import NOISE_CALLS, lock_migrated, noise_items
+from judgecal.selection.gate_rule import Loss, loss_of
+from judgecal.selection.lock import Lock, LockedGold, require_runnable, write_lock
+from judgecal.selection.pass_rates import Churn, PassRule
+from judgecal.selection.production import input_config, judgement_of
+from judgecal.selection.row_items import RowItems, RowReader
+from judgecal.selection.source import Source
+from judgecal.signatures import list_signatures
 from judgecal.stats import PairedDifference, compare_paired
 from judgecal.workspace import Workspace
 
-__all__ = ["MigrateRun"]
+__all__ = ["MigrateRun", "Recent", "churn_between", "judge_named"]
+
+
+def judge_named(to: str, lock: Lock, workspace: Workspace) -> Judge:
+    """The judge that `--to` names, as the workspace has it now.
+
+    A model alone keeps the locked signature, and its compiled program; a signature alone keeps the model.
+
+    Raises:
+        InputError: it is neither, or both; or the workspace's signature is not the locked one, which a new model
+            alone is to be tried with.
+    """
+    old = JudgeName.parse(lock.judge)
+    if "@" in to:
+        return Judge(to, workspace=workspace)
+    is_signature = to in list_signatures(workspace)
+    try:
+        load_catalogue(workspace).resolve(to)
+    except InputError as error:
+        if is_signature:
+            return Judge(JudgeName(to, old.model), workspace=workspace)
+        raise InputError(
+            f"--to {to}: no signature of the workspace ({', '.join(list_signatures(workspace))}), and {error}"
+        ) from None
+    if is_signature:
+        raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
+    judge = Judge(JudgeName(old.signature, to, old.program), workspace=workspace)
+    if judge.signature.fingerprint != lock.signature.fingerprint:
+        raise InputError(
+            f"--to {to}: signature {old.signature} has changed since it was locked: bring it back to try another model "
+            f"alone, or write {old.signature}@{to} to try both"
+        )
+    return judge
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """A table of recent production answers without labels, and which column is what."""
+
+    source: Source
+    reader: RowReader
+
+
+def churn_between(
+    old: Judge,
+    new: Judge,
+    recent: Recent,
+    *,
+    gold: LockedGold,
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget,
+) -> dict[str, Any]:
+    """Have both judges judge the table, and say what would change.
+
+    Args:
+        old, new: the judges.
+        recent: the table.
+        gold: whose people's pass mark counts.
+        journal, options, budget: of the calls; the limit is one of rows.
+
+    Raises:
+        InputError: as `keep_trials`; or the table changed while it was being judged.
+    """
+    rows = RowItems(recent.source, recent.reader, options.limit)
+    for judge in (old, new):
+        keep_trials(judge, rows, journal=journal, options=options, budget=budget)
+    churn = Churn(PassRule.of(gold, old.scale), PassRule.of(gold, new.scale))
+    for piece in recent.source.pieces(options.limit):
+        for row in piece.rows:
+            item = recent.reader.read(row)
+            if recent.reader.lacking(item) is not None:
+                churn.n_lacking += 1
+                continue
+            before, after = (judgement_of(journal, judge, item) for judge in (old, new))
+            churn.add(item, before, after, line=row.line)
+    return churn.result()
 
 
 @dataclass(frozen=True)
@@ -287,7 +365,6 @@ class MigrateRun:
             self.new,
             rows,
             tables=(self._table(look, self.test_items), self._table(look, self._open_items)),
-            look=look,
             metric=self.lock.metric,
             margin=self.margin,
             budget=budget,

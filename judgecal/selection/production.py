@@ -30,8 +30,7 @@ from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Key
 from judgecal.selection.layout import Judged, Layout
 from judgecal.selection.lock import Lock
-from judgecal.selection.overview import Overview
-from judgecal.selection.pass_rule import PassRule
+from judgecal.selection.pass_rates import Overview, PassRule
 from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.selection.source import Source
 from judgecal.selection.writers import check_output, writing

@@ -27,13 +27,21 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge
 from judgecal.records import Item
-from judgecal.selection.choice import Caps, choose
-from judgecal.selection.confirm import Asked, Confirmed, confirm, journal_of, judge_again, other_items
-from judgecal.selection.lock import Noise, write_lock
-from judgecal.selection.locking import make_lock, require_runnable
-from judgecal.selection.measured import Measured, measure, open_items, repeats_of
-from judgecal.selection.noise import call_again, noise_items, noise_of
-from judgecal.selection.outcome import Decided, Outcome
+from judgecal.selection.choice import Caps, Measured, choose, measure, open_items, repeats_of
+from judgecal.selection.confirm import (
+    Asked,
+    Confirmed,
+    call_again,
+    confirm,
+    fit_threshold,
+    journal_of,
+    judge_again,
+    noise_items,
+    noise_of,
+    other_items,
+)
+from judgecal.selection.lock import Noise, make_lock, require_runnable, write_lock
+from judgecal.selection.select_result import Decided, Outcome
 from judgecal.stats import leading_metric, metric_named
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.workspace import Workspace
@@ -205,8 +213,10 @@ class SelectRun:
         noise, rows = self._noise(judge, confirmed, budget)
         lock = make_lock(
             judge,
-            confirmed=confirmed,
-            fit=(decided.table, decided.chosen.column),
+            gold=self.kept.gold,
+            rows=confirmed.rows,
+            agreement=confirmed.estimates,
+            own_cut=fit_threshold(decided.table, decided.chosen.column),
             noise=noise,
             noise_rows=rows,
             metric=self.by,

@@ -16,12 +16,12 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, digest
 from judgecal.selection import (
+    FittedThreshold,
     Lock,
     LockedGold,
     LockedModel,
     LockedSignature,
     Noise,
-    OwnCut,
     answer_settings,
     reply_fingerprint,
     write_lock,
@@ -61,7 +61,7 @@ def a_lock(judge: Judge, gold: GoldSet, **other: Any) -> Lock:
         "gold": LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
         "verdicts": {item_id: row.verdict for item_id, row in rows.items()},
         "agreement": found,
-        "own_cut": OwnCut(60.0, 0.9, 100, 50),
+        "own_cut": FittedThreshold(60.0, 0.9, 100, 50),
         "noise": NO_NOISE,
         "metric": "macro_agreement",
         "margin": 0.03,
@@ -88,7 +88,7 @@ def lock_of(judge: Judge, **changes: Any) -> Lock:
         "gold": LockedGold("starter", "0" * 64, "test", "percentage", 75.0),
         "verdicts": {"a": 85.0, "b": None, "ü": "yes"},
         "agreement": {"macro_agreement": HALF},
-        "own_cut": OwnCut(62.5, 0.9, 20, 10),
+        "own_cut": FittedThreshold(62.5, 0.9, 20, 10),
         "noise": Noise(HALF, HALF, 30, 3),
         "metric": "macro_agreement",
         "margin": 0.03,

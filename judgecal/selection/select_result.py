@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.experiment import Judgements, Table, gold_summary, looks_so_far, run_line, scale_notes
-from judgecal.selection.choice import Caps, Choice
+from judgecal.selection.choice import Caps, Choice, Measured
 from judgecal.selection.confirm import Asked, Confirmed
-from judgecal.selection.lock import Lock
-from judgecal.selection.locking import model_ids
-from judgecal.selection.measured import Measured
+from judgecal.selection.lock import Lock, model_ids
 from judgecal.stats.simultaneous import Loss, Losses
 
 __all__ = ["Decided", "Outcome"]
