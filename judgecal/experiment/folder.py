@@ -10,15 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judgecal.errors import InputError
-from judgecal.records import as_plain, digest
-from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text
+from judgecal.records import Result, as_plain, digest
+from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated
 
 __all__ = ["Experiment", "open_experiment", "plan_experiment"]
 
 _CONFIG = "experiment.toml"
+_R = TypeVar("_R", bound=Result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,40 @@ class Experiment:
         """`program.json`."""
         return self.folder / "program.json"
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
+    @property
+    def summary(self) -> Path:
+        """`summary.json`: the result, once the command came to its end."""
+        return self.folder / "summary.json"
+
+    def read_summary(self, kind: type[_R]) -> _R:
+        """The result that `write_summary` left, as the class that it was.
+
+        Raises:
+            InputError: there is none, as after an interruption, or it is no such result.
+        """
+        try:
+            stored = json.loads(self.summary.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(
+                f"{self.summary} is not there: the command did not come to its end; run it again, it goes on where "
+                "it stopped"
+            ) from None
+        except ValueError as error:
+            raise InputError(
+                f"{self.summary}: no JSON ({error}); delete it and run the same command again"
+            ) from error
+        if not isinstance(stored, dict):
+            raise InputError(f"{self.summary}: holds no object; delete it and run the same command again")
+        return validated(kind, stored, str(self.summary))
+
+    def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it."""
         draft = self.folder / ".summary.json"
         text = json.dumps(
             {"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
         )
         draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(self.folder / "summary.json")
+        draft.replace(self.summary)
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
