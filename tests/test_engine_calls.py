@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from judgecal.engine import Budget, Call, Journal, Policy, Progress, Reading, ReplyCache, run_calls
-from judgecal.engine.budget import require_prices, worst_cost_usd
+from judgecal.engine.limits import require_prices, worst_cost_usd
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement
+from judgecal.records import Failure, Judgement, Key
 from tests.support.calls import read_number, some_calls, stub_model
 from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, in_turn, running
 
@@ -77,7 +77,7 @@ def test_demo_turns_keep_their_order_and_roles(serve: Callable[[Script], StubSer
     server = serve(lambda _: "85")
     turns = [("system", "s"), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
     messages = [{"role": role, "content": content} for role, content in turns]
-    run([Call(("i", "s", "f", 0), "j", lambda: messages, read_number)], stub_model(server))
+    run([Call(Key("i", "s", "f", 0), "j", lambda: messages, read_number)], stub_model(server))
     assert server.bodies[0]["messages"] == messages
 
 
@@ -161,7 +161,7 @@ def test_a_reply_that_cannot_be_read_for_its_depth_is_a_row(serve: Callable[[Scr
         raise RecursionError
 
     messages = [{"role": "user", "content": "?"}]
-    call = Call(("i", "s", "f", 0), "j", lambda: messages, read)
+    call = Call(Key("i", "s", "f", 0), "j", lambda: messages, read)
     row = only(run([call], stub_model(serve(lambda _: "{" * 9))))
     assert row.error is not None
     assert (row.error.kind, row.raw_reply) == ("parse", "{" * 9)
@@ -545,7 +545,7 @@ def test_progress_says_more_as_it_knows_more() -> None:
 
 def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("judgecal.engine.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("judgecal.engine.run.time.monotonic", lambda: now)
     stream = io.StringIO()
     progress = Progress("judge", 3, stream=stream)
     for now in (10.0, 29.0, 31.0, 40.0, 62.0):  # noqa: B007 - read by the clock
@@ -588,7 +588,7 @@ def test_another_endpoint_repeat_or_setting_shares_no_answer(
 ) -> None:
     first, second = serve(lambda _: "85"), serve(lambda _: "70")
     call = some_calls(1)[0]
-    again = Call((*call.key[:3], 1), call.judge, call.messages, call.read)
+    again = Call(call.key._replace(repeat=1), call.judge, call.messages, call.read)
     with ReplyCache(tmp_path) as cache:
         run([call], stub_model(first), cache=cache)
         assert only(run([call], stub_model(second), cache=cache)).verdict == 70.0

@@ -25,7 +25,7 @@ from judgecal.engine import (
 from judgecal.engine.limits import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.records import Judgement
+from judgecal.records import Judgement, Key
 
 SPEC = ModelSpec("stub", "openai/stub", input_usd_per_1m=1.0, output_usd_per_1m=2.0, max_tokens=64)
 STATED = ModelSpec("stub", "openai/stub", max_concurrency=4)
@@ -126,7 +126,7 @@ def coming(count: int, *, text: str | None = None, repeat: int = 0) -> Iterator[
     def one(index: int) -> Call:
         said = f"item {index}" if text is None else text
         messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": said}]
-        return Call((f"i{index}", "sha", "print", repeat), "judge@stub", lambda: messages, read)
+        return Call(Key(f"i{index}", "sha", "print", repeat), "judge@stub", lambda: messages, read)
 
     return (one(index) for index in range(count))
 

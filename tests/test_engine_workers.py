@@ -18,7 +18,7 @@ import judgecal.engine.run as engine
 from judgecal.engine import Call, Journal, Reading, workers
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.records import Judgement
+from judgecal.records import Judgement, Key
 
 SPEC = ModelSpec("embedded", "judgecal/embedded", input_usd_per_1m=0.0, output_usd_per_1m=0.0)
 SYSTEM = """Your input fields are:
@@ -44,7 +44,7 @@ def calls(count: int, *, judges: int = 1) -> list[Call]:
         )
         system = SYSTEM + f" {index // 3 % judges}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        return Call((f"i{index}", "sha", "print", 0), "judge@embedded", lambda: messages, read)
+        return Call(Key(f"i{index}", "sha", "print", 0), "judge@embedded", lambda: messages, read)
 
     return [one(index) for index in range(count)]
 
@@ -90,7 +90,7 @@ def test_a_reply_longer_than_a_pipe_holds_comes_through(for_any_run: None) -> No
         system = f"{fields}Your output fields are:\n1. `answer` (str):"
         user = f"[[ ## question ## ]]\nq\n\n[[ ## context ## ]]\n{'x' * 100_000} {index}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        return Call((f"i{index}", "sha", "print", 0), "judge@embedded", lambda: messages, read)
+        return Call(Key(f"i{index}", "sha", "print", 0), "judge@embedded", lambda: messages, read)
 
     assert len(run([long(index) for index in range(300)])) == 300
 

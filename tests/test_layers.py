@@ -39,7 +39,6 @@ LONG_FUNCTIONS = {
     "cli.retrieval:retrieval",
     "cli.score:score",
     "cli.select:select",
-    "engine.run:run_calls",
     "stats.interaction:interaction",
     "stats.simultaneous:losses_against_best",
 }
@@ -102,9 +101,7 @@ TEXT_MODULES = {
     "selection.source_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""
-IMPORT_CIRCLES = {
-    "engine.attempts engine.program_attempts engine.program_calls engine.transport engine.transport.program",
-}
+IMPORT_CIRCLES = {}
 """Modules that import each other, each circle as their sorted names."""
 
 MODULES = {

@@ -292,7 +292,7 @@ def test_a_server_that_is_down_is_no_bad_program(
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
 ) -> None:
-    monkeypatch.setattr("judgecal.engine.program_calls.Policy", _impatient)
+    monkeypatch.setattr("judgecal.optimize.program_calls.Policy", _impatient)
     broken = {"now": True}
 
     def script(body: dict[str, Any]) -> Answer | str:

@@ -1,23 +1,27 @@
-"""The engine: the one place that calls a model."""
+"""The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
+from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
-from judgecal.engine.journal import Journal, read_journal
-from judgecal.engine.limits import expected_seconds
-from judgecal.engine.long_journal import LongJournal
-from judgecal.engine.progress import Progress
-from judgecal.engine.run import Policy, run_calls
+from judgecal.engine.journal import Journal, LongJournal, read_journal
+from judgecal.engine.limits import Budget, Limiter, Purse, expected_seconds, require_prices, worst_cost_usd
+from judgecal.engine.run import Progress, run_calls
+from judgecal.engine.scheduler import Places
 
 __all__ = [
     "Budget",
     "Call",
     "CallFailed",
+    "CallRunner",
     "Journal",
+    "Limiter",
     "LongJournal",
     "Message",
+    "Outcome",
+    "Places",
     "Policy",
     "Progress",
+    "Purse",
     "Reading",
     "Reply",
     "ReplyCache",

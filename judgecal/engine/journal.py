@@ -7,17 +7,26 @@ at most the calls in flight. A torn last line is cut off and said. For one key t
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
+import sys
 from collections.abc import Iterator, MutableMapping
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from types import NoneType
+from typing import IO, Any
 
-from judgecal.engine.lines import line_of, row_of
+from filelock import FileLock, Timeout
+
 from judgecal.errors import BusyError, InputError
-from judgecal.records import RETRIED_ON_RESUME, Judgement, Key
+from judgecal.records import RETRIED_ON_RESUME, Failure, Judgement, Key
 
-__all__ = ["Journal", "located_rows", "read_journal"]
+__all__ = ["Journal", "LongJournal", "line_of", "read_journal", "row_of"]
+
+_DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+_LABELS = (int, float, str, NoneType)  # and not bool
 
 
 class Journal:
@@ -40,7 +49,7 @@ class Journal:
         self._source = path
         self._file: int | None = None
         self._closed = False
-        self._lock: IO[bytes] | None = None
+        self._lock: FileLock | None = None
         if path is not None:
             self._open(path)
 
@@ -58,7 +67,7 @@ class Journal:
 
     def _open(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _hold(path.with_name(".judgements.lock"), path)
+        self._lock = _locked(path)
         try:
             self.mended = _cut_torn_line(path)
             self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
@@ -66,7 +75,7 @@ class Journal:
                 path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
             )
         except BaseException:
-            self._lock.close()
+            self._lock.release()
             raise
 
     def __enter__(self) -> Journal:
@@ -78,7 +87,7 @@ class Journal:
             os.close(self._file)
             self._file = None
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
 
     def append(self, judgement: Judgement) -> None:
         """Add one row; it is out of this process when the call returns.
@@ -129,10 +138,10 @@ def read_journal(path: Path) -> Iterator[Judgement]:
     Raises:
         InputError: a line is no judgement; the message names file and line.
     """
-    return (row for _, row in located_rows(path))
+    return (row for _, row in _located_rows(path))
 
 
-def located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
+def _located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
     """The rows of `read_journal`, each with the byte behind its line.
 
     Raises:
@@ -153,6 +162,18 @@ def located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
                     f"{path}:{number}: no judgement can be read from this line ({error}); "
                     "mend or delete the line, its call will be made again"
                 ) from error
+
+
+def _locked(journal: Path) -> FileLock:
+    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it ends."""
+    lock = FileLock(journal.with_name(".judgements.lock"), timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BusyError(
+            f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --name"
+        ) from None
+    return lock
 
 
 def _cut_torn_line(path: Path) -> int:
@@ -179,25 +200,112 @@ def _tail(path: Path) -> bytes:
             window *= 4
 
 
-def _hold(lock: Path, journal: Path) -> IO[bytes]:
-    """Take the lock file; the operating system lets go of it when the process ends, however it ends."""
-    file = lock.open("ab")
+class LongJournal(Journal):
+    """A journal of any length: about 150 bytes of memory a row, whatever the rows hold.
+
+    A row that is asked for is read from the file. Otherwise it is a `Journal`, file and all.
+    """
+
+    @cached_property
+    def latest(self) -> MutableMapping[Key, Judgement]:
+        """The last row of each key."""
+        return {} if self._source is None else _RowsInFile(self._source)
+
+    def __exit__(self, *reason: object) -> None:
+        super().__exit__(*reason)
+        if isinstance(self.latest, _RowsInFile):
+            self.latest.close()
+
+
+class _RowsInFile(MutableMapping[Key, Judgement]):
+    """The last row of each key in a file that one process appends to; a row is set when its line is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: dict[bytes, int] = {}
+        self._end = 0
+        self._file: IO[bytes] | None = None
+        for end, row in _located_rows(path):
+            self._places[_digest(row.key)] = self._end
+            self._end = end
+
+    def __getitem__(self, key: Key) -> Judgement:
+        place = self._places.get(_digest(key))
+        if place is None:
+            raise KeyError(key)
+        return self._read(place)
+
+    def __setitem__(self, key: Key, row: Judgement) -> None:
+        self._places[_digest(key)] = self._end
+        self._end = self._path.stat().st_size
+
+    def __delitem__(self, key: Key) -> None:
+        raise TypeError("a journal is append-only")
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Key) and _digest(key) in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Key]:
+        """The keys, in the order of their last rows."""
+        start = 0
+        for end, row in _located_rows(self._path):
+            if self._places.get(_digest(row.key)) == start:
+                yield row.key
+            start = end
+
+    def _read(self, place: int) -> Judgement:
+        if self._file is None:
+            self._file = self._path.open("rb")
+        self._file.seek(place)
+        return row_of(self._file.readline())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _digest(key: Key) -> bytes:
+    text = "\0".join(map(str, key))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+def line_of(row: Judgement) -> bytes:
+    """One line, its newline included."""
     try:
-        _lock_now(file)
-    except OSError:
-        file.close()
-        raise BusyError(
-            f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --out"
-        ) from None
-    return file
+        return (_encode(row.as_json()) + "\n").encode()
+    except UnicodeEncodeError:
+        # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
+        return (json.dumps(row.as_json()) + "\n").encode("ascii")
 
 
-def _lock_now(file: IO[bytes]) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
+def row_of(line: bytes) -> Judgement:
+    """Read a line; texts that many rows share are held once.
 
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        return
-    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    Raises:
+        ValueError, TypeError, KeyError: the line is no judgement.
+    """
+    values = json.loads(line.decode())  # from bytes it would first guess the encoding
+    if not isinstance(values, dict):
+        raise TypeError("a judgement is a JSON object")
+    error = values.get("error")
+    if error is not None:
+        values["error"] = Failure(error["kind"], error["message"])
+    _intern(values)
+    row = Judgement(**values)
+    if type(row.repeat) is not int or type(row.verdict) not in _LABELS:
+        raise TypeError("repeat must be a whole number, verdict a number, a word or null")
+    return row
+
+
+def _intern(values: dict[str, Any]) -> None:
+    for name in ("item_id", "item_sha", "judge", "judge_fingerprint"):
+        if type(values[name]) is not str:
+            raise TypeError("item_id, item_sha, judge and judge_fingerprint must be texts")
+        values[name] = sys.intern(values[name])
+    for name in ("model_id", "at", "unit"):
+        if type(values.get(name)) is str:
+            values[name] = sys.intern(values[name])

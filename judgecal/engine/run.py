@@ -1,4 +1,4 @@
-"""Run calls: as many at once as goes well, retries where a retry can help, budget, journal, progress.
+"""Run judgements: as many calls at once as goes well, each made by the call runner, read, and recorded as a row.
 
 A failed judgement is a row with an error. It is never 0 and never dropped.
 """
@@ -7,24 +7,101 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sized
-from typing import Any
+from typing import Any, TextIO
 
-from judgecal.engine.attempts import Desk, Policy
-from judgecal.engine.budget import Budget
 from judgecal.engine.cache import ReplyCache
-from judgecal.engine.calls import Call
-from judgecal.engine.crew import Crew
-from judgecal.engine.limits import Limiter
-from judgecal.engine.progress import Progress
+from judgecal.engine.call_runner import CallRunner, Outcome, Policy
+from judgecal.engine.calls import Call, Reading
+from judgecal.engine.limits import Budget, Limiter, Purse
+from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.workers import open_workers
+from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.records import Judgement
+from judgecal.records import Failure, Judgement
 
-__all__ = ["Policy", "run_calls"]
+__all__ = ["Progress", "run_calls"]
+
+_LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
+_REDRAW_S = 0.2
+_PLAIN_LINE_S = 30.0
+
+
+class Progress:
+    """A line that is redrawn on a terminal, and a plain line every 30 s elsewhere.
+
+    Args:
+        label: what is being done.
+        total: judgements to be had in this run.
+        stream: where to write; stderr by default.
+
+    Attributes:
+        done, unscored, cost_usd: what was counted.
+        at_once: calls that may be in flight; 0 where nobody has said so.
+    """
+
+    def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
+        self.label = label
+        self.total = total
+        self.done = 0
+        self.unscored = 0
+        self.cost_usd = 0.0
+        self.at_once = 0
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._start = self._shown = time.monotonic()
+        self._drawn = False
+
+    def add(self, *, scored: bool, cost_usd: float | None) -> None:
+        """Count one judgement and show the state when it is time."""
+        self.done += 1
+        self.unscored += not scored
+        self.cost_usd += cost_usd or 0.0
+        self.show()
+
+    def show(self) -> None:
+        """Show the state when it is time; also called while nothing comes, so that a slow run is no silent one."""
+        now = time.monotonic()
+        if now - self._shown >= (_REDRAW_S if self._live else _PLAIN_LINE_S):
+            self._shown = now
+            self._write(self.line(now - self._start))
+
+    def line(self, elapsed_s: float) -> str:
+        """The state as one line of text."""
+        rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
+        parts = [f"{self.label}: {self.done}/{self.total}", f"{rate:.{0 if rate >= 10 else 1}f}/s"]
+        if self.at_once:
+            parts.append(f"{self.at_once} at once")
+        if self.unscored:
+            parts.append(f"{self.unscored} unscored")
+        if self.cost_usd:
+            parts.append(f"{self.cost_usd:.4f} USD")
+        if rate:
+            parts.append(f"{_clock((self.total - self.done) / rate)} left")
+        return ", ".join(parts)
+
+    def close(self) -> None:
+        """Take the redrawn line away; what it counted stands in the result."""
+        if self._drawn and self._live:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"\r\x1b[2K{text}" if self._live else f"{text}\n")
+        self._stream.flush()
+        self._drawn = True
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def run_calls(
@@ -54,7 +131,7 @@ def run_calls(
     Raises:
         InputError: the model's key is not set.
         AuthError: the provider refused it; what was recorded stays.
-        JudgecalError: a worker process of the embedded model has ended.
+        JudgecalError: the model cannot be reached, or a worker process of the embedded one has ended.
         OSError: `record` could not write.
     """
     if isinstance(calls, Sized):
@@ -62,23 +139,135 @@ def run_calls(
     if total == 0:
         return
     transport = open_transport(spec)
-
-    async def work_off() -> None:
-        workers = await open_workers(total) if spec.embedded else None
-        desk = Desk(
-            spec,
-            workers or transport,
-            policy=policy or Policy(),
-            budget=budget or Budget(None),
-            cache=None if spec.embedded else cache,
-            progress=progress,
-            record=record,
-        )
-        stated = (workers.width if workers else 1) if spec.embedded else spec.max_concurrency
-        await _work_off(desk, calls, Limiter(stated, total=total), (workers, transport))
-
+    run = _Run(spec, record=record, cache=None if spec.embedded else cache, progress=progress)
+    budget, policy = budget or Budget(None), policy or Policy()
     with _old_objects_left_alone():
-        _run_to_end(work_off)
+        _run_to_end(lambda: run.work_off(calls, transport, total=total, budget=budget, policy=policy))
+
+
+class _Run:
+    """The judgements of one run: each is called for, read, recorded and counted."""
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        *,
+        record: Callable[[Judgement], None],
+        cache: ReplyCache | None,
+        progress: Progress | None,
+    ) -> None:
+        self._spec = spec
+        self._record = record
+        self._cache = cache
+        self._progress = progress
+        self._lost = 0
+
+    async def work_off(
+        self,
+        calls: Iterable[Call],
+        transport: Transport,
+        *,
+        total: int | None,
+        budget: Budget,
+        policy: Policy,
+    ) -> None:
+        """Have every judgement; the transport is closed in the end."""
+        embedded = self._spec.embedded
+        workers = await open_workers(total) if embedded else None
+        stated = (workers.width if workers else 1) if embedded else self._spec.max_concurrency
+        self._limiter = Limiter(stated, total=total)
+        scheduler = Scheduler(calls, self._judge, limiter=self._limiter, tick=self._tick)
+        self._runner = CallRunner(
+            self._spec,
+            workers or transport,
+            places=scheduler,
+            purse=Purse(budget),
+            policy=policy,
+            cache=self._cache,
+            shared=not embedded,  # a pure function here: nothing is gained by sharing
+        )
+        try:
+            await scheduler.run()
+        finally:
+            if workers:
+                await workers.close()
+            await transport.close()
+
+    async def _judge(self, call: Call) -> None:
+        """Have one judgement and record it."""
+        row = _row(call, await self._runner.make(call.messages(), call.key.repeat))
+        self._record(row)
+        if self._progress:
+            self._progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
+        self._stop_if_gone(row)
+
+    def _tick(self) -> None:
+        """What is done twice a second, also while no reply comes."""
+        if self._cache:
+            self._cache.flush()
+        if self._progress:
+            self._progress.at_once = self._limiter.at_once
+            self._progress.show()
+
+    def _stop_if_gone(self, row: Judgement) -> None:
+        """Where call after call finds no server, the rest would only wait to say the same."""
+        if row.error is None or row.error.kind != "transport":
+            self._lost = 0
+            return
+        self._lost += 1
+        if self._lost >= _LOST_IN_A_ROW:
+            raise JudgecalError(
+                f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls ended with "
+                f"{row.error.message!r}; what was judged so far is kept, the same command resumes"
+            )
+
+
+def _row(call: Call, outcome: Outcome) -> Judgement:
+    item_id, item_sha, fingerprint, repeat, unit = call.key
+    reply, reading = outcome.reply, _reading(call, outcome)
+    return Judgement(
+        item_id=item_id,
+        item_sha=item_sha,
+        judge=call.judge,
+        judge_fingerprint=fingerprint,
+        repeat=repeat,
+        verdict=reading.verdict,
+        reasoning=reading.reasoning,
+        raw_reply=reply.text if reply and reading.verdict is None else None,
+        error=reading.failure,
+        attempts=outcome.attempts,
+        latency_s=None if outcome.latency_s is None else round(outcome.latency_s, 6),
+        prompt_tokens=reply.prompt_tokens if reply else None,
+        completion_tokens=reply.completion_tokens if reply else None,
+        cost_usd=outcome.cost_usd,
+        model_id=reply.model_id if reply else None,
+        cached=outcome.cached,
+        at=_now(int(time.time())),
+        unit=unit,
+    )
+
+
+def _reading(call: Call, outcome: Outcome) -> Reading:
+    """The verdict in a reply, or why there is none."""
+    reply = outcome.reply
+    if reply is None:
+        return Reading(None, failure=outcome.failure)
+    if reply.stopped == "content_filter":
+        return Reading(None, failure=Failure("refused", "the provider's filter withheld the reply"))
+    try:
+        reading = call.read(reply.text)
+    except RecursionError:
+        return Reading(None, failure=Failure("parse", "the reply is nested too deep to be read"))
+    if reading.failure and reply.stopped == "length":
+        message = f"{reading.failure.message} (the reply was cut at max_tokens)"
+        return Reading(None, reading.reasoning, Failure(reading.failure.kind, message))
+    return reading
+
+
+@functools.lru_cache(maxsize=1)
+def _now(second: int) -> str:
+    """UTC in ISO 8601; rows of one second share one text."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(second))
 
 
 @contextlib.contextmanager
@@ -95,18 +284,6 @@ def _old_objects_left_alone() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-async def _work_off(
-    desk: Desk, calls: Iterable[Call], limiter: Limiter, transports: Iterable[Transport | None]
-) -> None:
-    desk.crew = Crew(calls, desk.do, limiter=limiter, tick=desk.tick)
-    try:
-        await desk.crew.run()
-    finally:
-        for transport in transports:
-            if transport is not None:
-                await transport.close()
 
 
 def _run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:

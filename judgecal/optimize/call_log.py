@@ -9,19 +9,43 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Reply
-from judgecal.engine.program_attempts import MadeCall
+from judgecal.engine import Message, Outcome, Reply
+from judgecal.engine.cache import cache_key
 from judgecal.errors import InputError
+from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
 
-__all__ = ["CALL_LOG", "CallLog"]
+__all__ = ["CALL_LOG", "CallLog", "ProgramCall"]
 
 CALL_LOG = "optimizer_calls.jsonl"
 """The file's name in an experiment's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """One call that an optimiser asks for.
+
+    Attributes:
+        spec: the model, with the sampling settings of this call.
+        messages: the chat messages.
+        purpose: `task` (the judge at work) or `reflection` (the model that writes instructions).
+        repeat: tells samples of one prompt from each other; 0 where DSPy asks for none in particular.
+    """
+
+    spec: ModelSpec
+    messages: Sequence[Message]
+    purpose: str = "task"
+    repeat: int = 0
+
+    @property
+    def key(self) -> str:
+        """The key of this request, in the cache and in the record alike."""
+        return cache_key(self.spec, self.messages, self.repeat)
 
 
 class CallLog:
@@ -51,19 +75,19 @@ class CallLog:
         """The reply that was had under a key; failures that another try can mend are not known."""
         return self._replies.get(key)
 
-    def add(self, made: MadeCall) -> None:
+    def add(self, call: ProgramCall, outcome: Outcome) -> None:
         """Keep one call.
 
         Raises:
             OSError: the disk is full or the folder read-only.
         """
-        data = (json.dumps(_row(made, self._optimizer)) + "\n").encode("ascii")
+        data = (json.dumps(_row(call, outcome, self._optimizer)) + "\n").encode("ascii")
         while data:
             data = data[self._file.write(data) or 0 :]
 
 
-def _row(made: MadeCall, optimizer: str) -> dict[str, Any]:
-    call, reply, failure = made.call, made.reply, made.failure
+def _row(call: ProgramCall, outcome: Outcome, optimizer: str) -> dict[str, Any]:
+    reply, failure = outcome.reply or Reply("", call.spec.id), outcome.failure
     return {
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "optimizer": optimizer,
@@ -78,9 +102,9 @@ def _row(made: MadeCall, optimizer: str) -> dict[str, Any]:
         "stopped": reply.stopped,
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
-        "cost_usd": made.cost_usd,
-        "attempts": made.attempts,
-        "cached": made.cached,
+        "cost_usd": outcome.cost_usd,
+        "attempts": outcome.attempts,
+        "cached": outcome.cached,
         "error": {"kind": failure.kind, "message": failure.message} if failure else None,
     }
 

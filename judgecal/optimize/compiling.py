@@ -16,13 +16,11 @@ from typing import Any, TextIO
 import dspy
 
 from judgecal.engine import Progress, ReplyCache, cache_folder
-from judgecal.engine.program_attempts import width
-from judgecal.engine.program_calls import ProgramCalls, Stopped
-from judgecal.engine.transport import program_lm
 from judgecal.errors import InputError
 from judgecal.judges import JudgeAdapter
 from judgecal.judges.verdict import read_reply
 from judgecal.optimize.call_log import CALL_LOG, CallLog
+from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
 from judgecal.optimize.training import Training
 from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature

@@ -6,7 +6,7 @@ from typing import Any
 
 from judgecal.engine import Call, Policy, Reading, run_calls
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement
+from judgecal.records import Failure, Judgement, Key
 from tests.support.server import StubServer
 
 
@@ -27,7 +27,7 @@ def read_number(text: str) -> Reading:
 def some_calls(count: int, *, text: str = "Is this right?") -> list[Call]:
     def one(index: int) -> Call:
         messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": f"{text} {index}"}]
-        return Call((f"i{index}", "sha", "print", 0), "judge@stub", lambda: messages, read_number)
+        return Call(Key(f"i{index}", "sha", "print", 0), "judge@stub", lambda: messages, read_number)
 
     return [one(index) for index in range(count)]
 
@@ -37,7 +37,7 @@ def judged(spec: ModelSpec, count: int = 1, *, text: str = "u", **policy: Any) -
     rows: list[Judgement] = []
     calls = [
         Call(
-            (f"i{i}", "s", "f", 0),
+            Key(f"i{i}", "s", "f", 0),
             "j@m",
             lambda i=i: [{"role": "user", "content": f"{text}{i}"}],
             read_number,

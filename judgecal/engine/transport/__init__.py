@@ -5,6 +5,5 @@ A transport makes one attempt; retries belong to `engine.run`.
 
 from judgecal.engine.transport.base import Transport
 from judgecal.engine.transport.choice import open_transport
-from judgecal.engine.transport.program import program_lm
 
-__all__ = ["Transport", "open_transport", "program_lm"]
+__all__ = ["Transport", "open_transport"]

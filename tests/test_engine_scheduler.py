@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import pytest
 
 from judgecal.engine import Call, Reading, run_calls
-from judgecal.engine.crew import Crew
 from judgecal.engine.limits import Limiter
+from judgecal.engine.scheduler import Scheduler
 from judgecal.models import ModelSpec
+from judgecal.records import Key
 
 
 def calls(count: int) -> list[Call]:
     messages = [{"role": "user", "content": "Judge."}]
     return [
-        Call((f"i{number}", "sha", "print", 0), "judge@stub", lambda: messages, lambda text: Reading(1.0))
+        Call(Key(f"i{number}", "sha", "print", 0), "judge@stub", lambda: messages, lambda text: Reading(1.0))
         for number in range(count)
     ]
 
@@ -33,15 +34,15 @@ def test_the_first_requests_are_out_before_the_last_are_made() -> None:
             out_when_the_first_got_its_turn.append(len(begun))
 
     async def main() -> None:
-        crew = Crew(calls(300), work, limiter=Limiter(256, total=300), tick=lambda: None)
-        await crew.run()
+        scheduler = Scheduler(calls(300), work, limiter=Limiter(256, total=300), tick=lambda: None)
+        await scheduler.run()
 
     asyncio.run(main())
     assert len(begun) == 300
     assert out_when_the_first_got_its_turn[0] < 64
 
 
-def test_all_places_are_taken_although_hiring_is_in_steps() -> None:
+def test_all_places_are_taken_although_starting_is_in_steps() -> None:
     in_flight = most = 0
 
     async def work(call: Call) -> None:
@@ -52,7 +53,7 @@ def test_all_places_are_taken_although_hiring_is_in_steps() -> None:
         in_flight -= 1
 
     async def main() -> None:
-        await Crew(calls(300), work, limiter=Limiter(100, total=300), tick=lambda: None).run()
+        await Scheduler(calls(300), work, limiter=Limiter(100, total=300), tick=lambda: None).run()
 
     asyncio.run(main())
     assert most == 100
@@ -74,7 +75,7 @@ def judge_one() -> int:
         return Reading(1.0)
 
     question = [{"role": "user", "content": "Judge."}]
-    one = Call(("i", "sha", "print", 0), "judge@embedded", lambda: question, read)
+    one = Call(Key("i", "sha", "print", 0), "judge@embedded", lambda: question, read)
     run_calls([one], ModelSpec("embedded", "judgecal/embedded"), record=lambda row: None)
     return seen[0]
 

@@ -15,13 +15,11 @@ import dspy
 import pytest
 
 from judgecal.engine import Budget, Policy, ReplyCache
-from judgecal.engine.program_attempts import ProgramCall
-from judgecal.engine.program_calls import ProgramCalls, Stopped
-from judgecal.engine.transport import program_lm
 from judgecal.errors import AuthError, BudgetError, InputError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.optimize.call_log import CallLog
+from judgecal.optimize.call_log import CallLog, ProgramCall
 from judgecal.optimize.compiling import _Barless
+from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm
 from judgecal.optimize.training import reflection_spec
 from tests.support.server import Script, StubServer, failing, in_turn, running
 

@@ -1,0 +1,206 @@
+"""One call, retries included, for judges and optimisers alike: stored replies, a place in flight, money, the wire.
+
+What an outcome's `cost_usd` says is what replies are known to have cost, summed over attempts. An attempt that may be
+on the bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so that it holds, and not
+on the outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from judgecal.engine.cache import ReplyCache, RequestKeys
+from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.engine.limits import Purse, worst_cost_usd
+from judgecal.engine.scheduler import Places
+from judgecal.engine.transport import Transport
+from judgecal.models import ModelSpec
+from judgecal.records import Failure
+
+__all__ = ["CallRunner", "Outcome", "Policy"]
+
+_PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock has failed
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How calls are made.
+
+    One call takes at most `attempts` timeouts and `attempts - 1` of the longest waits, its turns in the queue aside.
+
+    Attributes:
+        attempts: tries of one call at most.
+        first_wait_s, longest_wait_s: the bounds of the exponential back-off, drawn with full jitter.
+        seed: of the jitter.
+    """
+
+    attempts: int = 5
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+    seed: int = 0
+
+    def granted(self, failed: CallFailed) -> float:
+        """Seconds that the provider asked for, as far as they are granted."""
+        return min(failed.retry_after or 0.0, self.longest_wait_s)
+
+    def wait(self, attempts: int, failed: CallFailed, rng: random.Random) -> float | None:
+        """Seconds before the next try after `attempts`; None where there is none.
+
+        Full jitter over an exponential bound; never sooner than the provider asked for.
+        """
+        if not failed.retry or attempts >= self.attempts:
+            return None
+        bound = min(self.longest_wait_s, self.first_wait_s * 2 ** (attempts - 1))
+        return max(rng.uniform(0.0, bound), self.granted(failed))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one call: a `reply`, or a `failure` (kind `budget` where no attempt could be paid).
+
+    Attributes:
+        attempts: tries that were made; 0 for a stored reply.
+        latency_s: of the attempt that was answered.
+        cost_usd: what the reply cost; None where that is not known.
+        cached: the reply was stored, or came for the same request in flight.
+    """
+
+    reply: Reply | None = None
+    failure: Failure | None = None
+    attempts: int = 0
+    latency_s: float | None = None
+    cost_usd: float | None = 0.0
+    cached: bool = False
+
+
+class CallRunner:
+    """Makes the calls of one model. Made and used in one running event loop.
+
+    Args:
+        spec: the model.
+        transport: the way to it.
+        places: the places in flight, which runners of one model may share.
+        purse: money that may be spent, which runners may share.
+        policy: retries.
+        cache: stored replies to take and to add to, or None.
+        shared: whether the same request in flight is one call.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        transport: Transport,
+        *,
+        places: Places,
+        purse: Purse,
+        policy: Policy,
+        cache: ReplyCache | None = None,
+        shared: bool = True,
+    ) -> None:
+        self.transport = transport
+        self._spec = spec
+        self._places = places
+        self._purse = purse
+        self._policy = policy
+        self._cache = cache
+        self._shared = shared
+        self._rng = random.Random(policy.seed)
+        self._key_of = RequestKeys(spec)
+        self._flights: dict[str, asyncio.Future[Reply | None]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    async def make(self, messages: Sequence[Message], repeat: int) -> Outcome:
+        """One call.
+
+        Raises:
+            AuthError: the provider refused the key.
+        """
+        if not self._shared:
+            return await self._call(messages, repeat)
+        key = self._key_of(messages, repeat)
+        while (flight := self._flights.get(key)) is not None:
+            with self._places.aside():
+                reply = await asyncio.shield(flight)
+            if reply is not None:
+                return Outcome(reply, cached=True)
+        if self._cache and (stored := self._cache.get(key)):
+            return Outcome(stored, cached=True)
+        flight = self._flights[key] = self._loop.create_future()
+        outcome = Outcome()
+        try:
+            outcome = await self._call(messages, repeat)
+        finally:
+            del self._flights[key]
+            flight.set_result(outcome.reply)
+        if self._cache and outcome.reply:
+            self._cache.put(key, outcome.reply)
+        return outcome
+
+    async def _call(self, messages: Sequence[Message], repeat: int) -> Outcome:
+        """Attempts until one ends the call."""
+        outcome = Outcome()
+        worst = 0.0 if self._purse.budget.limit_usd is None else worst_cost_usd(self._spec, messages)
+        while True:
+            began = await self._places.take(first=not outcome.attempts)
+            try:
+                wait = await self._attempt(messages, repeat, outcome, worst=worst, began=began)
+            finally:
+                self._places.give_back()
+            if wait is None:
+                return outcome
+            with self._places.aside():
+                await asyncio.sleep(wait)
+
+    async def _attempt(
+        self, messages: Sequence[Message], repeat: int, outcome: Outcome, *, worst: float, began: int
+    ) -> float | None:
+        """One try; the seconds to wait before the next, or None where the call has ended."""
+        if not await self._purse.take(worst):
+            limit = self._purse.budget.limit_usd
+            outcome.failure = Failure("budget", f"the next call could overrun {limit:g} USD")
+            return None
+        outcome.attempts += 1
+        booked = worst  # also where the attempt is dropped in mid-air: the provider may bill it all the same
+        try:
+            start = self._loop.time()
+            reply = await self._sent(messages, repeat)
+            took = self._loop.time() - start
+            cost = self._spec.cost_usd(reply.prompt_tokens, reply.completion_tokens)
+            booked = worst if cost is None else cost
+        except CallFailed as failed:
+            booked = worst if failed.billed else 0.0
+            outcome.failure = Failure(failed.kind, str(failed))
+            return self._slowed_down(failed, outcome.attempts, began)
+        finally:
+            self._purse.settle(worst, booked)
+        self._places.limiter.succeeded(took)
+        outcome.reply, outcome.failure, outcome.cost_usd = reply, None, cost
+        outcome.latency_s = took if reply.latency_s is None else reply.latency_s
+        return None
+
+    async def _sent(self, messages: Sequence[Message], repeat: int) -> Reply:
+        """One attempt, ended by our own clock where the transport does not keep time.
+
+        Raises:
+            CallFailed: there is no reply.
+            AuthError: the provider refused the key.
+        """
+        if self.transport.keeps_time:
+            return await self.transport.send(messages, repeat=repeat)
+        try:
+            async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
+                return await self.transport.send(messages, repeat=repeat)
+        except TimeoutError:
+            raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
+
+    def _slowed_down(self, failed: CallFailed, attempts: int, began: int) -> float | None:
+        """Slow the run down where that can help; the seconds until the next try, None where there is none."""
+        limiter = self._places.limiter
+        if failed.overloaded:
+            limiter.refused(began)
+        if granted := self._policy.granted(failed):
+            limiter.pause(self._loop.time() + granted)
+        return self._policy.wait(attempts, failed, self._rng)

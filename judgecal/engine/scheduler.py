@@ -1,0 +1,215 @@
+"""Places in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter allows.
+
+A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in flight,
+and another task takes up the next call meanwhile. Calls are taken from the iterator when they are due, so that a
+long run holds as few as are under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from judgecal.engine.calls import Call
+from judgecal.engine.limits import Limiter
+
+__all__ = ["Places", "Scheduler"]
+
+_MOST_ASIDE = 1024
+_TICK_S = 0.5
+_STARTED_AT_ONCE = 8  # the first requests are on their way while the next ones are being made
+_LAST_TURNS = 5  # turns of the loop in which a reply that is here already becomes a row
+
+
+class Places:
+    """The places in flight of one model; who finds none free stands in a queue. Made in a running event loop.
+
+    Args:
+        limiter: how many may be in flight, and since when; it is told of every outcome by who holds a place.
+    """
+
+    def __init__(self, limiter: Limiter) -> None:
+        self.limiter = limiter
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[asyncio.Future[int]] = deque()
+        self._pause: asyncio.TimerHandle | None = None
+        self._ending = False  # no further try is begun
+
+    async def take(self, *, first: bool) -> int:
+        """Wait for a place; what is given back goes into the limiter's `refused`.
+
+        A call that was tried before goes in front of those that were not.
+        """
+        if not self._queue and not self._ending and self._free():
+            return self.limiter.begin()
+        turn: asyncio.Future[int] = self._loop.create_future()
+        (self._queue.append if first else self._queue.appendleft)(turn)
+        self._wake_after_pause()
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Leave the place to the next in the queue, after the limiter was told how it went."""
+        self.limiter.end()
+        if self._queue and not self._ending:
+            self._admit()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """While a task waits for something else than its own call; it holds no place then."""
+        yield
+
+    def _free(self) -> bool:
+        limiter = self.limiter
+        return limiter.in_flight < limiter.at_once and self._loop.time() >= limiter.paused_until
+
+    def _admit(self) -> None:
+        while self._queue and self._free():
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(self.limiter.begin())
+        self._wake_after_pause()
+
+    def _wake_after_pause(self) -> None:
+        """A pause ends by the clock alone; everything else ends when a call lands."""
+        until = self.limiter.paused_until
+        if self._queue and self._pause is None and self._loop.time() < until:
+            self._pause = self._loop.call_at(until, self._pause_is_over)
+
+    def _pause_is_over(self) -> None:
+        self._pause = None
+        self._admit()
+
+
+class Scheduler(Places):
+    """The tasks of one run, and the places that they share.
+
+    Args:
+        calls: what is to be done, in the order of the start.
+        work: does one call; an exception ends the run.
+        limiter: how many may be in flight.
+        tick: called twice a second while the run goes on.
+    """
+
+    def __init__(
+        self,
+        calls: Iterable[Call],
+        work: Callable[[Call], Awaitable[None]],
+        *,
+        limiter: Limiter,
+        tick: Callable[[], None],
+    ) -> None:
+        super().__init__(limiter)
+        self._calls = iter(calls)
+        self._work = work
+        self._tick = tick
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._aside = 0
+        self._next_tick: asyncio.TimerHandle | None = None
+        self._starting = False  # more tasks are due in the next turn of the loop
+        self._closed = False  # no further call is taken up
+        self._failure: BaseException | None = None
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work everything off.
+
+        Raises:
+            BaseException: the first exception of a task; replies that had come are rows by then.
+        """
+        try:
+            self._start_tasks()
+            if self._tasks:
+                self._beat()
+                await self._over.wait()
+        finally:
+            await self._end_tasks()
+        if self._failure is not None:
+            raise self._failure
+
+    def give_back(self) -> None:
+        """Leave the place to the next in the queue, or to a new task."""
+        super().give_back()
+        if len(self._tasks) < self.limiter.at_once + self._aside:
+            self._start_tasks()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """While a task waits for something else than its own call, another one works."""
+        self._aside += 1
+        self._start_tasks()
+        try:
+            yield
+        finally:
+            self._aside -= 1
+
+    def _beat(self) -> None:
+        try:
+            self._tick()
+        except Exception as failure:  # noqa: BLE001 - raised again in `run`
+            self._fail(failure)
+        else:
+            self._next_tick = self._loop.call_later(_TICK_S, self._beat)
+
+    def _fail(self, failure: BaseException) -> None:
+        self._closed = self._ending = True
+        self._failure = self._failure or failure
+        self._over.set()
+
+    async def _end_tasks(self) -> None:
+        self._closed = self._ending = True
+        for timer in (self._pause, self._next_tick):
+            if timer is not None:
+                timer.cancel()
+        for _ in range(_LAST_TURNS if self._tasks else 0):
+            await asyncio.sleep(0)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _start_tasks(self) -> None:
+        wanted = min(self.limiter.at_once + self._aside, self.limiter.ceiling + _MOST_ASIDE)
+        for _ in range(min(_STARTED_AT_ONCE, wanted - len(self._tasks))):
+            if self._closed:
+                return
+            if (call := next(self._calls, None)) is None:
+                self._closed = True
+                return
+            task = self._loop.create_task(self._work_on(call))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        if len(self._tasks) < wanted and not self._starting:
+            self._starting = True
+            self._loop.call_soon(self._start_more)
+
+    def _start_more(self) -> None:
+        self._starting = False
+        self._start_tasks()
+
+    async def _work_on(self, call: Call | None) -> None:
+        """One task: this call, and the next ones as long as a task is wanted."""
+        while call is not None:
+            try:
+                await self._work(call)
+            except BaseException:
+                self._closed = self._ending = True  # at once: the next task is about to start
+                raise
+            if self._closed or len(self._tasks) - self._aside > self.limiter.at_once:
+                return
+            call = next(self._calls, None)
+        self._closed = True
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._fail(failure)
+        elif not self._tasks:
+            self._over.set()

@@ -1,0 +1,282 @@
+"""Calls of DSPy's own optimisers: the engine's, under the same limits, budget and cache, and a record.
+
+DSPy calls from many threads and takes every `Exception` for a bad program: it scores it 0.0 and goes on. So the
+calls are made in one event loop of their own, what no program can be blamed for (a refused key, a spent budget, a
+provider that is down) ends the optimiser at once, and the cause is raised where the optimiser was started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import dataclasses
+import threading
+from typing import Any
+
+import dspy
+from dspy.lm15 import Message as Turn
+from dspy.lm15 import Request, Response, Usage
+
+from judgecal.engine import (
+    Budget,
+    CallRunner,
+    Limiter,
+    Message,
+    Outcome,
+    Places,
+    Policy,
+    Progress,
+    Purse,
+    Reply,
+    ReplyCache,
+)
+from judgecal.engine.transport import open_transport
+from judgecal.errors import BudgetError, JudgecalError
+from judgecal.models import ModelSpec
+from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
+from judgecal.optimize.call_log import CallLog, ProgramCall
+
+__all__ = ["ProgramCalls", "Stopped", "program_lm", "width"]
+
+_DEFAULT_CONCURRENCY = 16
+# Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
+_OWN_FAULT = ("refused", "context_length", "parse", "out_of_range")
+
+_asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
+
+
+def width(spec: ModelSpec) -> int:
+    """Calls of one model that an optimiser has in flight at most, and so the threads that it needs."""
+    return 1 if spec.embedded else spec.max_concurrency or _DEFAULT_CONCURRENCY
+
+
+class Stopped(BaseException):
+    """Unwinds an optimiser; no `Exception`, for DSPy catches those."""
+
+
+class ProgramCalls:
+    """Makes calls for other threads, in an event loop of its own; a context manager.
+
+    Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an empty
+    reply, so that it reaches the metric as an unusable one.
+
+    Args:
+        budget: money that may be spent.
+        policy: retries.
+        record: where calls are kept, and found when the run is resumed.
+        cache: stored replies to take and to add to.
+        progress: counts the replies, wherever they come from.
+
+    Attributes:
+        error: what ended the optimiser, None while nothing did.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        policy: Policy | None = None,
+        record: CallLog | None = None,
+        cache: ReplyCache | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.error: Exception | None = None
+        self._purse = Purse(budget)
+        self._policy = policy or Policy()
+        self._record = record
+        self._cache = cache
+        self._progress = progress
+        self._ended = True
+        self._guard = threading.RLock()  # a handler of Ctrl-C may stop what its own thread is about to ask
+        self._tasks: dict[str, asyncio.Task[Reply]] = {}
+        self._runners: dict[ModelSpec, CallRunner] = {}
+        self._places: dict[str, Places] = {}
+
+    def __enter__(self) -> ProgramCalls:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="judgecal-optimizer", daemon=True)
+        self._thread.start()
+        self._ended = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def ask(self, call: ProgramCall) -> Reply:
+        """One reply; waits for it in the calling thread.
+
+        Raises:
+            Stopped: the optimiser must end, now or since an earlier call; `error` says why.
+        """
+        with self._guard:
+            if self._ended:
+                raise Stopped
+            coming = asyncio.run_coroutine_threadsafe(self._once(call), self._loop)
+        try:
+            return coming.result()
+        except concurrent.futures.CancelledError:
+            raise Stopped from None
+        except Exception as error:
+            self.stop(error)
+            raise Stopped from error
+
+    def stop(self, error: Exception | None = None) -> None:
+        """Let no further call through; the first error is the one that counts.
+
+        Calls in flight are dropped, unless it is the money that ended: those are paid for, so they are kept.
+        """
+        with self._guard:
+            if self._ended:
+                return
+            self._ended = True
+            self.error = error
+            if not isinstance(error, BudgetError):
+                self._loop.call_soon_threadsafe(self._drop)
+
+    def _drop(self) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _close(self) -> None:
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for runner in self._runners.values():
+            await runner.transport.close()
+
+    async def _once(self, call: ProgramCall) -> Reply:
+        task = self._tasks.get(call.key)
+        if task is None and self._ended:
+            raise asyncio.CancelledError  # asked for just before the end, and not begun
+        if task is None:
+            task = self._tasks[call.key] = asyncio.ensure_future(self._known_or_made(call))
+        return await asyncio.shield(task)
+
+    async def _known_or_made(self, call: ProgramCall) -> Reply:
+        if self._record and (known := self._record.known(call.key)):
+            self._count(Outcome(known))
+            return known
+        outcome = await self._runner(call.spec).make(call.messages, call.repeat)
+        if outcome.failure and outcome.failure.kind == "budget":
+            raise BudgetError(
+                f"--budget-usd: the optimiser's next call could overrun {self._purse.budget.limit_usd:g} USD, so it "
+                "stops without a result; what it was answered is kept, and the same command with a larger budget "
+                "goes on"
+            )
+        if self._record:
+            self._record.add(call, outcome)
+        self._count(outcome)
+        _require_reply(call, outcome)
+        return outcome.reply or Reply("", call.spec.id)
+
+    def _runner(self, spec: ModelSpec) -> CallRunner:
+        """The runner for a model with these settings; those of one model share its places."""
+        if spec not in self._runners:
+            if spec.alias not in self._places:
+                self._places[spec.alias] = Places(Limiter(width(spec)))
+            self._runners[spec] = CallRunner(
+                spec,
+                open_transport(spec),
+                places=self._places[spec.alias],
+                purse=self._purse,
+                policy=self._policy,
+                cache=self._cache,
+            )
+        return self._runners[spec]
+
+    def _count(self, outcome: Outcome) -> None:
+        if self._progress:
+            self._progress.add(scored=outcome.failure is None, cost_usd=outcome.cost_usd)
+
+
+def _require_reply(call: ProgramCall, outcome: Outcome) -> None:
+    """Refuse to go on without a reply for which no program can be blamed.
+
+    Raises:
+        JudgecalError: the provider gave none; says how often it was asked.
+    """
+    failure = outcome.failure
+    if failure is None or failure.kind in _OWN_FAULT:
+        return
+    tried = f"{outcome.attempts} attempts" if outcome.attempts > 1 else "one attempt"
+    raise JudgecalError(
+        f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: {failure.message}), so "
+        "the optimiser stops without a result; what it was answered is kept, and the same command goes on"
+    )
+
+
+def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
+    """A `dspy.LM` whose calls are made by `calls`: with the model's settings, unless DSPy asks for others.
+
+    The embedded model answers in the calling thread and costs nothing, so it needs none of it.
+
+    Args:
+        spec: the model.
+        calls: limits, budget, retries, cache and record; open while the LM is used.
+        purpose: `task` or `reflection`, for the record.
+    """
+    if spec.embedded:
+        return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
+    # Under a name of our own: DSPy has rules and prices for other names, and neither applies here. The calls are
+    # retried by the engine; two layers of retries would multiply.
+    engine = _Engine(spec, calls, purpose)
+    return _ProgramLM(f"judgecal/{spec.alias}", engine=engine, cache=False, num_retries=0)
+
+
+class _ProgramLM(dspy.LM):  # type: ignore[misc]
+    """Tells its engine which sample is asked for: DSPy takes that out of the request."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        asked = _asked_rollout.set(kwargs.get("rollout_id", self.kwargs.get("rollout_id")))
+        try:
+            return super().__call__(*args, **kwargs)
+        finally:
+            _asked_rollout.reset(asked)
+
+
+class _Engine:
+    """A DSPy engine that sends what it is given through `ProgramCalls`."""
+
+    def __init__(self, spec: ModelSpec, calls: ProgramCalls, purpose: str) -> None:
+        self._spec = spec
+        self._calls = calls
+        self._purpose = purpose
+
+    def complete(self, request: Request) -> Response:
+        """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
+        rollout = _asked_rollout.get()
+        sample = 0 if rollout is None else 1 + rollout  # 0 where DSPy asks for none in particular
+        call = ProgramCall(self._with_settings_of(request), _messages(request), self._purpose, sample)
+        reply = self._calls.ask(call)
+        text = "" if reply.stopped == "content_filter" else reply.text
+        read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
+        return Response(
+            id=None,
+            model=reply.model_id,
+            message=Turn.assistant(text or " "),
+            finish_reason="length" if reply.stopped == "length" else "stop",
+            usage=Usage(input_tokens=read, output_tokens=written, total_tokens=read + written),
+        )
+
+    def _with_settings_of(self, request: Request) -> ModelSpec:
+        """The model with the sampling settings of this request."""
+        asked = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
+        return dataclasses.replace(
+            self._spec, **{n: value for n, value in asked.items() if value is not None}
+        )
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _messages(request: Request) -> list[Message]:
+    system = (
+        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
+    )
+    turns: list[Message] = [
+        {"role": message.role, "content": message.text or ""} for message in request.messages
+    ]
+    return [{"role": "system", "content": system}, *turns] if system else turns
