@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from judgecal.cli.report_kinds import load_report
     from judgecal.errors import InputError, JudgecalError
-    from judgecal.experiment import Judgements, score
+    from judgecal.experiment import Judgements
+    from judgecal.experiment.score import score
     from judgecal.goldset import GoldSet, load_gold
     from judgecal.judges import Judge
     from judgecal.records import Estimate, Item, Judgement, Rating
@@ -39,7 +40,7 @@ _HOME = {
     "load_report": "judgecal.cli.report_kinds",
     "load_signature": "judgecal.signatures",
     "reliability": "judgecal.stats",
-    "score": "judgecal.experiment",
+    "score": "judgecal.experiment.score",
 }
 
 __all__ = [

@@ -14,7 +14,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
-from judgecal.experiment.breakdown import EPSILONS, judge_entry
+from judgecal.experiment.agreement import EPSILONS, judge_entry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
 from judgecal.report import agreement_text

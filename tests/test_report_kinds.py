@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.cli.report_kinds import load_report
 from judgecal.cli.report_summary import read_summary
-from judgecal.experiment.kept import find_experiment
+from judgecal.experiment.stored import find_experiment
 from judgecal.records import Estimate
 from judgecal.report.page_answer import answer_report
 from judgecal.report.page_gate import gate_report

@@ -11,10 +11,8 @@ import pytest
 
 from judgecal.cli.report_judges import found_of_judges
 from judgecal.cli.report_kinds import load_report
-from judgecal.experiment import read_kept
-from judgecal.experiment.report_cut import Cut
-from judgecal.experiment.report_examples import strange_examples
-from judgecal.experiment.report_shape import judge_shape
+from judgecal.experiment import read_experiment
+from judgecal.experiment.verdicts import Cut, judge_shape, strange_examples
 from judgecal.records import Estimate, as_plain
 from judgecal.report.page_escape import html_text, markdown_text, script_json, terminal_text
 from judgecal.report.page_words import chosen_judge, judges_decision
@@ -58,7 +56,7 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
     summary = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     summary.unlink()
     workspace = find_workspace(None)
-    found = found_of_judges(workspace, read_kept(workspace, printed["experiment"]), margin=0.03)
+    found = found_of_judges(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
     assert as_plain(found["result"]) == printed
     page = page_of(judgecal, printed["experiment"])
     for judge in printed["judges"]:
@@ -72,7 +70,7 @@ def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: 
         "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--out", "rec", "--json"
     )
     workspace = find_workspace(None)
-    found = found_of_judges(workspace, read_kept(workspace, slug), margin=0.03)
+    found = found_of_judges(workspace, read_experiment(workspace, slug), margin=0.03)
     assert as_plain(found["result"]) == json.loads(again.out)
 
 
@@ -341,7 +339,7 @@ def test_the_worst_come_first_and_ten_of_a_kind(judgecal: Run, workspace_dir: Pa
     labels = rated(made, {"full": 0, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, splits=OPEN)
     slug = recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made)
-    kept = read_kept(find_workspace(None), slug)
+    kept = read_experiment(find_workspace(None), slug)
     found = strange_examples(kept, kept.columns[: kept.asked], kept.items)
     assert [one["said"][0]["verdict"] for one in found] == list(range(60, 50, -1))
     assert {pair for one in found for pair in one["worst_of"]} == {("off", "too high")}
@@ -355,7 +353,7 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
         judgecal, tmp_path, {"wrong": ["no" if row["kind"] == "full" else "yes" for row in made]}, made
     )
     workspace = find_workspace(None)
-    kept = read_kept(workspace, slug)
+    kept = read_experiment(workspace, slug)
     found = found_of_judges(workspace, kept, margin=0.03)
     splits = {kept.gold.split_of(item.group) for item in kept.items}
     shown = {one["item_id"] for one in found["examples"]}
@@ -378,7 +376,7 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
         judgecal, tmp_path, {"graded": [80 if row["kind"] == "full" else 30 for row in made]}, made
     )
     workspace = find_workspace(None)
-    kept = read_kept(workspace, slug)
+    kept = read_experiment(workspace, slug)
     found = found_of_judges(workspace, kept, margin=0.03)
     shape = found["shapes"][0]
     ones = [one["cut"] for one in shape["kappa_over_cut"] if one["kappa"] == 1.0]
@@ -398,10 +396,10 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
 
 
 def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
-    from judgecal.experiment.report_result import kept_table
+    from judgecal.experiment.stored import stored_table
 
-    kept = read_kept(find_workspace(workspace_dir), slug)
-    return kept_table(kept), kept.columns[0]
+    kept = read_experiment(find_workspace(workspace_dir), slug)
+    return stored_table(kept), kept.columns[0]
 
 
 # --- text that is shown and never run

@@ -151,7 +151,7 @@ def _dropped(name: str | None, gold: GoldSet, workspace: Workspace) -> Dropped |
     if name is None:
         return None
     from judgecal.answering import read_contaminated
-    from judgecal.experiment.kept import find_experiment
+    from judgecal.experiment.stored import find_experiment
 
     folder = find_experiment(workspace, name).folder
     return read_contaminated(folder, gold=gold.name, gold_sha256=gold.sha256)

@@ -30,13 +30,13 @@ def compare(
     json: shared.Json = False,
 ) -> None:
     """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
-    from judgecal.experiment import CompareRun, read_kept
+    from judgecal.experiment import CompareRun, read_experiment
     from judgecal.report import compare_text, json_text
 
     workspace = shared.workspace_of(ctx)
     run = CompareRun(
         workspace=workspace,
-        kept=read_kept(workspace, experiment),
+        stored=read_experiment(workspace, experiment),
         names=tuple(judges or ()),
         metric=metric,
         level=level,

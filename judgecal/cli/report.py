@@ -61,7 +61,7 @@ def report(
         typer.echo(json_text(found.plain()))
         return
     if form is Format.HTML:
-        from judgecal.experiment.kept import find_experiment
+        from judgecal.experiment.stored import find_experiment
 
         path = find_experiment(workspace, experiment).folder / "report.html"
         typer.echo(found.write(path))

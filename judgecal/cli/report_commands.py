@@ -8,7 +8,7 @@ from typing import Any
 from judgecal.answering import decomposition
 from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
-from judgecal.experiment.kept import find_experiment
+from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.report.page import Report
 from judgecal.report.page_answer import answer_report

@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from judgecal.experiment import Kept, Table, read_kept
-from judgecal.experiment.report_examples import strange_examples
-from judgecal.experiment.report_grid import prompt_model_grid
-from judgecal.experiment.report_losses import LossPicture, loss_picture
-from judgecal.experiment.report_result import kept_result, kept_table
-from judgecal.experiment.report_shape import judge_shape
+from judgecal.experiment import StoredExperiment, Table, read_experiment
+from judgecal.experiment.losses import LossPicture, loss_picture, prompt_model_grid
+from judgecal.experiment.stored import stored_result, stored_table
+from judgecal.experiment.verdicts import judge_shape, strange_examples
 from judgecal.report.page import Report
 from judgecal.report.page_judges import judges_report
 from judgecal.selection.choice import Measured, choose, measure, open_items
@@ -25,18 +23,18 @@ def report_on_judges(workspace: Workspace, name: str, margin: float) -> Report:
     """The report of an experiment of `score` or `agreement`.
 
     Raises:
-        InputError: as `read_kept`.
+        InputError: as `read_experiment`.
     """
-    return judges_report(found_of_judges(workspace, read_kept(workspace, name), margin=margin))
+    return judges_report(found_of_judges(workspace, read_experiment(workspace, name), margin=margin))
 
 
-def found_of_judges(workspace: Workspace, kept: Kept, *, margin: float) -> dict[str, Any]:
+def found_of_judges(workspace: Workspace, kept: StoredExperiment, *, margin: float) -> dict[str, Any]:
     """Everything that a page about judges shows, with `Estimate`s as they are; no model is called.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where the
     experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all items.
     """
-    whole, metric = kept_table(kept), leading_metric(kept.gold.scale)
+    whole, metric = stored_table(kept), leading_metric(kept.gold.scale)
     chosen_on = open_items(kept)
     table = dataclasses.replace(whole, items=chosen_on or kept.items)
     measured = measure(kept, table)
@@ -45,7 +43,7 @@ def found_of_judges(workspace: Workspace, kept: Kept, *, margin: float) -> dict[
     picture = loss_picture(kept, table, pairs)
     return {
         "command": kept.experiment.config["command"],
-        "result": kept_result(kept, columns, workspace),
+        "result": stored_result(kept, columns, workspace),
         "card": {"sampling": kept.gold.card.sampling, "n_raters": len(kept.gold.raters)},
         "basis": {
             "split": _split_of(kept, chosen=bool(chosen_on)),
@@ -66,7 +64,7 @@ def found_of_judges(workspace: Workspace, kept: Kept, *, margin: float) -> dict[
     }
 
 
-def _split_of(kept: Kept, *, chosen: bool) -> str:
+def _split_of(kept: StoredExperiment, *, chosen: bool) -> str:
     """Which items judges are held against each other on, in a word."""
     if not chosen:
         return "test"

@@ -36,7 +36,7 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
     Raises:
         InputError: there is no such experiment, it is of a kind without a report, or what it kept cannot be read.
     """
-    from judgecal.experiment.kept import find_experiment
+    from judgecal.experiment.stored import find_experiment
 
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")

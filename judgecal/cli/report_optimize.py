@@ -9,8 +9,8 @@ from typing import Any
 from judgecal.cli.report_judges import found_of_judges
 from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
-from judgecal.experiment import Experiment, read_kept
-from judgecal.experiment.kept import find_experiment
+from judgecal.experiment import Experiment, read_experiment
+from judgecal.experiment.stored import find_experiment
 from judgecal.report.page import Report
 from judgecal.report.page_optimize import optimize_report
 from judgecal.signatures import load_signature
@@ -26,13 +26,13 @@ def report_on_optimize(workspace: Workspace, name: str, margin: float) -> Report
     items are rebuilt from the journal, where test was looked at.
 
     Raises:
-        InputError: as `read_summary` and `read_kept`; or the compiled program cannot be read.
+        InputError: as `read_summary` and `read_experiment`; or the compiled program cannot be read.
     """
     experiment = find_experiment(workspace, name)
     result = read_summary(experiment)
     judges = None
     if result["test"]["before"] is not None:
-        judges = found_of_judges(workspace, read_kept(workspace, name), margin=margin)
+        judges = found_of_judges(workspace, read_experiment(workspace, name), margin=margin)
     return optimize_report(result, _prompts(workspace, experiment), judges)
 
 

@@ -67,13 +67,13 @@ def select(
     json: shared.Json = False,
 ) -> None:
     """The cheapest judge shown to lose less than the margin against the best; confirmed on test; locked."""
-    from judgecal.experiment import plan_experiment, read_kept
+    from judgecal.experiment import plan_experiment, read_experiment
     from judgecal.report import json_text
     from judgecal.report.select_text import select_text
     from judgecal.selection import Caps, SelectRun, repeats_of, select_config
 
     workspace = shared.workspace_of(ctx)
-    kept = read_kept(workspace, experiment)
+    kept = read_experiment(workspace, experiment)
     caps = Caps(max_usd_per_1k, max_p95_s, max_unscored, tuple(allow_provider or ()), local_only)
     options = shared.run_options(
         repeats=repeats_of(kept) if repeats is None else repeats,

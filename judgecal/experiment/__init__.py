@@ -1,13 +1,21 @@
 """Experiments: configuration -> trials -> results."""
 
-from judgecal.experiment.breakdown import judge_entry
+from judgecal.experiment.agreement import (
+    Column,
+    Table,
+    entry,
+    judge_entry,
+    rater_entries,
+    require_metric,
+    scale_notes,
+    verdict_matrix,
+)
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
-from judgecal.experiment.kept import Kept, read_kept
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.plans import Plan, together
 from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
-from judgecal.experiment.scoring import (
+from judgecal.experiment.score import (
     FLOOR_JUDGE,
     ScoreRun,
     asked_items,
@@ -21,15 +29,7 @@ from judgecal.experiment.scoring import (
     run_line,
     score,
 )
-from judgecal.experiment.table import (
-    Column,
-    Table,
-    entry,
-    rater_entries,
-    require_metric,
-    scale_notes,
-    verdict_matrix,
-)
+from judgecal.experiment.stored import StoredExperiment, read_experiment
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
@@ -48,12 +48,12 @@ __all__ = [
     "CompareRun",
     "Experiment",
     "Judgements",
-    "Kept",
     "Look",
     "Plan",
     "Recorded",
     "RunOptions",
     "ScoreRun",
+    "StoredExperiment",
     "Table",
     "asked_items",
     "check_scales",
@@ -74,7 +74,7 @@ __all__ = [
     "preview",
     "rater_entries",
     "read_config",
-    "read_kept",
+    "read_experiment",
     "read_recorded",
     "require_keys",
     "require_metric",

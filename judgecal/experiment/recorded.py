@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment.breakdown import judge_entry
+from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entries, scale_notes
 from judgecal.experiment.folder import Experiment, open_experiment
-from judgecal.experiment.scoring import asked_items, floor_entries, gold_summary, log_report, run_line
-from judgecal.experiment.table import Column, Table, rater_entries, scale_notes
+from judgecal.experiment.score import asked_items, floor_entries, gold_summary, log_report, run_line
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet, Row, read_table
 from judgecal.goldset import Table as FileTable

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment import Column, Kept, Table, entry
+from judgecal.experiment import Column, StoredExperiment, Table, entry
 from judgecal.models import ModelSpec
 from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
@@ -254,19 +254,19 @@ class Measured:
     repeats: int
 
 
-def open_items(kept: Kept, *, limit: int | None = None) -> tuple[Item, ...]:
+def open_items(kept: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
     """The items of an experiment that may choose: those of train and dev, in file order, the first `limit`."""
     chosen = [item for item in kept.items if kept.gold.split_of(item.group) != "test"]
     return tuple(chosen[:limit])
 
 
-def repeats_of(kept: Kept) -> int:
+def repeats_of(kept: StoredExperiment) -> int:
     """Judgements of each item by each judge: as many as were asked for, or as a recorded judge gave."""
     rows = (row.repeat for column in kept.columns[: kept.asked] for row in column.rows)
     return max([int(kept.experiment.config.get("repeats", 1)), 1 + max(rows, default=0)])
 
 
-def measure(kept: Kept, table: Table) -> list[Measured]:
+def measure(kept: StoredExperiment, table: Table) -> list[Measured]:
     """Every judge that the experiment asked for, on the items of the table."""
     models = {str(one["judge"]): one.get("model", {}) for one in kept.experiment.config.get("judges", ())}
     return [_measured(column, models.get(column.judge), table) for column in kept.columns[: kept.asked]]

@@ -22,9 +22,9 @@ from judgecal.experiment import (
     Column,
     Experiment,
     Judgements,
-    Kept,
     Look,
     RunOptions,
+    StoredExperiment,
     Table,
     asked_items,
     look_at_test,
@@ -73,7 +73,7 @@ class Asked:
     """
 
     workspace: Workspace
-    kept: Kept
+    kept: StoredExperiment
     experiment: Experiment
     options: RunOptions
     seed: int

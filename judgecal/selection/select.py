@@ -15,9 +15,9 @@ from judgecal.errors import InputError
 from judgecal.experiment import (
     Experiment,
     Judgements,
-    Kept,
     Plan,
     RunOptions,
+    StoredExperiment,
     Table,
     gold_config,
     open_experiment,
@@ -53,7 +53,7 @@ MARGIN = 0.03
 
 
 def select_config(
-    kept: Kept, *, metric: str | None, margin: float, caps: Caps, repeats: int, seed: int
+    kept: StoredExperiment, *, metric: str | None, margin: float, caps: Caps, repeats: int, seed: int
 ) -> dict[str, Any]:
     """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes.
 
@@ -98,7 +98,7 @@ class SelectRun:
     """
 
     workspace: Workspace
-    kept: Kept
+    kept: StoredExperiment
     experiment: Experiment
     options: RunOptions
     caps: Caps

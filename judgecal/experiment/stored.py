@@ -1,4 +1,4 @@
-"""What an experiment kept, read back: its judges with their judgements, and the items that they stand on.
+"""What an experiment left on disk, read back: its judges with their judgements, the items, and the result.
 
 No model is called and no key is needed. Signatures, models and programs may be gone; what they would have told
 is then taken from the journal, or refused where the journal does not tell it.
@@ -6,6 +6,7 @@ is then taken from the journal, or refused where the journal does not tell it.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, unknown_name
+from judgecal.experiment.agreement import (
+    Column,
+    Table,
+    constant_entry,
+    entry,
+    judge_entry,
+    rater_entries,
+    scale_notes,
+)
 from judgecal.experiment.folder import Experiment, read_config
-from judgecal.experiment.scoring import FLOOR_JUDGE, asked_items
-from judgecal.experiment.table import Column
+from judgecal.experiment.looks import looks_so_far
+from judgecal.experiment.score import FLOOR_JUDGE, asked_items, gold_summary, run_line
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeName
@@ -24,13 +34,19 @@ from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
-__all__ = ["Kept", "find_experiment", "read_kept"]
+__all__ = [
+    "StoredExperiment",
+    "find_experiment",
+    "read_experiment",
+    "stored_result",
+    "stored_table",
+]
 
 _READ = ("score", "agreement", "optimize")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredExperiment:
     """An experiment on disk, with what it says of its judges.
 
     Attributes:
@@ -85,7 +101,7 @@ def find_experiment(workspace: Workspace, name: str) -> Experiment:
     return Experiment(folder, read_config(folder))
 
 
-def read_kept(workspace: Workspace, name: str) -> Kept:
+def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     """Read an experiment of `score`, `agreement` or `optimize` back.
 
     Items are those that a judge asked for has judged; of recorded judgements, all that were asked. Of an
@@ -122,7 +138,7 @@ def read_kept(workspace: Workspace, name: str) -> Kept:
     columns = [Column(judge, scales.of(judge, own), own) for judge, own in asked.items()]
     if floor:
         columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor))
-    return Kept(
+    return StoredExperiment(
         experiment=experiment,
         gold=gold,
         items=items,
@@ -295,3 +311,78 @@ class _Scales:
             f"signature {signature} is gone or has changed, and the verdicts of {judge} do not tell their scale: "
             "bring the signature back as it was"
         )
+
+
+def stored_table(stored: StoredExperiment) -> Table:
+    """The items of an experiment with the repeats that were asked for."""
+    return Table(stored.gold, stored.items, int(stored.experiment.config.get("repeats", 1)), stored.seed)
+
+
+def stored_result(
+    stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace
+) -> dict[str, Any]:
+    """The object of `score --json` and `agreement --json`, with `Estimate`s as they are.
+
+    No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
+
+    Args:
+        stored: the experiment.
+        columns: its judges, priced where their prices are known.
+        workspace: where the looks at test are logged; nothing is written.
+    """
+    table = stored_table(stored)
+    floor, why = _stored_floor(stored, columns, table)
+    trials = dataclasses.replace(table, repeats=max(_own(table, column).repeats for column in columns))
+    return {
+        "experiment": stored.experiment.slug,
+        "gold": gold_summary(table, stored.split),
+        "judges": [judge_entry(_own(table, column), column) for column in columns],
+        "floor": floor,
+        "raters": rater_entries(table, columns),
+        "test_looks": looks_so_far(workspace.experiments, stored.gold.name),
+        "run_line": run_line(trials, stored.split, _names(stored, columns), _recorded_from(stored)),
+        "notes": [*stored.notes, *scale_notes(stored.gold.scale, columns)],
+        **({} if why is None else {"floor_reason": why}),
+    }
+
+
+def _own(table: Table, column: Column) -> Table:
+    """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
+    if "@" in column.judge:
+        return table
+    return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
+
+
+def _stored_floor(
+    stored: StoredExperiment, columns: Sequence[Column], table: Table
+) -> tuple[list[dict[str, Any]], str | None]:
+    constant = constant_entry(table)
+    found = [column for column in (*columns, *stored.columns[stored.asked :]) if column.judge == FLOOR_JUDGE]
+    if found:
+        return [constant, entry(table, found[0])], None
+    if not stored.gold.scale.numeric:
+        return [constant], "embedded gives percentages, and the labels of this set have no order"
+    if any(item.reference_answer is None for item in table.items):
+        return [constant], "embedded compares with a reference answer, and some items have none"
+    return [constant], f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
+
+
+def _names(stored: StoredExperiment, columns: Sequence[Column]) -> list[str]:
+    """The judges as the run line of their own command names them."""
+    config: dict[str, Mapping[str, Any]] = {
+        str(one["judge"]): one for one in stored.experiment.config.get("judges", ())
+    }
+    return [_full_name(column, config.get(column.judge)) for column in columns]
+
+
+def _full_name(column: Column, config: Mapping[str, Any] | None) -> str:
+    if config is None:
+        prompt = column.rows[0].judge_fingerprint[:8] if "@" in column.judge and column.rows else ""
+        return f"{column.judge}[{prompt}]" if prompt else column.judge
+    signature, model = str(config["signature_fingerprint"])[:8], config["model"]["id"]
+    return f"{column.judge}[{signature},{model},{str(config['fingerprint'])[:8]}]"
+
+
+def _recorded_from(stored: StoredExperiment) -> dict[str, str]:
+    told = stored.experiment.config.get("recorded")
+    return {} if told is None else {"recorded": f"{told['file']}@{str(told['sha256'])[:12]}"}

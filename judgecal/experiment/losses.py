@@ -1,4 +1,4 @@
-"""The one picture that could change a decision: what each judge loses against the best, and the people beside it."""
+"""What each judge loses against the best, the floor and the people beside it, and prompts against models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.experiment.kept import Kept
-from judgecal.experiment.scoring import FLOOR_JUDGE
-from judgecal.experiment.table import Column, Table, verdict_matrix
+from judgecal.experiment.agreement import Column, Table, verdict_matrix
+from judgecal.experiment.score import FLOOR_JUDGE
+from judgecal.experiment.stored import StoredExperiment
+from judgecal.judges import JudgeName
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
-from judgecal.stats import best_constant, compare_paired, leading_metric
+from judgecal.stats import best_constant, compare_paired, interaction, leading_metric
 from judgecal.stats.simultaneous import Losses, losses_against_best
 
-__all__ = ["LossPicture", "loss_picture", "table_losses"]
+__all__ = [
+    "LossPicture",
+    "loss_picture",
+    "prompt_model_grid",
+    "table_losses",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,32 +60,34 @@ def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: i
     )
 
 
-def loss_picture(kept: Kept, table: Table, columns: Sequence[tuple[Column, int]]) -> LossPicture:
+def loss_picture(
+    stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]]
+) -> LossPicture:
     """The losses with the floor and the people beside them.
 
     Args:
-        kept: the experiment.
+        stored: the experiment.
         table: the items that judges may be chosen on.
         columns: the judges asked for, each with its repeats.
     """
-    losses = table_losses(table, columns, seed=kept.seed)
+    losses = table_losses(table, columns, seed=stored.seed)
     best = next(one for one in columns if one[0].judge == losses.best)
-    pairs = _Pairs(table, best, leading_metric(table.gold.scale), kept.seed)
+    pairs = _Pairs(table, best, leading_metric(table.gold.scale), stored.seed)
     return LossPicture(
         losses,
         [pairs.judge(one, losses) for one in columns],
-        [pairs.floor(column) for column in _floor(kept, table)],
+        [pairs.floor(column) for column in _floor(stored, table)],
         [pairs.person(rater) for rater in table.gold.raters if pairs.shared(rater)],
     )
 
 
-def _floor(kept: Kept, table: Table) -> list[Column]:
+def _floor(stored: StoredExperiment, table: Table) -> list[Column]:
     """The best constant, and `embedded` where it stands below the judges and not among them."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
     rows = [Judgement(item.item_id, item.sha, name, "constant", 0, label) for item in table.items]
-    floor = [column for column in kept.columns[kept.asked :] if column.judge == FLOOR_JUDGE]
+    floor = [column for column in stored.columns[stored.asked :] if column.judge == FLOOR_JUDGE]
     return [Column(name, scale, rows), *floor]
 
 
@@ -155,3 +163,47 @@ class _Pairs:
 def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:
     """The verdicts in turn until there are as many as another judge gave; a mean over the repeats stays itself."""
     return [[row[place % len(row)] for place in range(repeats)] for row in verdicts]
+
+
+def prompt_model_grid(table: Table, columns: Sequence[tuple[Column, int]], metric: str) -> dict[str, Any]:
+    """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x 2.
+
+    Args:
+        table: the items that the test is made on.
+        columns: the judges, each with its repeats; a recorded one is a model without a known prompt.
+        metric: of agreement.
+
+    Returns:
+        `cells` (judge, prompt, model), `prompts`, `models`, `p_value`, `decision`, `why`.
+    """
+    cells = [(column.judge, *_cell(column.judge)) for column, _ in columns]
+    prompts, models = (list(dict.fromkeys(cell[side] for cell in cells)) for side in (1, 2))
+    found = {
+        "cells": [{"judge": judge, "prompt": prompt, "model": model} for judge, prompt, model in cells],
+        "prompts": prompts,
+        "models": models,
+        "p_value": None,
+        "decision": None,
+        "why": None,
+    }
+    grid = {cell[1:]: one for cell, one in zip(cells, columns, strict=True)}
+    if len(prompts) < 2 or len(models) < 2 or len(grid) < len(prompts) * len(models):
+        return found
+    tested = interaction(
+        table.labels,
+        {key: verdict_matrix(column.rows, table.items, repeats) for key, (column, repeats) in grid.items()},
+        scale=table.gold.scale,
+        scales={key: column.scale for key, (column, _) in grid.items()},
+        metric=metric,
+        groups=table.groups,
+        level=table.level,
+        seed=table.seed,
+    )
+    return found | {"p_value": tested.p_value, "decision": tested.decision, "why": tested.why}
+
+
+def _cell(judge: str) -> tuple[str, str]:
+    """Signature, and model with its program; a recorded judge's prompt is not known."""
+    if "@" not in judge:
+        return "", judge
+    return JudgeName.parse(judge).signature, judge.partition("@")[2]

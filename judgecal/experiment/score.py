@@ -1,4 +1,4 @@
-"""`score`: every judge over a split, then the agreement table."""
+"""`score`: every judge over a split, then the agreement table; and what every run writes of itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from typing import Any
 from judgecal import __version__
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.breakdown import judge_entry
+from judgecal.experiment.agreement import (
+    Column,
+    Table,
+    constant_entry,
+    entry,
+    judge_entry,
+    rater_entries,
+    scale_notes,
+)
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
 from judgecal.experiment.plans import Plan
-from judgecal.experiment.table import Column, Table, constant_entry, entry, rater_entries, scale_notes
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
@@ -35,10 +42,13 @@ __all__ = [
     "FLOOR_JUDGE",
     "ScoreRun",
     "asked_items",
+    "check_scales",
     "floor_entries",
     "full_name",
     "gold_config",
+    "gold_summary",
     "judge_config",
+    "log_report",
     "preview",
     "run_line",
     "score",
@@ -280,5 +290,5 @@ def score(
     check_scales(gold, judge.name, judge.scale)
     trained = judge.trained_on if split == "open" else frozenset[str]()
     items = asked_items(gold, split, limit=limit, without_groups=trained)
-    with open_journal(None if journal is None else Path(journal), options) as kept:
-        return run_trials([judge], items, journal=kept, options=options)
+    with open_journal(None if journal is None else Path(journal), options) as rows:
+        return run_trials([judge], items, journal=rows, options=options)
