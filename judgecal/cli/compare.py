@@ -43,4 +43,4 @@ def compare(
         seed=seed,
     )
     result = run.run()
-    typer.echo(json_text(result) if json else compare_text(result))
+    typer.echo(json_text(result.as_json()) if json else compare_text(result))

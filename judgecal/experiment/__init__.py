@@ -10,13 +10,14 @@ from judgecal.experiment.agreement import (
     scale_notes,
     verdict_matrix,
 )
-from judgecal.experiment.compare import CompareRun
+from judgecal.experiment.compare import CompareResult, CompareRun
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.plans import Plan, together
 from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
 from judgecal.experiment.score import (
     FLOOR_JUDGE,
+    GoldSummary,
     ScoreRun,
     asked_items,
     check_scales,
@@ -28,6 +29,7 @@ from judgecal.experiment.score import (
     preview,
     run_line,
     score,
+    summary_of_gold,
 )
 from judgecal.experiment.stored import StoredExperiment, read_experiment
 from judgecal.experiment.trials import (
@@ -45,8 +47,10 @@ __all__ = [
     "FLOOR_JUDGE",
     "AgreementRun",
     "Column",
+    "CompareResult",
     "CompareRun",
     "Experiment",
+    "GoldSummary",
     "Judgements",
     "Look",
     "Plan",
@@ -83,6 +87,7 @@ __all__ = [
     "scale_notes",
     "score",
     "stored_rows",
+    "summary_of_gold",
     "together",
     "verdict_matrix",
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import Column, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.score import gold_summary, run_line
+from judgecal.experiment.score import GoldSummary, run_line, summary_of_gold
 from judgecal.experiment.stored import StoredExperiment
 from judgecal.judges import JudgeName
+from judgecal.records import Estimate, Result
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
@@ -26,9 +27,151 @@ from judgecal.stats import (
 from judgecal.stats.significance import N_PERM
 from judgecal.workspace import Workspace
 
-__all__ = ["CompareRun"]
+__all__ = ["CompareResult", "CompareRun", "GridCell", "GridTest", "Pair", "PairCounted"]
 
 _SHOWN = 5  # item ids named in one note
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounted(Result):
+    """Two judges with their unscored items left out, or counted as right."""
+
+    a: float | None
+    b: float | None
+    difference: Estimate
+    p_value: float | None
+
+    @classmethod
+    def of(cls, paired: PairedDifference) -> PairCounted:
+        """What the statistics say, without the errors behind it."""
+        return cls(paired.a, paired.b, paired.difference, paired.p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Result):
+    """Two judges held against each other.
+
+    Attributes:
+        a, b: their names.
+        metric: by which.
+        difference: a - b, an unscored item counted as the verdict farthest from its label.
+        p_value, p_adjusted: two-sided, of no difference; alone, and after Holm over the pairs.
+        decision, why: and the sentence that says why.
+        smallest_detectable: the difference that so many questions would show; None without an interval.
+        p_method: how the p value was made.
+        a_value, b_value: the metric of either.
+        complete_case, best_case: the same with unscored items left out, and counted as right.
+    """
+
+    a: str
+    b: str
+    metric: str
+    difference: Estimate
+    p_value: float | None
+    decision: Literal["A", "B", "cannot tell"]
+    smallest_detectable: float | None
+    why: str
+    p_adjusted: float | None
+    p_method: str
+    a_value: float | None
+    b_value: float | None
+    complete_case: PairCounted
+    best_case: PairCounted
+
+    @classmethod
+    def of(cls, a: str, b: str, compared: Comparison) -> Pair:
+        """Two judges by name, and what the statistics say of them."""
+        return cls(
+            a=a,
+            b=b,
+            metric=compared.metric,
+            difference=compared.difference,
+            p_value=compared.p_value,
+            decision=compared.decision,
+            smallest_detectable=compared.smallest_detectable,
+            why=compared.why,
+            p_adjusted=compared.p_adjusted,
+            p_method=compared.p_method,
+            a_value=compared.a,
+            b_value=compared.b,
+            complete_case=PairCounted.of(compared.complete_case),
+            best_case=PairCounted.of(compared.best_case),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell(Result):
+    """How far one prompt x model lies from the sum of what its prompt and its model bring."""
+
+    signature: str
+    model: str
+    deviation: float | None
+    p_adjusted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GridTest(Result):
+    """Whether prompts and models only fit in pairs; the cells, largest deviation first."""
+
+    p_value: float | None
+    decision: Literal["interaction", "cannot tell"]
+    why: str
+    n_groups: int
+    cells: tuple[GridCell, ...]
+
+    @classmethod
+    def of(cls, tested: Interaction) -> GridTest:
+        """What the statistics say of the grid."""
+        cells = (GridCell(cell.row, cell.column, cell.deviation, cell.p_adjusted) for cell in tested.cells)
+        return cls(tested.p_value, tested.decision, tested.why, tested.n_groups, tuple(cells))
+
+
+@dataclass(frozen=True, slots=True)
+class Planning(Result):
+    """What `smallest_detectable` assumes: the power, and the share of items that two judges part on."""
+
+    power: float
+    discordance: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompareResult(Result):
+    """What `compare` comes to.
+
+    Attributes:
+        experiment: its slug.
+        metric: by which the judges are held against each other.
+        pairs: every two of them; in the JSON of two judges, the one pair's keys stand at the top instead.
+        level: nominal coverage, after the looks at test are paid for.
+        planning: what the smallest detectable difference assumes.
+        gold: what was compared on.
+        test_looks: decisions taken on the set's test labels so far.
+        test_look: what this comparison adds to them, in words; None where it sees no test item.
+        reused: whether the test labels had served a decision before.
+        notes: what else the reader must know, a sentence each without its full stop.
+        run_line: what reproduces it.
+        interaction: of prompt and model, where the judges make a whole grid.
+    """
+
+    experiment: str
+    metric: str
+    pairs: tuple[Pair, ...]
+    level: float
+    planning: Planning
+    gold: GoldSummary
+    test_looks: int
+    test_look: str | None
+    reused: bool
+    notes: tuple[str, ...]
+    run_line: str
+    interaction: GridTest | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract's object: flat for two judges, with `pairs` for more."""
+        plain = Result.as_json(self)
+        if self.interaction is None:
+            del plain["interaction"]
+        return plain if len(self.pairs) > 1 else {**plain.pop("pairs")[0], **plain}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +213,34 @@ class CompareRun:
             raise InputError(f"a comparison takes two judges; {self.stored.experiment.slug} holds {known}")
         return columns
 
-    def run(self) -> dict[str, Any]:
-        """The contract's object for two judges, for more one with `pairs`; `Estimate`s as they are.
+    def run(self) -> CompareResult:
+        """Compare every two of the judges.
 
         Raises:
             InputError: as `columns`; or the metric does not fit the set or the judges.
         """
-        columns = self.columns
-        metric = self.metric or leading_metric(self.stored.gold.scale)
-        metric_named(metric, self.stored.gold.scale)
+        columns, gold = self.columns, self.stored.gold
+        metric = self.metric or leading_metric(gold.scale)
+        metric_named(metric, gold.scale)
         self._compared(columns, metric, self.level, n_perm=1)  # what is wrong is told before a look is logged
         look = self._look(columns, metric)
         level = 1.0 - (1.0 - self.level) / max(1, look.number) if look else self.level
-        found = self._compared(columns, metric, level)
-        pairs = [_pair(a, b, one) for (a, b), one in found.items()]
-        grid = self._interaction(columns, metric, level)
-        table = Table(self.stored.gold, self.stored.items, self._repeats(columns), self.seed, level)
-        return {
-            "experiment": self.stored.experiment.slug,
-            **(pairs[0] if len(pairs) == 1 else {"metric": metric, "pairs": pairs}),
-            "level": level,
-            "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE},
-            **({} if grid is None else {"interaction": grid}),
-            "gold": gold_summary(table, self.stored.split),
-            "test_looks": self._decisions(look),
-            "test_look": _told(look, self.stored.gold.name, level),
-            "reused": bool(look and look.reused),
-            "notes": self._notes(columns),
-            "run_line": self._run_line(table, columns, metric),
-        }
+        compared = self._compared(columns, metric, level)
+        table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
+        return CompareResult(
+            experiment=self.stored.experiment.slug,
+            metric=metric,
+            pairs=tuple(Pair.of(a, b, one) for (a, b), one in compared.items()),
+            level=level,
+            planning=Planning(POWER, PLANNED_DISCORDANCE),
+            gold=summary_of_gold(table, self.stored.split),
+            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
+            test_look=_look_in_words(look, gold.name, level),
+            reused=bool(look and look.reused),
+            notes=tuple(self._notes(columns)),
+            run_line=self._run_line(table, columns, metric),
+            interaction=self._interaction(columns, metric, level),
+        )
 
     def _compared(
         self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int = N_PERM
@@ -126,7 +268,7 @@ class CompareRun:
 
     def _look(self, columns: Sequence[Column], metric: str) -> Look | None:
         """Write a decision on test labels down; the same judges by the same metric are the same one."""
-        n_test = self._n_test()
+        n_test = sum(self.stored.gold.split_of(item.group) == "test" for item in self.stored.items)
         if not n_test:
             return None
         judges = " and ".join(sorted(column.judge for column in columns))
@@ -139,20 +281,14 @@ class CompareRun:
             n_items=n_test,
         )
 
-    def _n_test(self) -> int:
-        return sum(self.stored.gold.split_of(item.group) == "test" for item in self.stored.items)
-
-    def _decisions(self, look: Look | None) -> int:
-        return look.number if look else looks_so_far(self.workspace.experiments, self.stored.gold.name)
-
-    def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> dict[str, Any] | None:
+    def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> GridTest | None:
         """The prompt x model interaction, where the judges named make a grid of at least 2 x 2."""
         grid = {_cell(column.judge): self._verdicts(column) for column in columns if "@" in column.judge}
         signatures, models = {row for row, _ in grid}, {model for _, model in grid}
         if len(signatures) < 2 or len(models) < 2 or len(grid) < len(signatures) * len(models):
             return None
         gold, items = self.stored.gold, self.stored.items
-        found = interaction(
+        tested = interaction(
             [gold.labels[item.item_id] for item in items],
             grid,
             scale=gold.scale,
@@ -162,7 +298,7 @@ class CompareRun:
             level=level,
             seed=self.seed,
         )
-        return _interaction_json(found)
+        return GridTest.of(tested)
 
     def _notes(self, columns: Sequence[Column]) -> list[str]:
         notes = []
@@ -191,49 +327,8 @@ def _cell(judge: str) -> tuple[str, str]:
     return name.signature, judge.partition("@")[2]
 
 
-def _pair(a: str, b: str, found: Comparison) -> dict[str, Any]:
-    return {
-        "a": a,
-        "b": b,
-        "metric": found.metric,
-        "difference": found.difference,
-        "p_value": found.p_value,
-        "decision": found.decision,
-        "smallest_detectable": found.smallest_detectable,
-        "why": found.why,
-        "p_adjusted": found.p_adjusted,
-        "p_method": found.p_method,
-        "a_value": found.a,
-        "b_value": found.b,
-        "complete_case": _end(found.complete_case),
-        "best_case": _end(found.best_case),
-    }
-
-
-def _end(found: PairedDifference) -> dict[str, Any]:
-    return {"a": found.a, "b": found.b, "difference": found.difference, "p_value": found.p_value}
-
-
-def _told(look: Look | None, gold: str, level: float) -> str | None:
+def _look_in_words(look: Look | None, gold: str, level: float) -> str | None:
     if look is None:
         return None
     reused = f", reused: shown at level {level:.4g}" if look.reused else ""
     return f"test labels of {gold}: decision {look.number}{reused}"
-
-
-def _interaction_json(found: Interaction) -> dict[str, Any]:
-    return {
-        "p_value": found.p_value,
-        "decision": found.decision,
-        "why": found.why,
-        "n_groups": found.n_groups,
-        "cells": [
-            {
-                "signature": cell.row,
-                "model": cell.column,
-                "deviation": cell.deviation,
-                "p_adjusted": cell.p_adjusted,
-            }
-            for cell in found.cells
-        ],
-    }

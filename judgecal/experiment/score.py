@@ -34,12 +34,13 @@ from judgecal.experiment.trials import (
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge
 from judgecal.models import EMBEDDED
-from judgecal.records import Item
+from judgecal.records import Item, Result
 from judgecal.scale import Scale, common_scale
 from judgecal.workspace import Workspace
 
 __all__ = [
     "FLOOR_JUDGE",
+    "GoldSummary",
     "ScoreRun",
     "asked_items",
     "check_scales",
@@ -52,6 +53,7 @@ __all__ = [
     "preview",
     "run_line",
     "score",
+    "summary_of_gold",
 ]
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
@@ -180,21 +182,69 @@ def preview(
     return plan_calls(judges, items, stored_rows(experiment.journal), options)
 
 
-def gold_summary(table: Table, split: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class GoldSummary(Result):
+    """What a result was measured on.
+
+    Attributes:
+        set, sha256: the gold set.
+        split: of it.
+        n_items, n_groups: labelled items asked for, and their questions.
+        n_unlabelled: items of the split that are left out, as they have no gold label.
+        n_test_items: how many of the items are test items.
+        labels_by: who made the labels.
+        scale, pass_at: of the labels.
+    """
+
+    set: str
+    sha256: str
+    split: str
+    n_items: int
+    n_groups: int
+    n_unlabelled: int
+    n_test_items: int
+    labels_by: str
+    scale: str
+    pass_at: float | None
+
+    @property
+    def in_words(self) -> str:
+        """The whole of it, without a full stop."""
+        by = {"people": " by people", "project": " by the project itself, not by people"}.get(
+            self.labels_by, ""
+        )
+        mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
+        return (
+            f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
+            f"questions, {self.scale} labels{by}{mark}"
+        )
+
+    @property
+    def unscored_counts_as(self) -> str:
+        """What an unscored item counts as where judges are ranked."""
+        return "a wrong verdict" if self.scale == "nominal" else "the verdict farthest from its label"
+
+
+def summary_of_gold(table: Table, split: str) -> GoldSummary:
     """The `gold` object of the contract, with what was left out for want of a label."""
-    unlabelled = sum(item.item_id not in table.gold.labels for item in table.gold.select(split))
-    return {
-        "set": table.gold.name,
-        "sha256": table.gold.sha256,
-        "split": split,
-        "n_items": len(table.items),
-        "n_groups": len(set(table.groups)),
-        "n_unlabelled": unlabelled,
-        "n_test_items": _n_test_items(table),
-        "labels_by": table.gold.card.labels_by,
-        "scale": str(table.gold.scale),
-        "pass_at": table.gold.scale.pass_at,
-    }
+    gold = table.gold
+    return GoldSummary(
+        set=gold.name,
+        sha256=gold.sha256,
+        split=split,
+        n_items=len(table.items),
+        n_groups=len(set(table.groups)),
+        n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
+        n_test_items=_n_test_items(table),
+        labels_by=gold.card.labels_by,
+        scale=str(gold.scale),
+        pass_at=gold.scale.pass_at,
+    )
+
+
+def gold_summary(table: Table, split: str) -> dict[str, Any]:
+    """`summary_of_gold` as plain values."""
+    return summary_of_gold(table, split).as_json()
 
 
 def _n_test_items(table: Table) -> int:
