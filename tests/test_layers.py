@@ -49,7 +49,6 @@ UNTYPED_REPORT = {
     "report.breakdown_text": 11,
     "report.charts": 1,
     "report.charts_judges": 5,
-    "report.compare_text": 9,
     "report.examples": 5,
     "report.forest": 2,
     "report.gate_text": 11,
