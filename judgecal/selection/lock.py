@@ -17,7 +17,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict
 
 from judgecal import __version__
 from judgecal.errors import InputError
@@ -27,30 +29,38 @@ from judgecal.judges import Judge, JudgeName, load_program
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, Item, as_plain, digest
 from judgecal.scale import Label
-from judgecal.workspace import SCHEMA, Workspace, check_keys, check_schema
+from judgecal.workspace import SCHEMA, Workspace, check_schema, validated, write_text
 
 __all__ = [
     "FittedThreshold",
     "Lock",
     "LockedGold",
+    "LockedJudge",
     "LockedModel",
     "LockedSignature",
     "Noise",
     "answer_settings",
-    "judge_of_lock",
     "load_lock",
     "make_lock",
     "model_ids",
     "reply_fingerprint",
-    "require_runnable",
     "write_lock",
 ]
 
-_ELSEWHERE = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
+_SHA = "sha256"
+_NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
+_LIBRARIES = ("dspy", "litellm")  # those that make the prompt
+
+
+class _Closed:
+    """Read from a file, it takes the keys of its fields and no others."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
-class LockedSignature:
+class LockedSignature(_Closed):
     """A signature as it was: the file's name without `.py`, its text, and the fingerprint of what it says."""
 
     name: str
@@ -59,7 +69,7 @@ class LockedSignature:
 
 
 @dataclass(frozen=True, slots=True)
-class LockedModel:
+class LockedModel(_Closed):
     """A model as it was.
 
     Attributes:
@@ -75,89 +85,8 @@ class LockedModel:
     settings: Mapping[str, Any]
 
 
-def answer_settings(model: ModelSpec) -> dict[str, Any]:
-    """The settings of a model that shape its answers: neither where it is reached nor what it costs."""
-    return {name: value for name, value in model.settings().items() if name not in _ELSEWHERE}
-
-
-def reply_fingerprint(judge: Judge) -> str:
-    """16 hex digits over the model, its settings and the messages of an empty item.
-
-    `Judge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
-    """
-    probe = Item("", "", "", "", reference_answers=("",))
-    return digest([judge.model.id, answer_settings(judge.model), judge.messages(probe)])[:16]
-
-
-def judge_of_lock(
-    name: str,
-    *,
-    signature: LockedSignature,
-    program: Mapping[str, Any] | None,
-    model: LockedModel,
-    fingerprint: str,
-    workspace: Workspace,
-) -> Judge:
-    """The judge; its reply fingerprint is the locked one.
-
-    Raises:
-        InputError: the workspace's alias is gone or is another model, or the prompt is not what was locked.
-    """
-    _check_model(load_catalogue(workspace).resolve(model.alias), model)
-    with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
-        alone = _lay_out(Path(folder), signature, workspace)
-        judge = Judge(JudgeName(signature.name, model.alias), workspace=alone)
-        if program is not None:
-            path = alone.experiments / "program.json"
-            path.write_text(json.dumps(program), encoding="utf-8")
-            stored = load_program(path, judge.signature)
-            judge.program, judge.trained_on = stored.program, stored.trained_on
-    judge.name = name
-    _check_prompt(judge, fingerprint)
-    return judge
-
-
-def _lay_out(folder: Path, signature: LockedSignature, workspace: Workspace) -> Workspace:
-    """A workspace of one signature, with the models of the real one; read from before it is taken away."""
-    alone = Workspace(folder, folder / "experiments")
-    alone.signatures.mkdir()
-    alone.experiments.mkdir()
-    (alone.signatures / f"{signature.name}.py").write_text(signature.text, encoding="utf-8")
-    if workspace.config_file.exists():
-        shutil.copyfile(workspace.config_file, alone.config_file)
-    return alone
-
-
-def _check_model(found: ModelSpec, locked: LockedModel) -> None:
-    """Refuse an alias that is not the model of the lock."""
-    now = {"id": found.id, **answer_settings(found)}
-    then = {"id": locked.id, **locked.settings}
-    changed = [
-        f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
-        for name in dict.fromkeys([*then, *now])
-        if now.get(name) != then.get(name)
-    ]
-    if changed:
-        raise InputError(
-            f"model {locked.alias} is not the one that was locked ({'; '.join(changed)}): bring "
-            f"[models.{locked.alias}] in judgecal.toml back as it was, or run judgecal select again"
-        )
-
-
-def _check_prompt(judge: Judge, fingerprint: str) -> None:
-    found = reply_fingerprint(judge)
-    if found != fingerprint:
-        raise InputError(
-            f"{judge.name}: this installation makes another prompt of the locked signature ({found}) than the one "
-            f"that was locked ({fingerprint}): install the versions that the lock names, or run judgecal select again"
-        )
-
-
-_SHA = "sha256"
-
-
 @dataclass(frozen=True, slots=True)
-class LockedGold:
+class LockedGold(_Closed):
     """The gold set that the judge was confirmed on.
 
     Attributes:
@@ -176,7 +105,7 @@ class LockedGold:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(_Closed):
     """The judge against itself at lock time: the same items, called several times afresh.
 
     Attributes:
@@ -194,7 +123,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class FittedThreshold:
+class FittedThreshold(_Closed):
     """The judge's own best pass mark, fitted on train + dev: shown beside the people's, never in its place.
 
     Attributes:
@@ -210,14 +139,73 @@ class FittedThreshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
-    """A judge that was chosen, with everything needed to run it again and to notice when it changes.
+class LockedJudge(_Closed):
+    """What makes a judge's replies, none of it from the workspace.
 
     Attributes:
         judge: its string.
         fingerprint: 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it
             does not hang on endpoint or price, so a lock runs elsewhere.
-        signature, program, model: what makes the replies; `program` is the content of `program.json`, or None.
+        signature, model: as they were.
+        program: the content of `program.json`, or None.
+    """
+
+    judge: str
+    fingerprint: str
+    signature: LockedSignature
+    program: Mapping[str, Any] | None
+    model: LockedModel
+
+    @classmethod
+    def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
+        """A judge as it is now, refused where a lock would not bring it back.
+
+        Raises:
+            InputError: its signature needs more than its own file, say.
+        """
+        signature, model = judge.signature, judge.model
+        locked = LockedJudge(
+            judge=judge.name,
+            fingerprint=reply_fingerprint(judge),
+            signature=LockedSignature(signature.name, signature.text, signature.fingerprint),
+            program=_program(judge, workspace),
+            model=LockedModel(model.alias, model.id, model_id, answer_settings(model)),
+        )
+        locked.runnable(workspace)
+        return locked
+
+    def runnable(self, workspace: Workspace) -> Judge:
+        """The judge, from the lock alone; endpoint, key and price are those of the workspace's alias.
+
+        Raises:
+            InputError: the alias is gone or names another model or other settings, or this judgecal makes another
+                prompt of the locked signature than the one that was locked.
+        """
+        _check_model(load_catalogue(workspace).resolve(self.model.alias), self.model)
+        with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
+            alone = _lay_out(Path(folder), self.signature, workspace)
+            judge = Judge(JudgeName(self.signature.name, self.model.alias), workspace=alone)
+            if self.program is not None:
+                path = alone.experiments / "program.json"
+                path.write_text(json.dumps(self.program), encoding="utf-8")
+                stored = load_program(path, judge.signature)
+                judge.program, judge.trained_on = stored.program, stored.trained_on
+        judge.name = self.judge
+        found = reply_fingerprint(judge)
+        if found != self.fingerprint:
+            raise InputError(
+                f"{self.judge}: this installation makes another prompt of the locked signature ({found}) than the one "
+                f"that was locked ({self.fingerprint}): install the versions that the lock names, or run judgecal "
+                "select again"
+            )
+        return judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock(LockedJudge):
+    """A judge that was chosen, with everything needed to run it again and to notice when it changes.
+
+    Attributes:
         gold: the gold set.
         verdicts: item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled
             items of the set that the judge was not trained on.
@@ -227,14 +215,8 @@ class Lock:
         metric, margin: what it was chosen by, and the loss that was allowed.
         versions: of judgecal, python and the libraries that make the prompt.
         locked_at: UTC, ISO 8601.
-        schema: of the file.
     """
 
-    judge: str
-    fingerprint: str
-    signature: LockedSignature
-    program: Mapping[str, Any] | None
-    model: LockedModel
     gold: LockedGold
     verdicts: Mapping[str, Label | None]
     agreement: Mapping[str, Estimate]
@@ -244,7 +226,6 @@ class Lock:
     margin: float
     versions: Mapping[str, str]
     locked_at: str
-    schema: int = SCHEMA
 
     @property
     def sha256(self) -> str:
@@ -256,24 +237,7 @@ class Lock:
         return {**self._content(), _SHA: self.sha256}
 
     def _content(self) -> dict[str, Any]:
-        names = ["schema", *(field.name for field in dataclasses.fields(self) if field.name != "schema")]
-        return {name: _plain(getattr(self, name)) for name in names}
-
-    def runnable(self, workspace: Workspace) -> Judge:
-        """The judge, from the lock alone; endpoint, key and price are those of the workspace's alias.
-
-        Raises:
-            InputError: the alias is gone or names another model or other settings, or this judgecal makes another
-                prompt of the locked signature than the one that was locked.
-        """
-        return judge_of_lock(
-            self.judge,
-            signature=self.signature,
-            program=self.program,
-            model=self.model,
-            fingerprint=self.fingerprint,
-            workspace=workspace,
-        )
+        return {"schema": SCHEMA, **as_plain(self)}
 
     def require_gold(self, gold: GoldSet) -> None:
         """Refuse a gold set that is not the one of the lock.
@@ -288,125 +252,18 @@ class Lock:
             )
 
 
-def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock in one step, so that a reader never meets half of it; equal locks give equal bytes.
+def answer_settings(model: ModelSpec) -> dict[str, Any]:
+    """The settings of a model that shape its answers: neither where it is reached nor what it costs."""
+    return {name: value for name, value in model.settings().items() if name not in _NOT_OF_THE_ANSWER}
 
-    Raises:
-        OSError: the folder cannot be written to.
+
+def reply_fingerprint(judge: Judge) -> str:
+    """16 hex digits over the model, its settings and the messages of an empty item.
+
+    `Judge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    text = json.dumps(lock.as_json(), indent=2, ensure_ascii=False, allow_nan=False)
-    draft.write_text(text + "\n", encoding="utf-8", newline="\n")
-    draft.replace(path)
-
-
-def load_lock(path: Path) -> Lock:
-    """Read a lock.
-
-    Raises:
-        InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
-            is not what was locked.
-    """
-    table = _read_json(path)
-    check_schema(table, str(path))
-    known = {field.name for field in dataclasses.fields(Lock)} | {_SHA}
-    problems = _key_problems(table, known, str(path))
-    for key, kind in _PARTS.items():
-        if key in table:
-            problems += _part_problems(table[key], kind, f"{path}: {key}", optional=key == "own_cut")
-    if problems:
-        raise InputError(problems)
-    _check_sha(table, path)
-    try:
-        return _lock_of(table)
-    except (TypeError, AttributeError, KeyError) as error:
-        raise InputError(f"{path}: a value is not of the kind that a lock holds ({error})") from error
-
-
-_PARTS: Mapping[str, type] = {
-    "signature": LockedSignature,
-    "model": LockedModel,
-    "gold": LockedGold,
-    "noise": Noise,
-    "own_cut": FittedThreshold,
-}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no lock here; judgecal select writes one") from None
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON: {error}") from None
-    if not isinstance(table, dict):
-        raise InputError(f"{path}: a lock is a JSON object")
-    return table
-
-
-def _key_problems(table: Mapping[str, Any], known: set[str], where: str) -> list[str]:
-    missing = sorted(known - table.keys())
-    lacking = [f"{where}: lacks {', '.join(missing)}: judgecal select writes it anew"] if missing else []
-    return [*check_keys(table, known, where), *lacking]
-
-
-def _part_problems(value: Any, kind: type, where: str, *, optional: bool) -> list[str]:
-    if value is None and optional:
-        return []
-    if not isinstance(value, dict):
-        return [f"{where}: must be an object"]
-    return _key_problems(value, {field.name for field in dataclasses.fields(kind)}, where)
-
-
-def _check_sha(table: Mapping[str, Any], path: Path) -> None:
-    """What was locked is what is read: a lock is made by select, never by hand."""
-    try:
-        found = digest({key: value for key, value in table.items() if key != _SHA})
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-    if found != table[_SHA]:
-        raise InputError(
-            f"{path}: its content has changed since it was locked (sha256 is {found[:12]}, locked was "
-            f"{str(table[_SHA])[:12]}): a character was changed by hand; bring the file back as it was, or run "
-            "judgecal select again"
-        )
-
-
-def _lock_of(table: Mapping[str, Any]) -> Lock:
-    noise, cut = table["noise"], table["own_cut"]
-    rates = {name: Estimate(**noise[name]) for name in ("flip_rate", "exact_agreement")}
-    parts = {
-        "signature": LockedSignature(**table["signature"]),
-        "model": LockedModel(**table["model"]),
-        "gold": LockedGold(**table["gold"]),
-        "noise": Noise(**{**noise, **rates}),
-        "own_cut": None if cut is None else FittedThreshold(**cut),
-        "agreement": {name: Estimate(**found) for name, found in table["agreement"].items()},
-    }
-    return Lock(**{**{key: value for key, value in table.items() if key != _SHA}, **parts})
-
-
-def _plain(value: Any) -> Any:
-    """A field as JSON values; the parts are dataclasses, whose estimates are rows themselves."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type | Estimate):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return as_plain(value)
-
-
-_LIBRARIES = ("dspy", "litellm")
-
-
-def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:
-    """The content of the judge's `program.json` without a model of its own, whose state names endpoints."""
-    name = JudgeName.parse(judge.name).program
-    if name is None:
-        return None
-    folder = Path(name) if Path(name).is_dir() else workspace.experiments / name
-    content: dict[str, Any] = json.loads((folder / "program.json").read_text(encoding="utf-8"))
-    return {**content, "lm": None} if "lm" in content else content
+    probe = Item("", "", "", "", reference_answers=("",))
+    return digest([judge.model.id, answer_settings(judge.model), judge.messages(probe)])[:16]
 
 
 def model_ids(rows: Judgements) -> list[str]:
@@ -438,9 +295,10 @@ def make_lock(
         workspace: where its program is.
     """
     ids = [*model_ids(noise_rows), *model_ids(rows)]
+    locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
+    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return Lock(
-        judge=judge.name,
-        **_what_runs(judge, workspace, model_id=ids[0] if ids else None),
+        **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
         gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
         verdicts={row.item_id: row.verdict for row in rows if row.repeat == 0},
         agreement=agreement,
@@ -448,31 +306,93 @@ def make_lock(
         noise=noise,
         metric=metric,
         margin=margin,
-        versions=_versions(),
+        versions={"judgecal": __version__, "python": platform.python_version(), **libraries},
         locked_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
 
 
-def require_runnable(judge: Judge, workspace: Workspace) -> None:
-    """Refuse a judge that its own lock would not bring back, before anything is called.
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write a lock in one step, so that a reader never meets half of it; equal locks give equal bytes.
 
     Raises:
-        InputError: its signature needs more than its own file, say.
+        OSError: the folder cannot be written to.
     """
-    judge_of_lock(judge.name, workspace=workspace, **_what_runs(judge, workspace, model_id=None))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(lock.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _what_runs(judge: Judge, workspace: Workspace, *, model_id: str | None) -> dict[str, Any]:
-    """The fields of a lock that make the judge."""
-    signature, model = judge.signature, judge.model
-    return {
-        "fingerprint": reply_fingerprint(judge),
-        "signature": LockedSignature(signature.name, signature.text, signature.fingerprint),
-        "program": _program(judge, workspace),
-        "model": LockedModel(model.alias, model.id, model_id, answer_settings(model)),
-    }
+def load_lock(path: Path) -> Lock:
+    """Read a lock.
+
+    Raises:
+        InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
+            is not what was locked.
+    """
+    table = _read_json(path)
+    check_schema(table, str(path))
+    lock = validated(Lock, {key: value for key, value in table.items() if key != _SHA}, str(path))
+    _check_sha(table, path)
+    return lock
 
 
-def _versions() -> dict[str, str]:
-    libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    return {"judgecal": __version__, "python": platform.python_version(), **libraries}
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no lock here; judgecal select writes one") from None
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON: {error}") from None
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: a lock is a JSON object")
+    return table
+
+
+def _check_sha(table: Mapping[str, Any], path: Path) -> None:
+    """What was locked is what is read: a lock is made by select, never by hand."""
+    try:
+        found = digest({key: value for key, value in table.items() if key != _SHA})
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    if found != table.get(_SHA):
+        raise InputError(
+            f"{path}: its content has changed since it was locked (sha256 is {found[:12]}, locked was "
+            f"{str(table.get(_SHA))[:12]}): a character was changed by hand; bring the file back as it was, or run "
+            "judgecal select again"
+        )
+
+
+def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:
+    """The content of the judge's `program.json` without a model of its own, whose state names endpoints."""
+    name = JudgeName.parse(judge.name).program
+    if name is None:
+        return None
+    folder = Path(name) if Path(name).is_dir() else workspace.experiments / name
+    content: dict[str, Any] = json.loads((folder / "program.json").read_text(encoding="utf-8"))
+    return {**content, "lm": None} if "lm" in content else content
+
+
+def _lay_out(folder: Path, signature: LockedSignature, workspace: Workspace) -> Workspace:
+    """A workspace of one signature, with the models of the real one; read from before it is taken away."""
+    alone = Workspace(folder, folder / "experiments")
+    alone.signatures.mkdir()
+    alone.experiments.mkdir()
+    (alone.signatures / f"{signature.name}.py").write_text(signature.text, encoding="utf-8")
+    if workspace.config_file.exists():
+        shutil.copyfile(workspace.config_file, alone.config_file)
+    return alone
+
+
+def _check_model(found: ModelSpec, locked: LockedModel) -> None:
+    """Refuse an alias that is not the model of the lock."""
+    now = {"id": found.id, **answer_settings(found)}
+    then = {"id": locked.id, **locked.settings}
+    changed = [
+        f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
+        for name in dict.fromkeys([*then, *now])
+        if now.get(name) != then.get(name)
+    ]
+    if changed:
+        raise InputError(
+            f"model {locked.alias} is not the one that was locked ({'; '.join(changed)}): bring "
+            f"[models.{locked.alias}] in judgecal.toml back as it was, or run judgecal select again"
+        )

@@ -45,7 +45,7 @@ from judgecal.records import RETRIED_ON_RESUME, Item
 from judgecal.scale import Label
 from judgecal.selection.confirm import NOISE_CALLS, lock_migrated, noise_items
 from judgecal.selection.gate_rule import Loss, loss_of
-from judgecal.selection.lock import Lock, LockedGold, require_runnable, write_lock
+from judgecal.selection.lock import Lock, LockedGold, LockedJudge, write_lock
 from judgecal.selection.pass_rates import Churn, PassRule
 from judgecal.selection.production import input_config, judgement_of
 from judgecal.selection.row_items import RowItems, RowReader
@@ -215,7 +215,7 @@ class MigrateRun:
         if self.recent is not None:
             self.recent.reader.check(self.recent.source)
         if self.output is not None:
-            require_runnable(self.new, self.workspace)
+            LockedJudge.of(self.new, self.workspace)
 
     def preview(self) -> Plan:
         """What a run would call; nothing is written."""

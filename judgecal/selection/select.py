@@ -40,7 +40,7 @@ from judgecal.selection.confirm import (
     noise_of,
     other_items,
 )
-from judgecal.selection.lock import Noise, make_lock, require_runnable, write_lock
+from judgecal.selection.lock import LockedJudge, Noise, make_lock, write_lock
 from judgecal.selection.select_result import Decided, Outcome
 from judgecal.stats import leading_metric, metric_named
 from judgecal.stats.simultaneous import Losses, losses_against_best
@@ -266,7 +266,7 @@ class SelectRun:
                 f"{name} has changed since {self.kept.experiment.slug}: its signature, program, model or price is not "
                 "what was scored; run the experiment's command again, then select from the new one"
             )
-        require_runnable(judge, self.workspace)
+        LockedJudge.of(judge, self.workspace)
         return judge
 
     def preview(self) -> Plan:
