@@ -39,7 +39,7 @@ LONG_FUNCTIONS = {
     "cli.retrieval:retrieval",
     "cli.score:score",
     "cli.select:select",
-    "stats.interaction:interaction",
+    "stats.significance:interaction",
     "stats.simultaneous:losses_against_best",
 }
 """Functions of more than 50 lines, as `room.module:function`."""

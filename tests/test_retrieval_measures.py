@@ -24,7 +24,7 @@ from judgecal.retrieval import (
 from judgecal.retrieval.measures import Measured, cuts, histogram
 from judgecal.retrieval.ranking import Pairs, by_run
 from judgecal.retrieval.windows import windows
-from judgecal.stats.grouped_means import mean_estimate
+from judgecal.stats.intervals import mean_estimate
 
 
 def collection(

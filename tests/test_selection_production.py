@@ -23,7 +23,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import Judge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.selection.sources import open_source
-from judgecal.stats.describe import described
+from judgecal.stats.intervals import described
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file

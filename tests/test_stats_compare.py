@@ -10,8 +10,14 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.stats import agreement, compare, compare_all, compare_paired
-from judgecal.stats.planning import planned_error, smallest_detectable
-from judgecal.stats.significance import clustered_mcnemar_p, holm, mcnemar_midp, sign_flip_p
+from judgecal.stats.significance import (
+    clustered_mcnemar_p,
+    holm,
+    mcnemar_midp,
+    planned_error,
+    sign_flip_p,
+    smallest_detectable,
+)
 from tests.benchmarks.false_alarms import called_better, false_alarms, power
 
 

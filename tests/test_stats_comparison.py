@@ -18,7 +18,7 @@ from judgecal.stats import (
     recalibrated_difference,
 )
 from judgecal.stats.calibration import fit_monotone
-from judgecal.stats.comparison import _combined
+from judgecal.stats.paired import _combined
 from judgecal.stats.significance import sign_flip_p
 from tests.benchmarks.coverage import false_alarms
 

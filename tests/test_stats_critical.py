@@ -7,9 +7,8 @@ import pytest
 from scipy.special import stdtrit
 
 from judgecal.stats import agreement
-from judgecal.stats.critical import critical_values
 from judgecal.stats.sample import Floats
-from judgecal.stats.simultaneous import losses_against_best
+from judgecal.stats.simultaneous import critical_values, losses_against_best
 
 
 def apart(k: int, *, scale: float = 1.0) -> Floats:

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.describe import described
-from judgecal.stats.grouped_means import mean_estimate
-from judgecal.stats.intervals import bootstrap_interval
+from judgecal.stats.intervals import bootstrap_interval, described, mean_estimate
 
 T19 = 2.093024054  # the 97.5% point of t(19)
 

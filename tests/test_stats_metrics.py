@@ -24,9 +24,8 @@ from judgecal.stats import (
     rows_of,
 )
 from judgecal.stats.agreement import prepare, terms_of
-from judgecal.stats.alpha import interval_alpha, nominal_alpha
-from judgecal.stats.icc import icc
-from judgecal.stats.linear import Means
+from judgecal.stats.chance import icc, interval_alpha, nominal_alpha
+from judgecal.stats.means import Means
 
 SCALES = ("binary", "nominal", "ordinal:0:4", "percentage")
 SYMMETRIC = (

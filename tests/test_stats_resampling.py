@@ -13,7 +13,7 @@ from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
-from judgecal.stats.correlation import concordance, spearman
+from judgecal.stats.correlation import Cells, Tables, concordance, spearman
 from judgecal.stats.resampling import (
     Statistic,
     Totals,
@@ -23,7 +23,6 @@ from judgecal.stats.resampling import (
     leave_one_out,
 )
 from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
-from judgecal.stats.tables import Cells, Tables
 
 
 def made_up(n: int, *, scale: str = "ordinal:0:4", size: int = 2, repeats: int = 1, seed: int = 0) -> Sample:

@@ -12,9 +12,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats.repeated import squares
-from judgecal.stats.repeats import RepeatPlan, majority_flips
-from judgecal.stats.retest import repeatability
+from judgecal.stats.retest import RepeatPlan, majority_flips, repeatability, squares
 
 GOLDEN = Path(__file__).parent / "golden" / "statistics.json"
 

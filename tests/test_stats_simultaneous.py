@@ -10,8 +10,7 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats import multivariate_t
 
 from judgecal.errors import InputError
-from judgecal.stats.critical import critical_values
-from judgecal.stats.simultaneous import Losses, losses_against_best
+from judgecal.stats.simultaneous import Losses, critical_values, losses_against_best
 from tests.benchmarks.selection import scores
 
 GOLD = [1] * 12 + [0] * 8

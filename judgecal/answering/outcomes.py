@@ -20,8 +20,7 @@ from judgecal.goldset.rows import read_item
 from judgecal.goldset.write import item_row
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.stats import agreement
-from judgecal.stats.describe import described
-from judgecal.stats.grouped_means import mean_estimate
+from judgecal.stats.intervals import described, mean_estimate
 
 __all__ = [
     "BEST",

@@ -14,7 +14,7 @@ from judgecal.goldset import GOLD
 from judgecal.records import Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.breakdown import breakdown
-from judgecal.stats.labels import Floats
+from judgecal.stats.sample import Floats
 
 __all__ = [
     "POINTS",

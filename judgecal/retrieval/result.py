@@ -20,7 +20,7 @@ from judgecal.retrieval.tokens import Tokenizer, tokenizer_named
 from judgecal.retrieval.trec import Run
 from judgecal.retrieval.windows import windows
 from judgecal.retrieval.worst import worst_questions
-from judgecal.stats.grouped_means import mean_estimate
+from judgecal.stats.intervals import mean_estimate
 
 __all__ = ["RetrievalOptions", "Tested", "measure_retrieval"]
 

@@ -27,8 +27,8 @@ from judgecal.scale import Label
 from judgecal.selection.gate_plan import Gate, Passes
 from judgecal.selection.gate_rule import Standing, TwoTimes
 from judgecal.selection.pass_rates import PassRule
-from judgecal.stats.grouped_means import mean_estimate
-from judgecal.stats.labels import Floats
+from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.sample import Floats
 
 __all__ = ["Flips", "flips", "gate_result", "run_gate"]
 

@@ -14,14 +14,13 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
 from judgecal.stats import Comparison, compare, compare_paired, metric_named
-from judgecal.stats.agreement import prepare, terms_of
+from judgecal.stats.agreement import jackknifed, prepare, terms_of
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, t_quantile
-from judgecal.stats.linear import Linear, Means, linearise
+from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_facts
-from judgecal.stats.parts import jackknifed
-from judgecal.stats.planning import POWER, smallest_detectable
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
+from judgecal.stats.significance import POWER, smallest_detectable
 
 __all__ = ["GateDecision", "GateRule", "Loss", "Standing", "TwoTimes", "lasting", "loss_of", "upper_bound"]
 

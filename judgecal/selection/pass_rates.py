@@ -16,9 +16,8 @@ import numpy as np
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import LockedGold
-from judgecal.stats.describe import described
-from judgecal.stats.grouped_means import mean_estimate
-from judgecal.stats.labels import Floats, Ints
+from judgecal.stats.intervals import described, mean_estimate
+from judgecal.stats.sample import Floats, Ints
 
 __all__ = ["Churn", "Overview", "PassRule", "group_number"]
 

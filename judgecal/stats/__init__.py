@@ -1,12 +1,9 @@
 """Arrays in, Estimates out: agreement, its intervals, comparison of judges, recalibration."""
 
-from judgecal.stats.agreement import agreement
+from judgecal.stats.agreement import agreement, limits_of_agreement
 from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
 from judgecal.stats.calibration import PairedLabels, recalibrated_agreement, recalibrated_difference
 from judgecal.stats.compare import Comparison, compare, compare_all
-from judgecal.stats.comparison import PairedDifference, compare_paired
-from judgecal.stats.interaction import Interaction, interaction
-from judgecal.stats.limits_of_agreement import limits_of_agreement
 from judgecal.stats.means import best_constant
 from judgecal.stats.metrics import (
     METRICS,
@@ -19,8 +16,9 @@ from judgecal.stats.metrics import (
     metrics_of,
     rows_of,
 )
-from judgecal.stats.planning import PLANNED_DISCORDANCE, POWER
+from judgecal.stats.paired import PairedDifference, compare_paired
 from judgecal.stats.reliability import reliability
+from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction, interaction
 
 __all__ = [
     "METRICS",

@@ -5,32 +5,49 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale, common_scale
+from judgecal.stats.correlation import Tables
 from judgecal.stats.intervals import (
     BOOTSTRAP_GROUPS,
     MIN_CLASS,
     MIN_GROUPS,
     Interval,
     bootstrap_interval,
+    check_level,
+    jackknife_error,
     jackknife_interval,
     linear_interval,
     score_interval,
+    t_quantile,
 )
-from judgecal.stats.linear import Linear, Means, linearise
+from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
-from judgecal.stats.resampling import Statistic, bootstrap_all, leave_blocks_out, leave_one_out
+from judgecal.stats.resampling import Statistic, Totals, bootstrap_all, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
-from judgecal.stats.tables import Tables
 
-__all__ = ["agreement", "check_level", "estimate", "estimates", "prepare", "terms_of"]
+__all__ = [
+    "agreement",
+    "estimate",
+    "estimates",
+    "group_parts",
+    "jackknifed",
+    "limits_of_agreement",
+    "parts_of_mean",
+    "prepare",
+    "pseudo_values",
+    "terms_of",
+]
 
 _MOST_CELLS = 25_000  # of a table of ranks that is resampled whole
 _BLOCKS = 100  # of groups, left out in turn where it is not
+_Z = 1.96  # by definition, whatever the level of the intervals
+_EPS = 1e-12
 
 
 def agreement(
@@ -81,12 +98,6 @@ def agreement(
     )
     found = {name: (metric, terms_of(metric, sample, cut)) for name, (metric, cut) in chosen.items()}
     return estimates(found, sample, level=level, n_boot=n_boot, seed=seed)
-
-
-def check_level(level: float) -> None:
-    """Raises: InputError: the level of an interval is not between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level:g}: an interval's level lies between 0 and 1")
 
 
 def prepare(
@@ -253,3 +264,124 @@ def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) 
     return replace(
         blank, value=value, low=interval.low, high=interval.high, method=method, reason=interval.reason
     )
+
+
+def group_parts(metric: Metric, sample: Sample, *, at_mark: bool) -> Floats | str:
+    """What each group adds to a metric: G parts that sum to its value; or the reason why there is none.
+
+    Of a mean its linearisation, of a coefficient the jackknife's pseudo-values, divided by G.
+    """
+    terms = terms_of(metric, sample, at_mark)
+    if isinstance(terms, str):
+        return terms
+    if isinstance(terms, Means):
+        linear = linearise(terms, sample)
+        return terms.undefined if linear is None else parts_of_mean(linear)
+    found = jackknifed(terms, sample)
+    if found is None:
+        return terms.undefined
+    parts = pseudo_values(*found)
+    return parts if np.all(np.isfinite(parts)) else "undefined without one of the groups"
+
+
+def pseudo_values(value: float, without: Floats) -> Floats:
+    """The jackknife's pseudo-values over G; their own bias is shared out, so that they sum to the value."""
+    n_groups = len(without)
+    parts: Floats = value / n_groups + (n_groups - 1.0) / n_groups * (without.mean() - without)
+    return parts
+
+
+def parts_of_mean(linear: Linear) -> Floats:
+    """G parts that sum to a linearised mean."""
+    parts: Floats = (linear.influence + linear.ratios * linear.share) @ linear.weights
+    return parts
+
+
+def jackknifed(statistic: Statistic, sample: Sample) -> tuple[float, Floats] | None:
+    """Value and values without each group, averaged over the repeats that define it; None if none does."""
+    values = statistic.at(np.ones((1, sample.n_groups)))[0]
+    repeats = np.isfinite(values)
+    if not repeats.any():
+        return None
+    return float(values[repeats].mean()), leave_one_out(statistic, sample.n_groups)[:, repeats].mean(axis=1)
+
+
+def limits_of_agreement(
+    gold_labels: Iterable[object],
+    judge_labels: Iterable[object],
+    *,
+    scale: Scale | str,
+    judge_scale: Scale | str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    level: float = 0.95,
+) -> dict[str, Estimate]:
+    """Bland and Altman's limits: 95% of the differences verdict - label lie within them, if they are normal.
+
+    lower and upper = mean of the differences -+ 1.96 standard deviations (n - 1), in units of the common scale. Over
+    repeats they are taken in each and averaged, as in `agreement`. A limit is an estimate like any other: its interval
+    is a jackknife by group with t(G-1). Unscored pairs are left out. Source: Bland and Altman (1986, 1999).
+
+    Args:
+        gold_labels, judge_labels, scale, judge_scale, groups, level: as in `agreement`; the common scale is a
+            percentage or ordinal.
+
+    Returns:
+        `bias` (the mean), `lower`, `upper`.
+
+    Raises:
+        InputError: as `agreement`; or the scale has no graded labels.
+    """
+    check_level(level)
+    people = as_scale(scale)
+    sample = prepare(
+        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop"
+    )
+    if people.kind not in ("percentage", "ordinal"):
+        raise InputError(
+            f"limits of agreement need a percentage or an ordinal scale, and this one is {people}"
+        )
+    bias, _ = metric_named("bias", people)
+    mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, n_boot=0, seed=0)
+    lower, upper = (_estimate_limit(_limit(sample, z), sample, level=level) for z in (-_Z, _Z))
+    return {"bias": mean, "lower": lower, "upper": upper}
+
+
+def _limit(sample: Sample, z: float) -> Totals:
+    """Mean of the differences + z standard deviations, from sums around a centre, for accuracy."""
+    difference = sample.verdicts - sample.gold[:, None]
+    centre = float(difference[sample.scored].mean()) if sample.scored.any() else 0.0
+    away = difference - centre
+    terms = np.stack([np.ones_like(away), away, away**2], axis=2)
+
+    def combine(totals: Floats) -> Floats:
+        n, total, squares = np.moveaxis(totals, -1, 0)
+        n = np.where(n > 1.5, n, np.nan)
+        variance = np.maximum(squares - total**2 / n, 0.0) / (n - 1.0)
+        return cast(Floats, centre + total / n + z * np.sqrt(variance))
+
+    return Totals.of(terms, sample, combine, undefined="fewer than two scored pairs")
+
+
+def _estimate_limit(limit: Totals, sample: Sample, *, level: float) -> Estimate:
+    found = Estimate(
+        None, level=level, n_expected=sample.n_expected, n_unscored=sample.n_unscored, reason=limit.undefined
+    )
+    if len(sample.gold) == 0:
+        return found
+    values = limit.at(np.ones((1, sample.n_groups)))[0]
+    repeats = np.isfinite(values)
+    pairs = limit.used & repeats
+    found = replace(found, n=int(pairs.sum()), n_groups=sample.groups_among(pairs))
+    if not repeats.any():
+        return found
+    value = float(values[repeats].mean())
+    found = replace(found, value=value)
+    if found.n_groups < MIN_GROUPS:
+        n = found.n_groups
+        return replace(found, reason=f"{n} group{'s' * (n != 1)}: fewer than {MIN_GROUPS} give no interval")
+    se = jackknife_error(leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1))
+    if not se > _EPS * sample.scale.span:
+        return replace(found, reason="no spread between groups to make an interval from")
+    half = t_quantile(level, sample.n_groups - 1.0) * se
+    made = f"jackknife by group, t({sample.n_groups - 1})"
+    return replace(found, low=value - half, high=value + half, method=made, reason=None)

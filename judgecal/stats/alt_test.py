@@ -17,7 +17,7 @@ from scipy.special import stdtr
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS
-from judgecal.stats.ratings import Ratings, read_ratings
+from judgecal.stats.reliability import Ratings, read_ratings
 from judgecal.stats.sample import Bools, Floats, Ints, as_scale, codes_of
 
 __all__ = ["AltTest", "alt_test", "winning_rates"]

@@ -11,11 +11,12 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import check_level, estimate, terms_of
-from judgecal.stats.linear import Means
+from judgecal.stats.agreement import estimate, terms_of
+from judgecal.stats.intervals import check_level
+from judgecal.stats.means import Means
 from judgecal.stats.metrics import Metric, metric_named
+from judgecal.stats.paired import Verdicts
 from judgecal.stats.sample import Floats, Ints, Sample, as_scale, codes_of, read_both
-from judgecal.stats.verdicts import Verdicts
 
 __all__ = ["MIN_ITEMS", "Part", "best_case", "breakdown", "part_metric"]
 

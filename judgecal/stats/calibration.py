@@ -14,10 +14,10 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import check_level, estimate, terms_of
-from judgecal.stats.comparison import paired_difference
-from judgecal.stats.intervals import MIN_GROUPS, jackknife_error
+from judgecal.stats.agreement import estimate, terms_of
+from judgecal.stats.intervals import MIN_GROUPS, check_level, jackknife_error
 from judgecal.stats.metrics import METRICS, Metric, metric_named
+from judgecal.stats.paired import paired_difference
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
 
 __all__ = ["PairedLabels", "fit_monotone", "recalibrated_agreement", "recalibrated_difference"]

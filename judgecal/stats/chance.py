@@ -1,21 +1,100 @@
-"""Agreement beyond chance on categories: 1 - observed / expected disagreement."""
+"""Agreement beyond chance: kappa and its kin, Krippendorff's alpha, the intraclass correlation.
+
+A panel is n x R x k: n items, R repeats, k raters; NaN where a rating is missing. Labels and verdicts are a panel
+of two raters, so a judge and a group of people go through the same formulas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+from typing import cast
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from judgecal.stats.panel import classes_of, codes_panel, counts_of, enough
+from judgecal.errors import InputError
+from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
-from judgecal.stats.sample import Floats, Sample
+from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
-__all__ = ["fleiss", "gwet", "gwet_ac1", "gwet_ac2", "kappa", "kappa_quadratic", "mcc", "scott_pi"]
+__all__ = [
+    "classes_of",
+    "codes_panel",
+    "counts_of",
+    "enough",
+    "fleiss",
+    "gwet",
+    "gwet_ac1",
+    "gwet_ac2",
+    "icc",
+    "icc_2_1",
+    "interval_alpha",
+    "kappa",
+    "kappa_quadratic",
+    "krippendorff_alpha",
+    "mcc",
+    "nominal_alpha",
+    "ordinal_alpha",
+    "scott_pi",
+    "values_panel",
+]
 
 # An expected disagreement below this is rounding.
 _TINY = 1e-12
 _EQUAL = "no disagreement is expected: both sides are constant and equal"
+# An expected disagreement below this share of the squared range is rounding.
+_ALL_EQUAL = "no disagreement is expected: all ratings are equal"
+# A mean square below this share of the squared range is rounding.
+
+
+def classes_of(sample: Sample) -> Classes:
+    """The sample's categories, those that can occur in it.
+
+    A nominal scale keeps a category for verdicts that were counted as wrong; where there are none, it is no
+    category of the scale, and coefficients that ask how many there are must not count it.
+
+    Raises:
+        InputError: the scale has no categories without a pass mark.
+    """
+    classes = sample.classes
+    if classes is None:
+        raise InputError(f"scale {sample.scale} has no classes without a pass mark")
+    if sample.scale.kind != "nominal" or sample.filled.any():
+        return classes
+    return Classes(classes.gold, classes.verdicts, classes.values[:-1], classes.problem)
+
+
+def codes_panel(classes: Classes) -> Floats:
+    """Labels and verdicts as category numbers: n x R x 2."""
+    return _two_raters(classes.gold.astype(np.float64), classes.verdicts)
+
+
+def values_panel(sample: Sample) -> Floats:
+    """Labels and verdicts as they are: n x R x 2."""
+    return _two_raters(sample.gold, sample.verdicts)
+
+
+def counts_of(codes: Floats, n_categories: int) -> Floats:
+    """How many raters chose each category: n x R x q."""
+    one = np.eye(n_categories + 1)[:, :n_categories]
+    chosen = np.where(np.isnan(codes), float(n_categories), codes).astype(np.int64)
+    total = one[chosen[..., 0]]
+    for rater in range(1, chosen.shape[2]):
+        total += one[chosen[..., rater]]
+    return total
+
+
+def enough(panel: Floats) -> Bools:
+    """n x R: the items with two ratings or more."""
+    paired: Bools = (~np.isnan(panel)).sum(axis=2) >= 2
+    return paired
+
+
+def _two_raters(gold: Floats, verdicts: Floats) -> Floats:
+    return np.stack([np.broadcast_to(gold[:, None], verdicts.shape), verdicts], axis=2)
 
 
 def kappa(sample: Sample) -> Totals | str:
@@ -174,3 +253,156 @@ def _cohen(sample: Sample, *, quadratic: bool) -> Totals | str:
 def _disagreement(values: Floats, *, quadratic: bool) -> Floats:
     apart = np.abs(values[:, None] - values[None, :])
     return apart**2 if quadratic else (apart > 0.0).astype(np.float64)
+
+
+def krippendorff_alpha(sample: Sample) -> Totals | Tables:
+    """Krippendorff's alpha, up to 1; 0 is chance. Undefined where all labels and verdicts are equal.
+
+    Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal scales, interval on percentages.
+    """
+    classes = sample.classes
+    two = classes is not None and len(classes.values) == 2 and classes.problem is None
+    if two or sample.scale.kind == "nominal":
+        known = classes_of(sample)
+        return nominal_alpha(codes_panel(known), len(known.values), sample)
+    if sample.scale.kind == "percentage":
+        return interval_alpha(values_panel(sample), sample)
+    tables = Tables.of(sample, _of_pairs, undefined=_ALL_EQUAL)
+    return replace(tables, cells=tuple(_pairs_of(sample, tables.cells)))
+
+
+def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
+    """Alpha of a panel's category codes (n x R x k, NaN where missing): any two categories are as far apart."""
+    paired = enough(codes)
+    counts = np.where(paired[..., None], counts_of(codes, n_categories), 0.0)
+    m = counts.sum(axis=2)
+    apart = (counts * (m[..., None] - counts)).sum(axis=2) / np.where(paired, m - 1.0, 1.0)
+    terms = np.concatenate([apart[..., None], counts], axis=2)
+
+    def combine(totals: Floats) -> Floats:
+        used = totals[..., 1:]
+        n = used.sum(axis=-1)
+        return 1.0 - divide((n - 1.0) * totals[..., 0], n**2 - (used**2).sum(axis=-1))
+
+    return replace(Totals.of(terms, sample, combine, undefined=_ALL_EQUAL), used=paired & sample.scored)
+
+
+def interval_alpha(values: Floats, sample: Sample) -> Totals:
+    """Alpha of a panel's values (n x R x k, NaN where missing): ratings are as far apart as their squared difference.
+
+    The differences of an item's m ratings come from their sums: sum over pairs (x - y)^2 = m sum x^2 - (sum x)^2.
+    """
+    paired = enough(values)
+    present = ~np.isnan(values) & paired[..., None]
+    centre = float(values[present].mean()) if present.any() else 0.0
+    x = np.where(present, (values - centre) / sample.scale.span, 0.0)
+    m, total, squares = present.sum(axis=2), x.sum(axis=2), (x**2).sum(axis=2)
+    apart = (m * squares - total**2) / np.where(paired, m - 1.0, 1.0)
+    terms = np.stack([m, total, squares, apart], axis=2)
+
+    def combine(totals: Floats) -> Floats:
+        n, total, squares, apart = np.moveaxis(totals, -1, 0)
+        safe = np.where(n > 0.0, n, 1.0)
+        spread = squares / safe - (total / safe) ** 2
+        return 1.0 - divide((n - 1.0) / safe**2 * apart, spread, tiny=_TINY)
+
+    return replace(Totals.of(terms, sample, combine, undefined=_ALL_EQUAL), used=paired & sample.scored)
+
+
+def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
+    """Alpha of a panel's values (n x 1 x k, NaN where missing): ratings are as far apart as their ranks.
+
+    The distance of two values is the number of ratings between them, half of those at either value included: the
+    difference of their midranks, squared. Ranks are taken anew in every draw.
+    """
+    ratings = values[:, 0, :]
+    present = ~np.isnan(ratings)
+    share = 1.0 / np.maximum(present.sum(axis=1) - 1.0, 1.0)
+    distinct, place = np.unique(ratings, return_inverse=True)
+    places, width = place.reshape(ratings.shape), len(distinct)
+    pairs = [(a, b, present[:, a] & present[:, b]) for a, b in combinations(range(ratings.shape[1]), 2)]
+    cell = np.concatenate([places[both, a] * width + places[both, b] for a, b, both in pairs])
+    item = np.concatenate([np.flatnonzero(both) for *_, both in pairs])
+    filled, number = np.unique(cell, return_inverse=True)
+    shape = (len(filled), sample.n_groups)
+    counts = csr_array((share[item], (number, sample.group_of[item])), shape=shape)
+    cells = _Pairs((filled // width).astype(np.int64), (filled % width).astype(np.int64))
+    return Tables((cells,), (counts,), _of_pairs, None, enough(values), _ALL_EQUAL)
+
+
+class _Pairs(Cells):
+    """Pairs of values; rows and columns are places among the same values."""
+
+    @cached_property
+    def ratings(self) -> csr_array:
+        """V x C: how often each value stands in each pair."""
+        once = np.ones(2 * len(self.row))
+        pair = np.arange(len(self.row))
+        return csr_array((once, (np.concatenate([self.row, self.column]), np.concatenate([pair, pair]))))
+
+
+def _of_pairs(cells: Cells, counts: Floats) -> Floats:
+    """Ordinal alpha from weighted pairs of values.
+
+    With p the pairs' shares, N = 2 sum(pairs) ratings, M their midranks as shares and V the variance of M:
+    alpha = 1 - (N - 1) / (2 N) sum p (M_a - M_b)^2 / V.
+    """
+    n = 2.0 * counts.sum(axis=0)
+    safe = np.where(n > 0.0, n, 1.0)
+    share = (cast(_Pairs, cells).ratings @ counts) / safe
+    middle = np.cumsum(share, axis=0) - share / 2.0 - 0.5
+    apart = (counts * (middle[cells.row] - middle[cells.column]) ** 2).sum(axis=0) * 2.0 / safe
+    spread = (share * middle**2).sum(axis=0)
+    return 1.0 - divide((n - 1.0) / (2.0 * safe) * apart, spread, tiny=_TINY)
+
+
+def _pairs_of(sample: Sample, tables: tuple[Cells, ...]) -> Iterator[_Pairs]:
+    """The tables with labels and verdicts at their places among the values of both."""
+    for repeat, (used, cells) in enumerate(zip(sample.scored.T, tables, strict=True)):
+        labels, verdicts = np.unique(sample.gold[used]), np.unique(sample.verdicts[used, repeat])
+        both = np.union1d(labels, verdicts)
+        yield _Pairs(_places(both, labels)[cells.row], _places(both, verdicts)[cells.column])
+
+
+def _places(among: Floats, values: Floats) -> Ints:
+    return np.searchsorted(among, values).astype(np.int64)
+
+
+def icc_2_1(sample: Sample) -> Totals:
+    """ICC(2,1) of labels and verdicts, up to 1: two-way random effects, absolute agreement, single ratings.
+
+    A constant bias of the judge lowers it. Undefined where all labels and verdicts are equal. See `icc`.
+    """
+    return icc(values_panel(sample), sample)
+
+
+def icc(values: Floats, sample: Sample) -> Totals:
+    """ICC(2,1) of a panel's values over the items that all k raters rated.
+
+    (MSR - MSE) / (MSR + (k-1) MSE + k (MSC - MSE) / n), with the mean squares of items, raters and rest.
+    Source: Shrout and Fleiss (1979); ICC(A,1) in McGraw and Wong (1996).
+
+    Args:
+        values: n x R x k, NaN where missing.
+        sample: the items' groups and scale.
+    """
+    complete: Bools = np.isnan(values).sum(axis=2) == 0
+    kept = values[complete]
+    x = (values - (kept.mean() if kept.size else 0.0)) / sample.scale.span
+    x = np.where(complete[..., None], x, 0.0)
+    ours = np.stack([complete, (x**2).sum(axis=2), x.sum(axis=2) ** 2], axis=2)
+    k = values.shape[2]
+
+    def combine(totals: Floats) -> Floats:
+        n, squares, of_items, by_rater = totals[..., 0], totals[..., 1], totals[..., 2], totals[..., 3:]
+        several = np.where(n > 1.5, n, np.nan)
+        middle = by_rater.sum(axis=-1) ** 2 / (several * k)
+        items, raters = of_items / k - middle, (by_rater**2).sum(axis=-1) / several - middle
+        msr = items / (several - 1.0)
+        mse = np.maximum(squares - middle - items - raters, 0.0) / ((several - 1.0) * (k - 1.0))
+        bottom = msr + (k - 1.0) * mse + k * (raters / (k - 1.0) - mse) / several
+        return divide(msr - mse, bottom, tiny=_TINY)
+
+    reason = "all ratings are equal, or fewer than two items have all of them"
+    totals = Totals.of(np.concatenate([ours, x], axis=2), sample, combine, undefined=reason)
+    return replace(totals, used=complete & sample.scored)

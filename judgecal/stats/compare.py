@@ -10,13 +10,11 @@ from typing import Literal
 from judgecal.errors import InputError, unknown_name
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import check_level
-from judgecal.stats.comparison import PairedDifference, paired_difference
+from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import Metric, leading_metric, metric_facts, metric_named
-from judgecal.stats.planning import planned_error, smallest_detectable
+from judgecal.stats.paired import Missing, PairedDifference, Verdicts, paired_difference, read_verdicts
 from judgecal.stats.sample import as_scale
-from judgecal.stats.significance import N_PERM, holm
-from judgecal.stats.verdicts import Missing, Verdicts, read_verdicts
+from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
 __all__ = ["Comparison", "Decision", "compare", "compare_all"]
 

@@ -7,13 +7,17 @@ coverage (tests/benchmarks/coverage.py).
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtrit
 
-from judgecal.stats.linear import Linear
-from judgecal.stats.sample import Floats
+from judgecal.errors import InputError
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.sample import Floats, Sample, codes_of
 
 __all__ = [
     "BOOTSTRAP_GROUPS",
@@ -21,10 +25,13 @@ __all__ = [
     "MIN_GROUPS",
     "Interval",
     "bootstrap_interval",
+    "check_level",
+    "described",
     "jackknife_error",
     "jackknife_interval",
     "linear_error",
     "linear_interval",
+    "mean_estimate",
     "score_interval",
     "t_quantile",
     "wilson",
@@ -39,6 +46,7 @@ BOOTSTRAP_GROUPS = 100
 
 _NO_SPREAD = "no spread between groups to make an interval from"
 _EPS = 1e-12
+_PERCENTILES = (50, 90, 95)
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,12 @@ class Interval:
     high: float | None = None
     method: str = ""
     reason: str | None = None
+
+
+def check_level(level: float) -> None:
+    """Raises: InputError: the level of an interval is not between 0 and 1."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level:g}: an interval's level lies between 0 and 1")
 
 
 def t_quantile(level: float, df: float) -> float:
@@ -200,3 +214,86 @@ def bootstrap_interval(draws: Floats, *, level: float) -> Interval:
         return Interval(reason=_NO_SPREAD)
     share = f" ({100.0 * lost:.1f}% undefined)" if lost else ""
     return Interval(low, high, f"cluster bootstrap, {len(draws)} draws{share}")
+
+
+def mean_estimate(
+    values: Sequence[float] | Floats,
+    groups: Iterable[Hashable],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    level: float = 0.95,
+) -> Estimate:
+    """The mean of numbers in low..high, whose rows are independent only between groups.
+
+    Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective
+    n; all other means are linearised by group. Fewer than 10 groups give no interval.
+
+    Args:
+        values: n numbers; NaN where a row has none: it counts in n_expected, and not in n.
+        groups: the group of each row.
+        low, high: the range of a number.
+        level: nominal coverage of the interval.
+
+    Raises:
+        InputError: there are not as many groups as numbers, or the level is not between 0 and 1.
+    """
+    check_level(level)
+    numbers = np.asarray(values, dtype=np.float64)
+    group_of = codes_of(groups, len(numbers))
+    defined = ~np.isnan(numbers)
+    if not defined.any():
+        return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
+    linear = _linear(numbers[defined], group_of[defined], low=low, high=high)
+    interval = _interval(linear, level)
+    return Estimate(
+        linear.value,
+        low=interval.low,
+        high=interval.high,
+        level=level,
+        n=int(defined.sum()),
+        n_expected=len(numbers),
+        n_groups=linear.all_groups,
+        method=interval.method,
+        reason=interval.reason,
+    )
+
+
+def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float) -> Linear:
+    """The mean of defined numbers, linearised."""
+    order = np.argsort(group_of, kind="stable")
+    column = numbers[order][:, None]
+    used = np.ones(column.shape, dtype=np.bool_)
+    sample = Sample(
+        scale=Scale.parse("percentage"),  # of no account here: nothing is read against it
+        binary_gold=False,
+        gold=column[:, 0],
+        verdicts=column,
+        filled=~used,
+        group_of=np.unique(group_of[order], return_inverse=True)[1].astype(np.int64),
+        n_expected=len(column),
+        n_unscored=0,
+    )
+    linear = linearise(Means(column[..., None], used.astype(np.float64)[..., None], used, low, high), sample)
+    assert linear is not None  # there is at least one number
+    return linear
+
+
+def _interval(linear: Linear, level: float) -> Interval:
+    if linear.all_groups < MIN_GROUPS:
+        groups = f"{linear.all_groups} group{'s' * (linear.all_groups != 1)}"
+        return Interval(reason=f"{groups}: fewer than {MIN_GROUPS} give no interval")
+    return score_interval(linear, level=level) if linear.two_valued else linear_interval(linear, level=level)
+
+
+def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
+    """`count, min, max, average, p50, p90, p95` of numbers; None for what none have.
+
+    Percentiles lie between order statistics by straight lines, as numpy and pandas do by default.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    names = ("min", "max", "average", *(f"p{at}" for at in _PERCENTILES))
+    if not len(numbers):
+        return {"count": 0, **dict.fromkeys(names)}
+    found = (numbers.min(), numbers.max(), numbers.mean(), *np.percentile(numbers, _PERCENTILES))
+    return {"count": len(numbers), **{name: float(one) for name, one in zip(names, found, strict=True)}}

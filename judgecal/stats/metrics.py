@@ -12,8 +12,8 @@ from typing import Literal
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.scale import Kind, Scale
-from judgecal.stats import alpha, chance, correlation, icc, means, ranks
-from judgecal.stats.linear import Means
+from judgecal.stats import chance, correlation, means
+from judgecal.stats.means import Means
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Sample, as_scale
 
@@ -152,7 +152,7 @@ METRICS: Mapping[str, Metric] = {
         Metric(
             "krippendorff_alpha",
             _ALL,
-            alpha.krippendorff_alpha,
+            chance.krippendorff_alpha,
             "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff).",
             at_mark=True,
         ),
@@ -210,13 +210,13 @@ METRICS: Mapping[str, Metric] = {
         Metric(
             "kendall",
             _GRADED,
-            ranks.kendall,
+            correlation.kendall,
             "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b).",
         ),
         Metric(
             "icc_2_1",
             _GRADED,
-            icc.icc_2_1,
+            chance.icc_2_1,
             "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement).",
         ),
         Metric(

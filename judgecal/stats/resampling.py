@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
-from judgecal.stats.tables import Tables
 
 __all__ = [
     "Statistic",
@@ -57,6 +56,18 @@ class Statistic(Protocol):
 
     def at(self, weights: Floats) -> Floats:
         """Values under B x G weights of the groups: B x R, NaN where undefined."""
+
+
+@runtime_checkable
+class Patterned(Statistic, Protocol):
+    """A statistic that tells which groups are alike to it."""
+
+    @property
+    def kinds(self) -> Floats | Ints | None:
+        """G rows, equal where groups are interchangeable; None where that is not worth knowing."""
+
+    def among(self, groups: Ints) -> Statistic:
+        """The same statistic of these groups alone."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +187,7 @@ def bootstrap_all(statistics: Sequence[Statistic], n_groups: int, *, n_boot: int
     dear = []
     for place, statistic in enumerate(statistics):
         patterns = _patterns(statistic, n_groups, at_most=n_groups // _GROUPS_A_PATTERN)
-        if patterns is None or not isinstance(statistic, Totals | Tables):
+        if patterns is None or not isinstance(statistic, Patterned):
             dear.append(place)
         else:
             few = statistic.among(patterns.first)
@@ -192,7 +203,7 @@ def bootstrap_all(statistics: Sequence[Statistic], n_groups: int, *, n_boot: int
 
 def _patterns(statistic: Statistic, n_groups: int, *, at_most: int) -> _Patterns | None:
     """The patterns of the groups, where the statistic tells them and they are not too many."""
-    kinds = statistic.kinds if isinstance(statistic, Totals | Tables) else None
+    kinds = statistic.kinds if isinstance(statistic, Patterned) else None
     if kinds is None or at_most == 0:
         return None
     number: defaultdict[bytes, int] = defaultdict(count().__next__)
