@@ -104,21 +104,22 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
 
 def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
     ran = judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy")
-    first, _, header = ran.out.splitlines()[:3]
-    assert first.startswith(
-        "sharp agrees better with people than lax by accuracy. The interval of the difference"
+    assert ran.said.startswith("sharp agrees better with people than lax by accuracy. The interval of the")
+    header = next(line for line in ran.out.splitlines() if line.startswith("accuracy "))
+    assert header.split()[1:5] == ["n", "A:", "sharp", "B:"] and header.endswith("A - B [0.95]")
+    assert "nothing unscored  60/60     1.000   0.667  +0.333 [" in ran.out
+    assert "The smallest difference that these items would show: 0." in ran.said
+    assert "clustered McNemar" in ran.said
+    assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith(
+        "next: "
     )
-    assert header.split("  ")[0] == "accuracy" and header.endswith("A - B [0.95]")
-    assert "nothing unscored  60/60  1.000  0.667  +0.333 [" in ran.out
-    assert "The smallest difference that these items would show: 0." in ran.out
-    assert "clustered McNemar" in ran.out and ran.out.splitlines()[-1].startswith("run: gold:pass@")
 
 
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     found = one_object(judgecal("compare", slug, "sharp", "twin", "--json"))
     assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
-    assert judgecal("compare", slug, "sharp", "twin").out.startswith(
+    assert judgecal("compare", slug, "sharp", "twin").said.startswith(
         "Cannot tell sharp from twin by macro_agreement. The two agree with people alike on every question."
     )
 
@@ -137,9 +138,9 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     assert pairs[1]["p_adjusted"] == pytest.approx(3 * pairs[1]["p_value"]) == pairs[2]["p_adjusted"]
     assert pairs[0]["p_adjusted"] == 1.0
     assert found == one_object(judgecal("compare", slug, "sharp", "twin", "lax", "--json"))
-    text = judgecal("compare", slug).out
+    text = judgecal("compare", slug).said
     assert text.startswith(
-        "2 of 3 pairs are told apart by macro_agreement.\nsharp agrees better with people than lax"
+        "2 of 3 pairs are told apart by macro_agreement. sharp agrees better with people than lax"
     )
     assert "after Holm over 3 comparisons" in text
     with_floor = one_object(judgecal("compare", slug, "lax", "correctness_v3@embedded", "--json"))

@@ -90,7 +90,6 @@ TEXT_MODULES = {
     "report.agreement_text",
     "report.answer_text",
     "report.breakdown_text",
-    "report.compare_text",
     "report.gate_text",
     "report.judge_text",
     "report.migrate_text",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 
 
 def compare(
@@ -31,7 +32,7 @@ def compare(
 ) -> None:
     """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
     from judgecal.experiment import CompareRun, read_experiment
-    from judgecal.report import compare_text, json_text
+    from judgecal.report.compare import compare_document
 
     workspace = shared.workspace_of(ctx)
     run = CompareRun(
@@ -43,4 +44,4 @@ def compare(
         seed=seed,
     )
     result = run.run()
-    typer.echo(json_text(result.as_json()) if json else compare_text(result))
+    print_result(result, compare_document(result), json=json)

@@ -49,7 +49,10 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> 
     """
     screen = _Screen(max(width, 40), full)
     headline = document.headline
-    parts = [screen.prose(" ".join([headline.sentence, *headline.because])), screen.prose(document.about)]
+    parts = [
+        "\n".join(map(screen.prose, (headline.sentence, *headline.because))),
+        screen.prose(document.about),
+    ]
     parts += ["\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)]
     drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
     titled = sum(bool(inner) for _, inner in drawn) > 1

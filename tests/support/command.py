@@ -21,6 +21,11 @@ class Ran:
     out: str
     err: str
 
+    @property
+    def said(self) -> str:
+        """What was printed, as one line: where it was wrapped does not matter."""
+        return " ".join(self.out.split())
+
 
 Run = Callable[..., Ran]
 
