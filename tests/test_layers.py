@@ -60,7 +60,7 @@ UNTYPED_REPORT = {
     "report.page_answer_sections": 13,
     "report.page_diagnostics": 12,
     "report.page_gate": 12,
-    "report.page_intervals": 1,
+    "report.intervals": 1,
     "report.page_judge": 12,
     "report.page_judges": 12,
     "report.page_optimize": 20,
