@@ -21,10 +21,10 @@ from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, import_sheets, load_gold, write_gold, write_sheets
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.sheet import code_of
-from judgecal.goldset.sheet_cells import defuse, same_text, undo
 from judgecal.goldset.sheet_labels import read_label
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
+from judgecal.tables import defuse, same_text, undo
 from judgecal.workspace import Workspace
 
 Row = dict[str, str]
@@ -319,7 +319,10 @@ def test_every_problem_has_its_line(gold: GoldSet, workspace: Workspace, tmp_pat
         ("item_id,question,answer\nx,y,z\n", "unknown column 'label'"),
         ("item_id,question,answer,label,Label\n", "'label' names two columns"),
         ("item_id;question;answer;label\nx;y;z;1;2\n", "more cells than the header names"),
-        ('item_id,question,answer,label\nx,"y\n', "s.csv:2: broken quoting"),
+        (
+            'item_id,question,answer,label\nx,"y\n',
+            "s.csv:2: a quote opened in the row that begins here is never closed",
+        ),
         ("\n\n", "the sheet is empty"),
         ("item_id,question,answer,label\n", "no row has a label"),
     ],

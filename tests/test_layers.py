@@ -86,7 +86,6 @@ MARKUP_IN_REPORT = {
 }
 """Modules of `report/` -> how many of their strings hold markup."""
 TEXT_MODULES = {
-    "goldset.table_text",
     "report.agreement_text",
     "report.answer_text",
     "report.breakdown_text",
@@ -96,7 +95,6 @@ TEXT_MODULES = {
     "report.optimize_text",
     "report.retrieval_text",
     "report.select_text",
-    "selection.source_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""
 IMPORT_CIRCLES = {}

@@ -22,8 +22,8 @@ from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
 from judgecal.judges import Judge
 from judgecal.records import Failure, Item, Judgement
-from judgecal.selection.sources import open_source
 from judgecal.stats.intervals import described
+from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
@@ -450,7 +450,7 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
 def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     cases: dict[str, tuple[bytes, str]] = {
         "ragged.csv": (b"q,a,r\nx,y,z\nx,y\n", "ragged.csv:3: 2 cells where the header names 3 columns"),
-        "quote.csv": (b'q,a,r\nx,"y,z\n', "quote.csv:2: broken quoting"),
+        "quote.csv": (b'q,a,r\nx,"y,z\n', "quote.csv:2: a quote opened in the row"),
         "twice.csv": (b"q,q,a,r\n1,2,3,4\n", "twice.csv:1: 2 columns are named 'q'"),
         "latin.csv": (b"q,a,r\nx,y,\xe9\n", "not UTF-8"),
         "semi.csv": (b"q;a;r\n1;2;3\n", "one column only"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +13,13 @@ from typing import Any, Literal
 from judgecal.answering.contexts import Served
 from judgecal.answering.questions import Question, refuses
 from judgecal.errors import InputError
-from judgecal.goldset.lines import decode, json_lines, read_bytes, shown
-from judgecal.goldset.rows import read_item
+from judgecal.goldset.rows import read_items
 from judgecal.goldset.write import item_row
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
+from judgecal.tables import write_json_lines
+from judgecal.workspace import shown
 
 __all__ = [
     "BEST",
@@ -117,23 +116,7 @@ def item_of(outcome: Outcome) -> Item | None:
 
 def write_items(folder: Path, items: Iterable[Item]) -> None:
     """Write rated answers beside their journal, in one step."""
-    draft = folder / f".{ITEMS_FILE}"
-    with draft.open("wb") as file:
-        for item in items:
-            file.write(_line(item))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / ITEMS_FILE)
-
-
-def _line(item: Item) -> bytes:
-    row = item_row(item)
-    try:
-        return (json.dumps(row, ensure_ascii=False) + "\n").encode()
-    except (
-        UnicodeEncodeError
-    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
-        return (json.dumps(row) + "\n").encode()
+    write_json_lines(folder / ITEMS_FILE, map(item_row, items))
 
 
 def answered_items(folder: Path) -> tuple[Item, ...]:
@@ -151,13 +134,7 @@ def answered_items(folder: Path) -> tuple[Item, ...]:
             f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; one that was "
             "interrupted is finished by the same command"
         )
-    text, problems = decode(read_bytes(path), shown(path))
-    lines = json_lines(text, shown(path))
-    problems.extend(lines.problems)
-    items = [read_item(row, f"{shown(path)}:{line}", problems) for line, row in lines.rows]
-    if problems:
-        raise InputError(problems)
-    return tuple(items)
+    return read_items(path)
 
 
 def by_system(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:

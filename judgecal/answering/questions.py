@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.goldset import Columns, GoldSet, Table, read_table
+from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, Judgement
+from judgecal.tables import Table, read_table
 
 __all__ = [
     "Question",

@@ -57,7 +57,7 @@ def judge(
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.row_items import RowReader
-    from judgecal.selection.sources import open_source
+    from judgecal.tables import open_source
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)

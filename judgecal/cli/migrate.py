@@ -115,7 +115,7 @@ def _recent(
         return None
     from judgecal.selection.migrate import Recent
     from judgecal.selection.row_items import RowReader
-    from judgecal.selection.sources import open_source
+    from judgecal.tables import open_source
 
     columns = rows.row_columns(**named)
     return Recent(open_source(path), RowReader.of(columns, context, *judges))

@@ -15,10 +15,11 @@ from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entr
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.score import asked_items, floor_entries, gold_summary, log_report, run_line
 from judgecal.experiment.trials import RunOptions, open_journal
-from judgecal.goldset import GoldSet, Row, read_table
-from judgecal.goldset import Table as FileTable
+from judgecal.goldset import GoldSet
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Label, Scale
+from judgecal.tables import Row, read_table
+from judgecal.tables import Table as FileTable
 from judgecal.workspace import Workspace
 
 __all__ = ["AgreementRun", "Recorded", "read_recorded"]

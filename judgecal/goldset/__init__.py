@@ -11,7 +11,6 @@ from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets
 from judgecal.goldset.split import SPLIT_NAMES, SPLITS, Splits
 from judgecal.goldset.summary import check_summary, require_splits, split_counts
-from judgecal.goldset.table import Row, Table, read_table
 from judgecal.goldset.write import item_row, write_gold
 
 __all__ = [
@@ -25,10 +24,8 @@ __all__ = [
     "Imported",
     "Problem",
     "RaterCard",
-    "Row",
     "Sheets",
     "Splits",
-    "Table",
     "check_gold",
     "check_summary",
     "common_label",
@@ -38,7 +35,6 @@ __all__ = [
     "list_gold",
     "load_gold",
     "read_mapping",
-    "read_table",
     "require_splits",
     "split_counts",
     "write_gold",

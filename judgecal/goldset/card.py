@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.goldset.lines import decode, read_bytes, shown
 from judgecal.goldset.split import SPLITS, Splits
 from judgecal.scale import Scale
-from judgecal.workspace import check_keys, read_toml
+from judgecal.tables import decode, read_bytes
+from judgecal.workspace import check_keys, read_toml, shown
 
 __all__ = ["CARD_KEPT", "Card", "RaterCard", "read_card", "try_card"]
 

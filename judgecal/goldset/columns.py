@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judgecal.goldset.gold_set import GOLD
-from judgecal.goldset.table import Row
 from judgecal.records import Item
+from judgecal.tables import Row
 
 __all__ = ["Columns"]
 

@@ -15,9 +15,9 @@ from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.load import CARD
 from judgecal.goldset.reading import UNKNOWN_LICENCE, Reading, percent
 from judgecal.goldset.spread import spread
-from judgecal.goldset.table import Table, read_table
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.scale import Scale
+from judgecal.tables import Table, read_table
 from judgecal.workspace import Workspace
 
 __all__ = ["LISTED", "Imported", "import_gold", "read_mapping"]

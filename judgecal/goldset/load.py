@@ -10,11 +10,12 @@ from pathlib import Path
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset.card import Card, try_card
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.lines import JsonLines, decode, json_lines, read_bytes, shown
 from judgecal.goldset.rows import Document, read_document, read_item, read_rating
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.tables.json_files import JsonLines
+from judgecal.workspace import Workspace, find_workspace, shown
 
 __all__ = ["CARD", "DOCUMENTS", "ITEMS", "RATINGS", "content_sha", "list_gold", "load_gold"]
 

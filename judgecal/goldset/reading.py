@@ -8,9 +8,9 @@ from dataclasses import replace
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.columns import Columns
 from judgecal.goldset.gold_set import GOLD
-from judgecal.goldset.table import Row, Table
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
+from judgecal.tables import Row, Table
 
 __all__ = ["UNKNOWN_LICENCE", "Reading", "percent"]
 

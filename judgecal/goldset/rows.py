@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from judgecal.errors import InputError
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
-from judgecal.workspace import check_keys
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.workspace import check_keys, shown
 
-__all__ = ["Document", "read_document", "read_item", "read_rating"]
+__all__ = ["Document", "read_document", "read_item", "read_items", "read_rating"]
 
 _ITEM_KEYS = frozenset(
     {
@@ -167,6 +170,22 @@ def _probability(fields: _Fields) -> float | None:
         return value
     fields.fail(f"inclusion_probability must be above 0 and at most 1, found {value:g}")
     return None
+
+
+def read_items(path: Path) -> tuple[Item, ...]:
+    """The items of a file in the format of items.jsonl.
+
+    Raises:
+        InputError: it cannot be read; lists every problem with its line.
+    """
+    where = shown(path)
+    text, problems = decode(read_bytes(path), where)
+    lines = json_lines(text, where)
+    problems.extend(lines.problems)
+    items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in lines.rows)
+    if problems:
+        raise InputError(problems)
+    return items
 
 
 def _reference_documents(fields: _Fields) -> tuple[str, ...]:

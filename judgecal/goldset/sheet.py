@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.goldset.lines import shown
-from judgecal.goldset.sheet_cells import CELL_LIMIT, defuse
 from judgecal.records import Context, Item
 from judgecal.scale import Label
+from judgecal.tables import CELL_LIMIT, defuse
+from judgecal.workspace import shown
 
 __all__ = ["Sheets", "code_of", "contexts_of", "contexts_text", "write_sheets"]
 

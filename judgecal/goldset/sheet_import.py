@@ -25,12 +25,12 @@ from judgecal.goldset.sheet import (
     contexts_of,
     contexts_text,
 )
-from judgecal.goldset.sheet_cells import same_text, undo
 from judgecal.goldset.sheet_labels import read_label, slipped_notes
 from judgecal.goldset.sheet_table import SheetRow, read_sheet
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
+from judgecal.tables import same_text, undo
 from judgecal.workspace import Workspace
 
 __all__ = ["import_sheets"]

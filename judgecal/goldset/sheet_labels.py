@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from judgecal.goldset.sheet_cells import undo
 from judgecal.records import Rating
 from judgecal.scale import Label, Scale
+from judgecal.tables import undo
 
 __all__ = ["read_label", "slipped_notes"]
 

@@ -6,16 +6,16 @@ with or without a byte order mark, columns in another order, empty cells cut off
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.goldset.lines import decode, read_bytes, shown
 from judgecal.goldset.sheet import ITEM
+from judgecal.tables import separated_records, text_lines
+from judgecal.workspace import shown
 
 __all__ = ["SheetRow", "read_sheet"]
 
@@ -46,10 +46,14 @@ def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
         raise InputError(
             f"{where}: a sheet comes back as CSV in UTF-8: save it so, not as {path.suffix or 'this'}"
         )
-    text, problems = decode(read_bytes(path), where)
-    if problems:
-        raise InputError(problems)
-    records = _records(text, where)
+    first = next(text_lines(path), "")
+    # Excel itself takes this line, and some programs write it for Excel.
+    has_hint = first.strip().casefold() in ("sep=,", "sep=;", "sep=\t")
+    records = [
+        (line, cells)
+        for line, cells in separated_records(path, _delimiter(path), skip=int(has_hint))
+        if any(cell.strip() for cell in cells)
+    ]
     if not records:
         raise InputError(f"{where}:1: the sheet is empty")
     header_line, header = records[0]
@@ -78,35 +82,11 @@ def _header_problems(names: list[str], columns: tuple[str, ...], where: str) -> 
     ]
 
 
-def _records(text: str, where: str) -> list[tuple[int, list[str]]]:
-    """The records that hold anything, each with the line where it begins."""
-    lines = text.split("\n", 1)
-    # Excel itself takes this line, and some programs write it for Excel.
-    has_hint = lines[0].strip().casefold() in ("sep=,", "sep=;", "sep=\t")
-    body = lines[1] if has_hint and len(lines) > 1 else text
-    limit = csv.field_size_limit(max(len(text), 1))
-    reader = csv.reader(io.StringIO(body, newline=""), delimiter=_delimiter(body), strict=True)
-    found: list[tuple[int, list[str]]] = []
-    first = 1 + has_hint
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                found.append((first, cells))
-            first = reader.line_num + 1 + has_hint
-    except csv.Error as error:
-        raise InputError(
-            f"{where}:{first}: broken quoting in the row that begins here ({error}): save the sheet as CSV once more"
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
-    return found
-
-
-def _delimiter(text: str) -> str:
-    """The separator under which the header names the id column; a comma where none does."""
-    header = text.lstrip("\r\n").split("\n", 1)[0]
-    for delimiter in _DELIMITERS:
-        names = [name.strip(' "\r').casefold() for name in header.split(delimiter)]
-        if ITEM in names and len(names) > 1:
-            return delimiter
+def _delimiter(path: Path) -> str:
+    """The separator under which one of the first lines names the id column; a comma where none does."""
+    for line in islice(text_lines(path), 3):
+        for delimiter in _DELIMITERS:
+            names = [name.strip(' "\r\n').casefold() for name in line.split(delimiter)]
+            if ITEM in names and len(names) > 1:
+                return delimiter
     return ","

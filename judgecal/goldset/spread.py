@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from judgecal.errors import InputError
 from judgecal.goldset.columns import Columns
-from judgecal.goldset.table_rows import Row, Table
+from judgecal.tables import Row, Table
 
 __all__ = ["spread"]
 

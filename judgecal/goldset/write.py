@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import secrets
 import shutil
@@ -15,12 +13,12 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.goldset.card import RATER_KEYS, SPLIT_KEYS, TEXTS, Card
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.lines import shown
 from judgecal.goldset.load import CARD, DOCUMENTS, ITEMS, RATINGS, content_sha, load_gold
 from judgecal.goldset.rows import Document
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.workspace import SCHEMA, Workspace, toml_text
+from judgecal.tables import write_json_lines
+from judgecal.workspace import SCHEMA, Workspace, shown, toml_text
 
 __all__ = ["add_ratings", "item_row", "name_problems", "write_gold"]
 
@@ -120,14 +118,9 @@ def add_ratings(
         for line, rating in zip(kept, gold.ratings, strict=True)
         if (rating.item_id, rating.rater) not in fresh
     ]
-    draft = path.with_name(f".{RATINGS}.new-{secrets.token_hex(4)}")
-    try:
-        _write_lines(
-            draft, map(_rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines]
-        )
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)  # gone already where it took its place
+    write_json_lines(
+        path, map(_rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines]
+    )
     return load_gold(gold.path, workspace=workspace)
 
 
@@ -153,11 +146,11 @@ def _write_files(
 ) -> None:
     # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
     (folder / CARD).write_text(_card_text(card), encoding="utf-8", errors="replace", newline="\n")
-    _write_lines(folder / ITEMS, (item_row(item) for item in items))
-    _write_lines(folder / RATINGS, (_rating_row(rating) for rating in ratings))
+    write_json_lines(folder / ITEMS, (item_row(item) for item in items))
+    write_json_lines(folder / RATINGS, (_rating_row(rating) for rating in ratings))
     rows = [_without_empty(_document_row(document)) for document in documents]
     if rows:
-        _write_lines(folder / DOCUMENTS, rows)
+        write_json_lines(folder / DOCUMENTS, rows)
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:
@@ -172,27 +165,6 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         old.rename(target)
         raise
     shutil.rmtree(old)
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for line in after:
-            file.write(line + "\n")
-        for row in rows:
-            file.write(_line(row) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode("utf-8")
-    except (
-        UnicodeEncodeError
-    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
-        return json.dumps(row, allow_nan=False)
-    return text
 
 
 def item_row(item: Item) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.goldset.lines import decode, read_bytes, shown
 from judgecal.goldset.rows import Document
-from judgecal.goldset.table import Row, Table, read_table
 from judgecal.retrieval.corpus import Collection, DocumentPile, Question, refuse_problems, some
 from judgecal.retrieval.trec import read_qrels
+from judgecal.tables import Row, Table, decode, read_bytes, read_table
+from judgecal.workspace import shown
 
 __all__ = ["FileColumns", "collection_of_files"]
 

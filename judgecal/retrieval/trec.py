@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from judgecal.goldset.lines import decode, json_lines, read_bytes, shown
 from judgecal.retrieval.corpus import refuse_problems
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.workspace import shown
 
 __all__ = ["Run", "read_qrels", "read_run"]
 

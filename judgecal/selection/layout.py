@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.goldset.table_rows import Row
 from judgecal.scale import Label
-from judgecal.selection.source import Piece, Source
+from judgecal.tables import Kind, Output, Source
 
-__all__ = ["ADDED", "Judged", "Layout", "Write"]
+__all__ = ["ADDED", "Judged", "Layout"]
 
 ADDED = ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s")
 """The columns that are added, where the table has none of these names."""
-Write = Callable[[Piece, Sequence["Judged"]], None]
-"""Takes some rows, and what is added to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,8 @@ class Layout:
         return (*renamed, *left_out)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns, in order."""
-        return (*self.own, *self.names.values())
-
-    def record(self, row: Row, judged: Judged) -> dict[str, Any]:
-        """A row as a JSON object: the fields that it came with, and what is added."""
-        kept = set(self.own)
-        own = {name: value for name, value in row.raw.items() if name in kept}
-        return own | dict(zip(self.names.values(), judged.values, strict=True))
+    def output(self) -> Output:
+        """What the writers of tables take."""
+        kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag"}
+        kinds["verdict"] = "text" if self.words else "number"
+        return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in ADDED})

@@ -49,9 +49,9 @@ from judgecal.selection.lock import Lock, LockedGold, LockedJudge, write_lock
 from judgecal.selection.pass_rates import Churn, PassRule
 from judgecal.selection.production import input_config, judgement_of
 from judgecal.selection.row_items import RowItems, RowReader
-from judgecal.selection.source import Source
 from judgecal.signatures import list_signatures
 from judgecal.stats import PairedDifference, compare_paired
+from judgecal.tables import FileSource
 from judgecal.workspace import Workspace
 
 __all__ = ["MigrateRun", "Recent", "churn_between", "judge_named"]
@@ -93,7 +93,7 @@ def judge_named(to: str, lock: Lock, workspace: Workspace) -> Judge:
 class Recent:
     """A table of recent production answers without labels, and which column is what."""
 
-    source: Source
+    source: FileSource
     reader: RowReader
 
 

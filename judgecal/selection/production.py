@@ -25,15 +25,13 @@ from judgecal.experiment import (
     require_keys,
     stored_rows,
 )
-from judgecal.goldset.table_rows import Row
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Key
 from judgecal.selection.layout import Judged, Layout
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule
 from judgecal.selection.row_items import RowItems, RowReader
-from judgecal.selection.source import Source
-from judgecal.selection.writers import check_output, writing
+from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
 
 __all__ = ["ProductionRun", "input_config", "judgement_of"]
@@ -54,7 +52,7 @@ class ProductionRun:
     workspace: Workspace
     lock: Lock
     lock_path: Path
-    source: Source
+    source: FileSource
     reader: RowReader
     judge: Judge
     output: Path
@@ -115,9 +113,9 @@ class ProductionRun:
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             keep_trials(self.judge, self.items, journal=journal, options=self.options)
             written = _Written(self, journal)
-            with writing(self.output, layout) as write:
+            with writing(self.output, layout.output) as write:
                 for piece in self.source.pieces(self.options.limit):
-                    write(piece, [written.row(row) for row in piece.rows])
+                    write(piece, [written.row(row).values for row in piece.rows])
         result = self._result(written, layout)
         self.experiment.write_summary(result)
         return result
@@ -260,7 +258,7 @@ def judgement_of(journal: Journal, judge: Judge, item: Item) -> Judgement:
         ) from None
 
 
-def input_config(workspace: Workspace, source: Source, reader: RowReader) -> dict[str, Any]:
+def input_config(workspace: Workspace, source: FileSource, reader: RowReader) -> dict[str, Any]:
     """What a configuration says of a table: where it is and which column is what.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which a

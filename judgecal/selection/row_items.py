@@ -10,10 +10,9 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns
-from judgecal.goldset.table_rows import Row
 from judgecal.judges import Judge
 from judgecal.records import Context, Item
-from judgecal.selection.source import Source
+from judgecal.tables import FileSource, Row
 
 __all__ = ["RowItems", "RowReader"]
 
@@ -40,7 +39,7 @@ class RowReader:
         """The reader for some judges."""
         return cls(columns, context, frozenset(name for judge in judges for name in judge.signature.inputs))
 
-    def check(self, source: Source) -> None:
+    def check(self, source: FileSource) -> None:
         """Hold the options against the table and the judges.
 
         Raises:
@@ -124,7 +123,7 @@ def _context(part: Any) -> Context:
 class RowItems:
     """The items of a table that a judge can judge, read from the file whenever they are gone through."""
 
-    source: Source
+    source: FileSource
     reader: RowReader
     limit: int | None = None
 

@@ -15,9 +15,8 @@ from typing import Any
 from judgecal.goldset.audit.problem import Problem, item_place, plain_text
 from judgecal.goldset.audit.wording import containment, shingles, words
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.lines import shown
 from judgecal.records import Item
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, shown
 
 __all__ = ["leaks"]
 

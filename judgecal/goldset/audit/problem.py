@@ -8,10 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.lines import decode, read_bytes
 from judgecal.goldset.load import DOCUMENTS, ITEMS, RATINGS
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
+from judgecal.tables import decode, read_bytes
 
 __all__ = [
     "Check",

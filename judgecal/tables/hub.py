@@ -6,22 +6,22 @@ The address is `hf:org/name[/config][@revision][:split]`, or `hf:./folder[:split
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
-from judgecal.goldset.table_frame import frame_records, without_bytes
-from judgecal.goldset.table_rows import Table, record_rows
+from judgecal.tables.formats import Format
+from judgecal.tables.parquet import frame_records, without_bytes
+from judgecal.tables.table import Piece, Source, Unit, record_row
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["HUB", "read_hub"]
+__all__ = ["FORMATS"]
 
-HUB = "hf:"
-"""What the address of a data set begins with."""
-
+_HUB = "hf:"
 _FORM = "hf:org/name[/config][@revision][:split]"
 _PART = re.compile(r"[\w.-]+", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -52,37 +52,37 @@ class _Address:
         """The address, without the way to a folder that is named from the root."""
         if not Path(self.path).is_absolute():
             return self.text
-        return f"{HUB}{Path(self.path).name}" + (f":{self.split}" if self.split else "")
+        return f"{_HUB}{Path(self.path).name}" + (f":{self.split}" if self.split else "")
 
 
-def read_hub(text: str) -> Table:
-    """Read one split of a data set; its rows are numbered from 1.
+class _HubSource(Source):
+    """One split of a data set; its rows are numbered from 1, and held whole.
 
     Raises:
         InputError: the address is none, the data set or the split cannot be had (the message lists the splits
             and says what to do without a network), or it holds no rows.
     """
-    address = _parse(text)
-    data = _one_split(address, _load(address))
-    frame, left_out = without_bytes(_named_classes(data))
-    columns, rows = record_rows(frame_records(frame))
-    if not rows:
-        raise InputError(f"{text}: the split holds no rows")
-    licence = _licence(address)
-    return Table(
-        text,
-        columns,
-        rows,
-        name=address.name,
-        source=_source(address, data, licence),
-        unit="row",
-        licence=licence,
-        notes=(f"{text}: left out {', '.join(left_out)}: bytes, not text",) if left_out else (),
-    )
+
+    unit: Unit = "row"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        address = _parse(text)
+        data = _one_split(address, _load(address))
+        frame, self.bytes_columns = without_bytes(_named_classes(data))
+        self._rows = [record_row(number, record) for number, record in frame_records(frame)]
+        if not self._rows:
+            raise InputError(f"{text}: the split holds no rows")
+        self.n_rows, self.columns = len(self._rows), tuple(frame.columns)
+        self.name, self.licence = address.name, _licence(address)
+        self.source = _source(address, data, self.licence)
+
+    def _pieces(self) -> Iterator[Piece]:
+        return self._in_pieces(self._rows)
 
 
 def _parse(text: str) -> _Address:
-    rest, _, split = text.removeprefix(HUB).partition(":")
+    rest, _, split = text.removeprefix(_HUB).partition(":")
     if rest.startswith((".", "/")):
         if not Path(rest).is_dir():
             raise InputError(f"{text}: there is no folder {rest}")
@@ -198,3 +198,6 @@ def _source(address: _Address, data: Any, licence: str) -> str:
         f"licence {licence or 'not stated'}",
     ]
     return f"{address.name} ({', '.join(facts)})"
+
+
+FORMATS = (Format("a data set of the Hub, hf:org/name", address=(_HUB, _HubSource)),)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
-from judgecal.goldset import Table, read_table
+from judgecal.tables import Table, read_table
 from tests.support.hub import hub_folder, keep_off_the_hub
 
 CELL = st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=["Cs"]), max_size=12)
@@ -111,7 +111,7 @@ def test_malformed_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("t.xlsx", "unknown ending '.xlsx': it must be .csv, .tsv, .jsonl, .json or .parquet"),
+        ("t.xlsx", "unknown ending '.xlsx': it must be one of .json"),
         ("none.csv", "none.csv: there is no such file"),
         ("none.parquet", "none.parquet: there is no such file"),
     ],

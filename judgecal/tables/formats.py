@@ -1,0 +1,148 @@
+"""Which format a table is in, told by the ending of its name or by how its address begins.
+
+Every module of this package may offer formats in `FORMATS`, and is found by being here: a new format is one new file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from judgecal.errors import InputError
+from judgecal.tables.table import FileSource, Piece, Source, Table
+from judgecal.workspace import replacing, shown
+
+__all__ = ["Format", "Kind", "Output", "Write", "check_output", "open_source", "read_table", "writing"]
+
+Kind = Literal["text", "number", "flag"]
+Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
+"""Takes some rows, and for each of them the values of the added columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A table with columns added to its own.
+
+    Attributes:
+        source: the table that was read.
+        own: its columns that are written.
+        added: name -> what the values of an added column are.
+    """
+
+    source: Source
+    own: tuple[str, ...]
+    added: Mapping[str, Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of tables.
+
+    Attributes:
+        name: as messages name it.
+        endings: of the names of files, in lower case with the dot.
+        open: a path to its table; None where it cannot be read.
+        write: a path to what writes there, as a context; None where it cannot be written.
+        address: what an address that is no file begins with, and what reads it.
+    """
+
+    name: str
+    endings: tuple[str, ...] = ()
+    open: Callable[[Path], FileSource] | None = None
+    write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
+    address: tuple[str, Callable[[str], Source]] | None = None
+
+
+@functools.cache
+def _formats() -> tuple[Format, ...]:
+    package = __name__.rpartition(".")[0]
+    names = [module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)]
+    modules = [importlib.import_module(f"{package}.{name}") for name in names]
+    return tuple(one for module in modules for one in getattr(module, "FORMATS", ()))
+
+
+def _format_of(path: Path, *, writing: bool = False) -> Format:
+    able = [one for one in _formats() if (one.write if writing else one.open) is not None]
+    for one in able:
+        if path.suffix.lower() in one.endings:
+            return one
+    endings = ", ".join(ending for one in able for ending in one.endings)
+    addresses = [f"{one.address[0]}... ({one.name})" for one in _formats() if one.address and not writing]
+    raise InputError(
+        f"{shown(path)}: unknown ending {path.suffix.lower()!r}: it must be one of {', '.join([endings, *addresses])}"
+    )
+
+
+def open_source(path: Path) -> FileSource:
+    """Open the table in a file, to be read piece by piece.
+
+    Raises:
+        InputError: its ending is no format, there is no such file, or it cannot be read; lists the first problems with
+            their lines.
+    """
+    opener = _format_of(path).open
+    assert opener is not None
+    return opener(path)
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a table whole: a file, or a data set at an address such as `hf:org/name[:split]`.
+
+    - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends. A
+      file of tab-separated cells may do without quotes.
+    - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
+      array somewhere. The columns are all the keys that occur, and the fields of nested objects by their dotted
+      names; a key that a row lacks is an empty cell there, null and NaN too.
+    - .parquet: lists and structs are lists and objects, null and NaN are empty cells, numbers stay numbers.
+    - hf: through `datasets`; a class label is its name.
+
+    Rows without any content are passed over.
+
+    Raises:
+        InputError: every problem of the file, each with its line, or its row where there are no lines.
+    """
+    for one in _formats():
+        if one.address is not None and str(path).startswith(one.address[0]):
+            return one.address[1](str(path)).table()
+    return open_source(Path(path)).table()
+
+
+def check_output(path: Path, source: Path) -> None:
+    """Refuse a place where nothing can be written.
+
+    Raises:
+        InputError: an ending that is no format, a folder that is not there, or the input itself.
+    """
+    problems: list[str] = []
+    try:
+        _format_of(path, writing=True)
+    except InputError as error:
+        problems.extend(error.problems)
+    if path.is_dir():
+        problems.append(f"{shown(path)}: is a folder: name a file in it")
+    elif not path.parent.is_dir():
+        problems.append(f"{shown(path.parent)}: there is no such folder: make it first")
+    if path.exists() and source.exists() and path.samefile(source):
+        problems.append(f"{shown(path)}: is the input itself: write to another file")
+    if problems:
+        raise InputError(problems)
+
+
+@contextlib.contextmanager
+def writing(path: Path, output: Output) -> Iterator[Write]:
+    """Open a file for rows; it appears under its name, whole, when the block ends without an exception.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    writer = _format_of(path, writing=True).write
+    assert writer is not None
+    with replacing(path) as draft, writer(draft, output) as write:
+        yield write

@@ -1,0 +1,258 @@
+"""JSON lines, and JSON files that hold one array of objects: read and written."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judgecal.errors import InputError, refuse
+from judgecal.tables.formats import Format, Output, Write
+from judgecal.tables.table import Piece, Record, RecordSource, Unit
+from judgecal.tables.text import read_text, text_lines
+from judgecal.workspace import replacing
+
+__all__ = ["FORMATS", "JsonLines", "json_line", "json_lines", "write_json_lines"]
+
+_ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
+_SHOWN_KEYS = 8
+
+
+class JsonLines(NamedTuple):
+    """What a text of JSON lines holds.
+
+    Attributes:
+        rows: the objects that could be read, each with its line (from 1).
+        problems: the lines that could not.
+        lost_ids: the item ids that can still be told in unreadable lines, so that no second message blames
+            the rows which refer to them.
+    """
+
+    rows: list[tuple[int, dict[str, Any]]]
+    problems: list[str]
+    lost_ids: set[str]
+
+
+def json_lines(text: str, where: str) -> JsonLines:
+    """Read one JSON object a line; blank lines are passed over, NaN is refused.
+
+    Args:
+        text: the whole file. Only a line feed ends a line: U+2028 and its like are text.
+        where: the file, as messages name it.
+    """
+    found = JsonLines([], [], set())
+    for line, source in enumerate(text.split("\n"), start=1):
+        if source.strip():
+            try:
+                found.rows.append((line, _object(source, _STRICT)))
+            except ValueError as error:
+                found.problems.append(f"{where}:{line}: {error}")
+                _salvage(source, found.lost_ids)
+    return found
+
+
+def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
+    """The object of one line.
+
+    Raises:
+        ValueError: it is none; the message says why and what to do.
+    """
+    try:
+        value = decoder.decode(source)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out"
+        ) from None
+    except RecursionError:
+        raise ValueError("broken JSON (nested too deeply): mend the line or take it out") from None
+    except ValueError as error:
+        raise ValueError(f"broken JSON ({error}): mend the line or take it out") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON {type(value).__name__}, where each line must be one JSON object")
+    return value
+
+
+def _salvage(source: str, lost_ids: set[str]) -> None:
+    match = _ITEM_ID.search(source)
+    if match is None:
+        return
+    try:
+        lost_ids.add(json.loads(match[1]))
+    except ValueError:  # the id itself is what is broken: nothing to save, and the line is reported already
+        return
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return table
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON number; write null or leave the field out")
+
+
+def _nan_is_missing(word: str) -> float | None:
+    """pandas writes NaN where a value is missing."""
+    return None if word == "NaN" else float(word)
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_nan_is_missing)
+
+
+class _LinesSource(RecordSource):
+    """A JSON object a line; blank lines are passed over."""
+
+    def _records(self, problems: list[str]) -> Iterator[Record]:
+        for number, line in enumerate(text_lines(self.path, newline="\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = _object(line.rstrip("\n"), _LENIENT)
+            except ValueError as error:
+                problems.append(f"{self.where}:{number}: {error}")
+                continue
+            yield number, record
+
+
+class _ArraySource(RecordSource):
+    """An array of objects, or an object that holds one; it is held whole."""
+
+    unit: Unit = "row"
+
+    def _survey(self) -> None:
+        path, self._array = _one_array(_decode(read_text(self.path), self.where), self.where)
+        if path:
+            taken = f"the array {path} ({len(self._array):,} objects)"
+            self.notes = (f"{self.where}: took {taken}",)
+            self.source = f"{self.path.name}, {taken}"
+        super()._survey()
+
+    def _records(self, problems: list[str]) -> Iterator[Record]:
+        return iter(enumerate(self._array, start=1))
+
+
+def _one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
+    """The keys that lead to the one array of objects, such as `data.items`, and the array.
+
+    Raises:
+        InputError: there is none, there are several, or an element is no object.
+    """
+    arrays = [("", value)] if isinstance(value, list) else list(_arrays(value, ""))
+    if not arrays:
+        raise InputError(
+            f"{where}: holds no array of objects, found {_found(value)}: write [{{...}}, {{...}}], or one "
+            "object a line and name the file .jsonl"
+        )
+    if len(arrays) > 1:
+        named = ", ".join(f"{path} ({len(array):,})" for path, array in arrays)
+        raise InputError(f"{where}: holds {len(arrays)} arrays of objects, {named}: keep the one to be read")
+    path, array = arrays[0]
+    refuse(
+        [
+            f"{where}:row {number}: a JSON {_kind(row)}, where each row must be a JSON object"
+            for number, row in enumerate(array, start=1)
+            if not isinstance(row, dict)
+        ],
+        most=50,
+    )
+    return path, array
+
+
+def _decode(text: str, where: str) -> Any:
+    try:
+        return _LENIENT.decode(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and text[: error.pos].lstrip().startswith("{"):
+            what = "a second JSON object follows the first: name the file .jsonl"
+        else:
+            what = f"broken JSON at column {error.colno} ({error.msg}): mend the file"
+        raise InputError(f"{where}:{error.lineno}: {what}") from None
+    except RecursionError:
+        raise InputError(f"{where}: broken JSON (nested too deeply): mend the file") from None
+    except ValueError as error:
+        raise InputError(f"{where}: broken JSON ({error}): mend the file") from None
+
+
+def _arrays(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
+    """The arrays below objects that hold an object; what lies within an array is its rows' own."""
+    if isinstance(value, list) and any(isinstance(row, dict) for row in value):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _arrays(part, f"{path}.{key}" if path else key)
+
+
+def _found(value: Any) -> str:
+    if not isinstance(value, dict):
+        return f"a JSON {_kind(value)}"
+    keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
+    return f"an object with the keys {keys}" if value else "an empty object"
+
+
+def _kind(value: Any) -> str:
+    names = {str: "string", list: "array", bool: "boolean", type(None): "null", dict: "object"}
+    return names.get(type(value), "number")
+
+
+def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
+    """An object as one line without its end; it has UTF-8, whatever the texts hold.
+
+    Raises:
+        ValueError: it holds NaN or an infinity, and they are not allowed.
+    """
+    text = json.dumps(record, ensure_ascii=False, allow_nan=allow_nan)
+    try:
+        text.encode()
+    except (
+        UnicodeEncodeError
+    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
+        return json.dumps(record, allow_nan=allow_nan)
+    return text
+
+
+def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
+    """Write a file of JSON lines in one step.
+
+    Args:
+        after: lines that stand before the records, as they are.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in after)
+        file.writelines(f"{json_line(record)}\n" for record in records)
+
+
+@contextlib.contextmanager
+def _writer(draft: Path, output: Output, *, array: bool) -> Iterator[Write]:
+    before, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
+    own = set(output.own)
+    with draft.open("w", encoding="utf-8", newline="\n") as file:
+        lead = before
+
+        def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
+            nonlocal lead
+            for row, values in zip(piece.rows, added, strict=True):
+                record = {name: value for name, value in row.raw.items() if name in own}
+                record |= dict(zip(output.added, values, strict=True))
+                file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
+                lead = between
+
+        yield write
+        file.write(after)
+
+
+FORMATS = (
+    Format("JSON lines", (".jsonl", ".ndjson"), _LinesSource, functools.partial(_writer, array=False)),
+    Format("JSON", (".json",), _ArraySource, functools.partial(_writer, array=True)),
+)

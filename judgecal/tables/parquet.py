@@ -1,0 +1,210 @@
+"""Parquet: read a record batch at a time, and written with the types that the table's own columns have."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judgecal.errors import InputError
+from judgecal.tables.formats import Format, Output, Write
+from judgecal.tables.table import FileSource, Piece, Row, Source, Unit, record_row
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["FORMATS", "frame_records", "without_bytes"]
+
+_BATCH = 4096  # rows read at a time
+_ROW_GROUP = 65_536
+
+
+class _ParquetSource(FileSource):
+    """A Parquet file: a piece has the rows as JSON values, and the record batch as it is."""
+
+    unit: Unit = "row"
+
+    def _survey(self) -> None:
+        import polars as pl
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(self.path) as file:
+                self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"{self.where}: cannot be read as Parquet ({reason}): save the file again"
+            ) from None
+        self.columns = tuple(self.schema.names)
+        frame = pl.from_arrow(self.schema.empty_table())
+        assert isinstance(frame, pl.DataFrame)
+        self.bytes_columns = without_bytes(frame)[1]
+
+    def _pieces(self) -> Iterator[Piece]:
+        import polars as pl
+        import pyarrow.parquet as pq
+
+        first = 1
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                frame = pl.from_arrow(batch)
+                assert isinstance(frame, pl.DataFrame)
+                records = frame_records(without_bytes(frame)[0])
+                yield Piece([record_row(first + n - 1, record) for n, record in records], batch)
+                first += len(records)
+
+    def _has(self, name: str) -> bool:
+        """A field of an object is a column of its own, `a.b`, told by the schema."""
+        import pyarrow as pa
+
+        try:
+            field = self.schema.field(name) if name in self.columns else None
+            if field is None:
+                top, *rest = name.split(".")
+                field = self.schema.field(top)
+                for part in rest:
+                    field = field.type.field(part)
+        except (KeyError, pa.ArrowException, AttributeError):
+            return False
+        return True
+
+
+def without_bytes(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The frame without the columns that hold bytes (pictures, sound), and their names."""
+    left_out = tuple(name for name, dtype in frame.schema.items() if _holds_bytes(dtype))
+    return frame.drop(left_out), left_out
+
+
+def frame_records(frame: pl.DataFrame) -> list[tuple[int, dict[str, Any]]]:
+    """Each row with its number, from 1: field -> JSON value.
+
+    Lists and structs stay lists and objects, whole numbers whole; null and NaN are None; a date or a time is
+    its ISO text. A 32-bit float is the shortest decimal that means it: 0.1, not 0.10000000149011612.
+    """
+    rows = _widened(frame).iter_rows(named=True)
+    return [
+        (number, {key: _plain(value) for key, value in row.items()})
+        for number, row in enumerate(rows, start=1)
+    ]
+
+
+def _holds_bytes(dtype: Any) -> bool:
+    import polars as pl
+
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds_bytes(dtype.inner)
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(field.dtype) for field in dtype.fields)
+    return dtype in (pl.Binary, pl.Object)
+
+
+def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+    """Every 32-bit float as the 64-bit one of the same decimal, within lists and structs too."""
+    import polars as pl
+
+    narrow = {name: dtype for name, dtype in frame.schema.items() if _with_floats(dtype, pl.String) != dtype}
+    for floats in (pl.String, pl.Float64):  # its text is the shortest decimal
+        frame = frame.cast({name: _with_floats(dtype, floats) for name, dtype in narrow.items()})
+    return frame
+
+
+def _with_floats(dtype: Any, floats: Any) -> Any:
+    """The type with another one in place of 32-bit floats."""
+    import polars as pl
+
+    if isinstance(dtype, pl.List):
+        return pl.List(_with_floats(dtype.inner, floats))
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({field.name: _with_floats(field.dtype, floats) for field in dtype.fields})
+    return floats if dtype == pl.Float32 else dtype
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, datetime.date | datetime.time):  # a datetime is a date too
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta | decimal.Decimal):
+        return str(value)
+    return value
+
+
+@contextlib.contextmanager
+def _writer(draft: Path, output: Output) -> Iterator[Write]:
+    """The rows a row group at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"text": pa.string(), "number": pa.float64(), "flag": pa.bool_()}
+    more = pa.schema([(name, types[kind]) for name, kind in output.added.items()])
+    own = _own_schema(output.source)
+    schema = pa.schema([*own, *more], metadata=own.metadata)
+    with pq.ParquetWriter(draft, schema) as out:
+        waiting: list[Any] = []
+
+        def flush() -> None:
+            if waiting:
+                out.write_table(pa.concat_tables(waiting))
+                waiting.clear()
+
+        def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
+            arrays = piece.batch.columns if piece.batch is not None else _arrays(piece.rows, own)
+            columns = zip(*map(_utf8_values, added), strict=True)
+            arrays += [pa.array(column, field.type) for column, field in zip(columns, more, strict=True)]
+            waiting.append(pa.Table.from_arrays(arrays, schema=schema))
+            if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
+                flush()
+
+        yield write
+        flush()
+
+
+def _own_schema(source: Source) -> Any:
+    """The types of the table's own columns: as they are in Parquet, what all values are in JSON, else text."""
+    import pyarrow as pa
+
+    if isinstance(source, _ParquetSource):
+        return source.schema
+    return pa.schema([(name, _arrow_type(source.types.get(name, set()))) for name in source.columns])
+
+
+def _arrow_type(kinds: set[str]) -> Any:
+    import pyarrow as pa
+
+    if kinds and kinds <= {"int", "float"}:
+        return pa.float64() if "float" in kinds else pa.int64()
+    return pa.bool_() if kinds == {"bool"} else pa.string()
+
+
+def _arrays(rows: Sequence[Row], schema: Any) -> list[Any]:
+    """The columns of rows; where a column is text, what is no text in it is its JSON."""
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema:
+        if pa.types.is_string(field.type):
+            values = [None if row.raw.get(field.name) is None else row.cells[field.name] for row in rows]
+            arrays.append(pa.array(_utf8_values(values), field.type))
+        else:
+            arrays.append(pa.array([row.raw.get(field.name) for row in rows], field.type))
+    return arrays
+
+
+def _utf8_values(values: Sequence[Any]) -> list[Any]:
+    return [
+        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+        for value in values
+    ]
+
+
+FORMATS = (Format("Parquet", (".parquet",), _ParquetSource, _writer),)

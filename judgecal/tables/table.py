@@ -1,0 +1,298 @@
+"""Tables that people bring: their rows, a table held whole, and a table that is read piece by piece."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.tables.text import unreadable
+from judgecal.workspace import shown
+
+__all__ = ["FileSource", "Piece", "Record", "RecordSource", "Row", "Source", "Table", "Unit", "record_row"]
+
+Unit = Literal["line", "row"]
+"""What the number of a row counts: the lines of a text file, or the rows of a format without lines."""
+Record = tuple[int, Mapping[str, Any]]
+"""A row as field -> JSON value, with its number."""
+
+_PIECE = 4096  # rows
+_KINDS: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        line: the line where the row begins, from 1 (a quoted cell may run over several); where the format has
+            no lines, the row's number.
+        cells: column -> text. A missing value is ""; a number, a list or an object is its JSON text.
+        raw: column -> the value as it came: numbers, lists and objects where the format has them, else the text.
+    """
+
+    line: int
+    cells: Mapping[str, str]
+    raw: Mapping[str, Any]
+
+    def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
+        """A cell's alternatives: the elements of a list, else the text cut at the separator; none empty."""
+        value = self.raw.get(column)
+        if isinstance(value, list):
+            texts = [_cell(part) for part in value]
+        else:
+            text = self.cells[column]
+            texts = text.split(separator) if separator else [text]
+        if len(texts) > 1:
+            texts = [text.strip() for text in texts]
+        return tuple(text for text in texts if text.strip())
+
+
+def record_row(number: int, record: Mapping[str, Any]) -> Row:
+    """A record as a row.
+
+    A field of an object within it is a column of its own, named with a dot: `{"human": {"score": 1}}` has the columns
+    `human` and `human.score`.
+    """
+    flat = _flat(record)
+    return Row(number, {name: _cell(value) for name, value in flat.items()}, flat)
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    if not any(isinstance(value, dict) for value in record.values()):
+        return dict(record)
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        flat[key] = value
+        if isinstance(value, dict):
+            for inner, part in _fields(value):
+                flat.setdefault(f"{key}.{inner}", part)
+    return {**flat, **record}  # a key that holds a dot of its own keeps its value
+
+
+def _fields(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, part in value.items():
+        yield key, part
+        if isinstance(part, dict):
+            yield from ((f"{key}.{inner}", deep) for inner, deep in _fields(part))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table held whole.
+
+    Attributes:
+        where: where it came from, as messages name it.
+        columns, rows: in order; rows without any content are left out.
+        unit: what the rows' numbers count.
+        name: its short name, free of folders.
+        source: what is known of where it came from, for the card of a set.
+        licence: "" where the source does not tell.
+        notes: what its owner should know of how it was read.
+    """
+
+    where: str
+    columns: tuple[str, ...]
+    rows: list[Row]
+    name: str = ""
+    source: str = ""
+    unit: Unit = "line"
+    licence: str = ""
+    notes: tuple[str, ...] = ()
+
+    def number(self, row: int) -> str:
+        """A row by its number alone, as within a message: `line 3` or `row 3`."""
+        return f"{self.unit} {row}"
+
+    @property
+    def top(self) -> str:
+        """The table as a whole: `file:1`, or just the file where there are no lines."""
+        return f"{self.where}:1" if self.unit == "line" else self.where
+
+    def at(self, row: Row) -> str:
+        """`file:line` of a row, or `file:row N`."""
+        return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
+
+    def require(self, *columns: str) -> None:
+        """Refuse a table that lacks a column.
+
+        Raises:
+            InputError: lists each missing column with the nearest ones that are there.
+        """
+        _require(columns, lambda name: name in self.columns, self.columns, self.top)
+
+
+def _require(names: Iterable[str], has: Any, known: tuple[str, ...], where: str) -> None:
+    missing = [name for name in dict.fromkeys(names) if not has(name)]
+    if missing:
+        raise InputError(f"{where}: {unknown_name('column', name, known)}" for name in missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows in a row; `batch` is their `pyarrow.RecordBatch` where the file is Parquet."""
+
+    rows: list[Row]
+    batch: Any = None
+
+
+class Source(ABC):
+    """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must be.
+
+    Attributes:
+        where, name, source, licence, unit, notes: as those of `Table`.
+        columns: the names of its columns, in order; of JSON, the top-level keys that occur.
+        n_rows: how many rows it has. A row of empty cells is one, a blank line is none.
+        types: column -> the kinds of its values, of JSON: "bool", "int", "float" or "text".
+        bytes_columns: columns of bytes (pictures, sound), which only Parquet can hold.
+    """
+
+    unit: Unit = "line"
+
+    def __init__(self, where: str) -> None:
+        self.where = self.name = self.source = where
+        self.licence = ""
+        self.notes: tuple[str, ...] = ()
+        self.columns: tuple[str, ...] = ()
+        self.n_rows = 0
+        self.types: dict[str, set[str]] = {}
+        self.bytes_columns: tuple[str, ...] = ()
+
+    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
+        """The rows, or the first so many, from the start."""
+        left = self.n_rows if limit is None else min(limit, self.n_rows)
+        for piece in self._pieces():
+            if left < len(piece.rows):
+                batch = None if piece.batch is None else piece.batch.slice(0, left)
+                piece = Piece(piece.rows[:left], batch)
+            if piece.rows:
+                yield piece
+            left -= len(piece.rows)
+            if not left:
+                return
+
+    def table(self) -> Table:
+        """The rows that have any content, all at once; a column that a row lacks is an empty cell there.
+
+        Raises:
+            InputError: there is none.
+        """
+        rows = [row for piece in self.pieces() for row in piece.rows]
+        columns = tuple(dict.fromkeys(name for row in rows for name in row.raw))
+        empty = dict.fromkeys(columns, "")
+        rows = [Row(row.line, {**empty, **row.cells}, row.raw) for row in rows if any(row.cells.values())]
+        left_out = [f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"]
+        notes = (*self.notes, *left_out[: len(self.bytes_columns)])
+        table = Table(self.where, columns, rows, self.name, self.source, self.unit, self.licence, notes)
+        if not rows:
+            raise InputError(f"{table.top}: the file holds no rows")
+        return table
+
+    def require(self, *names: str) -> None:
+        """Refuse a table that lacks a column; `a.b` is the field `b` of objects in column `a`.
+
+        Raises:
+            InputError: lists each missing column with the nearest ones that are there.
+        """
+        _require(names, self._has, self.columns, self.where)
+
+    def _has(self, name: str) -> bool:
+        return name in self.columns
+
+    @abstractmethod
+    def _pieces(self) -> Iterator[Piece]:
+        """All rows."""
+
+    def _in_pieces(self, rows: Iterable[Row]) -> Iterator[Piece]:
+        rows = iter(rows)
+        while taken := list(islice(rows, _PIECE)):
+            yield Piece(taken)
+
+
+class FileSource(Source):
+    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said first.
+
+    Raises:
+        InputError: the file cannot be read; lists the first problems with their lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(shown(path))
+        self.path = path
+        self.name = self.source = path.name
+        self._stamp = self._now()
+        self._survey()
+        if not self.n_rows:
+            raise InputError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
+
+    def pieces(self, limit: int | None = None) -> Iterator[Piece]:
+        """The rows, or the first so many, from the start.
+
+        Raises:
+            InputError: the file is not what it was when it was opened.
+        """
+        for piece in super().pieces(limit):
+            if self._now() != self._stamp:
+                raise InputError(
+                    f"{self.where}: the file changed while it was being judged; what was judged is kept: run the same "
+                    "command again"
+                )
+            yield piece
+
+    @abstractmethod
+    def _survey(self) -> None:
+        """Read the file once, refuse it where it cannot be read, and fill in what it holds."""
+
+    def _now(self) -> tuple[int, int]:
+        try:
+            stat = self.path.stat()
+        except OSError as error:
+            raise unreadable(self.path, error) from None
+        if not self.path.is_file():
+            raise InputError(f"{self.where}: is no file")
+        return stat.st_size, stat.st_mtime_ns
+
+
+class RecordSource(FileSource):
+    """Rows that are records of JSON values, with or without a field. A format without lines sets `unit` to "row"."""
+
+    @abstractmethod
+    def _records(self, problems: list[str]) -> Iterator[Record]:
+        """All records; what is wrong with the file is added to the problems."""
+
+    def _survey(self) -> None:
+        problems: list[str] = []
+        top: dict[str, None] = {}
+        for number, record in self._records(problems):
+            self.n_rows += 1
+            top.update(dict.fromkeys(record))
+            for name, value in record_row(number, record).raw.items():
+                kinds = self.types.setdefault(name, set())
+                if value is not None:
+                    kinds.add(_kind(value))
+        self.columns = tuple(top)
+        refuse(problems, most=50)
+
+    def _pieces(self) -> Iterator[Piece]:
+        return self._in_pieces(record_row(number, record) for number, record in self._records([]))
+
+    def _has(self, name: str) -> bool:
+        return name in self.types
+
+
+def _kind(value: object) -> str:
+    """What a Parquet column must be to hold the value; a whole number beyond 64 bits stays text."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return "text"
+    return _KINDS.get(type(value), "text")

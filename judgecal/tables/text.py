@@ -1,0 +1,125 @@
+"""Bytes to text, with the file and the line of whatever is not UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from judgecal.errors import InputError
+from judgecal.workspace import shown
+
+__all__ = ["decode", "read_bytes", "read_text", "text_lines", "unreadable"]
+
+_OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+
+
+def unreadable(path: Path, error: OSError) -> InputError:
+    """Why a file cannot be read, and what to do."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{shown(path)}: there is no such file")
+    if isinstance(error, IsADirectoryError):
+        return InputError(f"{shown(path)}: is a folder: name a file in it")
+    return InputError(f"{shown(path)}: cannot be read ({error.strerror}): check its rights")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        InputError: there is no such file, or it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        InputError: as `read_bytes`; or it is no such text.
+    """
+    text, problems = decode(read_bytes(path), shown(path))
+    if problems:
+        raise InputError(problems)
+    if "\0" in text:
+        raise _holds_nul(shown(path), text.count("\n", 0, text.index("\0")) + 1)
+    return text
+
+
+def decode(data: bytes, where: str) -> tuple[str, list[str]]:
+    """UTF-8 text, with or without a byte order mark, and a problem for the first line that is something else.
+
+    Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
+    Another encoding's byte order mark gives no text at all.
+    """
+    for mark, name in _OTHER_ENCODINGS.items():
+        if data.startswith(mark):
+            return "", [f"{where}:1: the file is {name}: save it as UTF-8"]
+    try:
+        return data.decode("utf-8-sig"), []
+    except UnicodeDecodeError:
+        return data.decode("utf-8-sig", errors="replace"), [_encoding_problem(io.BytesIO(data), where)]
+
+
+def text_lines(path: Path, *, newline: str = "") -> Iterator[str]:
+    """The lines of a file in UTF-8, one at a time, each with its line end.
+
+    Args:
+        newline: as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there.
+
+    Raises:
+        InputError: the file cannot be read, or is no UTF-8.
+    """
+    try:
+        with path.open("rb") as raw:
+            start = raw.read(2)
+        if start in _OTHER_ENCODINGS:
+            raise InputError(decode(start, shown(path))[1])
+        # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as file:
+            for number, line in enumerate(file, start=1):
+                if not line.isascii() and not _has_utf8(line):
+                    raise InputError(_problem_of(path))
+                if "\0" in line:
+                    raise _holds_nul(shown(path), number)
+                yield line
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _has_utf8(line: str) -> bool:
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _holds_nul(where: str, line: int) -> InputError:
+    return InputError(f"{where}:{line}: holds a NUL byte, so it may be UTF-16: save the file as UTF-8")
+
+
+def _problem_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return _encoding_problem(file, shown(path))
+
+
+def _encoding_problem(lines: Iterable[bytes], where: str) -> str:
+    """The first line that is no UTF-8, and how many more there are."""
+    first, bad, before = "", 0, 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            bad += 1
+            first = first or (
+                f"{where}:{number}: not UTF-8: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line, "
+                f"byte {before + error.start} of the file"
+            )
+        before += len(line)
+    more = f" (and {bad - 1} more such lines)" if bad > 1 else ""
+    return f"{first}{more}: save the file as UTF-8"
