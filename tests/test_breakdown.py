@@ -21,7 +21,7 @@ from judgecal.report import agreement_text
 from judgecal.report.breakdown_text import alt_test_lines, order_notes, part_blocks, retest_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
-from judgecal.stats.breakdown import best_case, breakdown
+from judgecal.stats.breakdown import breakdown
 from judgecal.workspace import Workspace
 from tests.support.command import Ran
 from tests.support.gold import made_gold, made_items
@@ -133,6 +133,11 @@ def test_many_items_of_many_tags_are_quick() -> None:
 
 
 # --- the best case
+
+
+def best_case(gold: Any, verdicts: Any, *, scale: Scale | str, metric: str, groups: Any = None) -> Estimate:
+    """An unscored verdict as its label: the other end from as wrong."""
+    return agreement(gold, verdicts, scale=scale, metrics=[metric], groups=groups, unscored="right")[metric]
 
 
 def test_the_best_case_by_hand() -> None:

@@ -34,7 +34,7 @@ def made_up(n: int, *, scale: str = "ordinal:0:4", size: int = 2, repeats: int =
     verdicts = np.clip(gold[:, None] + noise, common.low, common.high)
     verdicts[rng.random((n, repeats)) < 0.05] = np.nan
     groups = np.arange(n, dtype=np.int64) // size
-    return build(gold, verdicts, groups, people=common, judge=common, common=common, unscored="drop")
+    return build(gold, verdicts, groups, people=common, judge=common, unscored="drop")
 
 
 def total_of(columns: Floats, sample: Sample) -> Totals:
@@ -111,7 +111,7 @@ def test_a_table_holds_every_pair_of_its_repeat() -> None:
     scale = as_scale("percentage")
     verdicts = np.array([[5.0, np.nan], [5.0, 4.0], [3.0, 3.0]])
     gold, groups = np.array([1.0, 1.0, 2.0]), np.arange(3, dtype=np.int64)
-    sample = build(gold, verdicts, groups, people=scale, judge=scale, common=scale, unscored="drop")
+    sample = build(gold, verdicts, groups, people=scale, judge=scale, unscored="drop")
     seen: list[tuple[list[int], list[int], list[float]]] = []
 
     def combine(cells: Cells, counts: Floats) -> Floats:
@@ -234,9 +234,7 @@ def test_a_scale_of_many_categories_sums_sparsely() -> None:
     gold = np.arange(101.0)
     judge = np.clip(gold + np.where(gold % 3 == 0, 1.0, 0.0), 0.0, 100.0)
     scale = Scale.parse("ordinal:0:100")
-    sample = build(
-        gold, judge[:, None], np.arange(101), people=scale, judge=scale, common=scale, unscored="drop"
-    )
+    sample = build(gold, judge[:, None], np.arange(101), people=scale, judge=scale, unscored="drop")
     statistic = kappa(sample)
     assert isinstance(statistic, Totals)
     weights = np.random.default_rng(0).integers(0, 3, (4, 101)).astype(np.float64)

@@ -13,7 +13,7 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement, winning_rates
-from judgecal.stats.breakdown import Part, best_case, breakdown, part_metric
+from judgecal.stats.breakdown import Part, breakdown, part_metric
 from judgecal.stats.retest import Repeatability, repeatability
 
 if TYPE_CHECKING:
@@ -271,7 +271,8 @@ def judge_entry(table: Table, column: Column) -> dict[str, Any]:
         found[key] = {name: _part(part, table.gold.scale) for name, part in split.items()}
     if found["n_unscored"]:
         metric = leading_metric(table.gold.scale)
-        found["best_case"] = {metric: best_case(labels, verdicts, metric=metric, seed=table.seed, **shared)}
+        best = agreement(labels, verdicts, metrics=[metric], unscored="right", seed=table.seed, **shared)
+        found["best_case"] = {metric: best[metric]}
     if table.repeats > 1:
         again = repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared)
         found["retest"] = {**_retest(again, table, column), "unit": found["unit"]}

@@ -11,7 +11,7 @@ import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
-from judgecal.scale import Scale, common_scale
+from judgecal.scale import Scale
 from judgecal.stats.correlation import Tables
 from judgecal.stats.intervals import (
     BOOTSTRAP_GROUPS,
@@ -25,6 +25,7 @@ from judgecal.stats.intervals import (
     linear_interval,
     score_interval,
     t_quantile,
+    too_few,
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
@@ -80,7 +81,7 @@ def agreement(
         seed: of the bootstrap.
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
-            label, on classes as the wrong class, on a nominal scale as a category of its own.
+            label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as its label.
 
     Returns:
         Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times R.
@@ -111,7 +112,6 @@ def prepare(
 ) -> Sample:
     """Read labels and verdicts, bring them onto their common scale, and sort them by group."""
     judge = people if judge_scale is None else as_scale(judge_scale)
-    common = common_scale(people, judge)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
         gold,
@@ -119,7 +119,6 @@ def prepare(
         codes_of(groups, len(gold)),
         people=people,
         judge=judge,
-        common=common,
         unscored=unscored,
         words=words,
     )
@@ -177,7 +176,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
     if metric.is_rate and linear.items[0] < MIN_CLASS:
         interval = Interval(reason=f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
     elif blank.n_groups < MIN_GROUPS:
-        interval = _too_few(blank.n_groups)
+        interval = Interval(reason=too_few(blank.n_groups))
     else:
         interval = _interval_of_mean(linear, level)
     return _with(blank, linear.value, interval, repeats=linear.repeats)
@@ -225,7 +224,7 @@ def _of_point(point: _Point, sample: Sample, *, draws: Floats | None, seed: int)
         return point.blank
     level, repeats = point.blank.level, point.repeats
     if point.blank.n_groups < MIN_GROUPS:
-        interval = _too_few(point.blank.n_groups)
+        interval = Interval(reason=too_few(point.blank.n_groups))
     elif draws is not None:
         interval = bootstrap_interval(draws[:, repeats].mean(axis=1), level=level)
     elif point.blank.n_groups < BOOTSTRAP_GROUPS:
@@ -237,12 +236,6 @@ def _of_point(point: _Point, sample: Sample, *, draws: Floats | None, seed: int)
         made = f"jackknife by {_BLOCKS} blocks of groups"
         interval = jackknife_interval(point.value, left_out, level=level, made=made)
     return _with(point.blank, point.value, interval, repeats=repeats)
-
-
-def _too_few(n_groups: int) -> Interval:
-    return Interval(
-        reason=f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no interval"
-    )
 
 
 def _counted(sample: Sample, used: Bools, repeats: Bools, *, level: float) -> Estimate:
@@ -377,8 +370,7 @@ def _estimate_limit(limit: Totals, sample: Sample, *, level: float) -> Estimate:
     value = float(values[repeats].mean())
     found = replace(found, value=value)
     if found.n_groups < MIN_GROUPS:
-        n = found.n_groups
-        return replace(found, reason=f"{n} group{'s' * (n != 1)}: fewer than {MIN_GROUPS} give no interval")
+        return replace(found, reason=too_few(found.n_groups))
     se = jackknife_error(leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1))
     if not se > _EPS * sample.scale.span:
         return replace(found, reason="no spread between groups to make an interval from")

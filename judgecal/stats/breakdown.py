@@ -1,4 +1,4 @@
-"""Agreement by part of a set (tags, systems), and the best that unscored verdicts could have been."""
+"""Agreement by part of a set: tags, systems."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import estimate, terms_of
+from judgecal.stats.agreement import estimate
 from judgecal.stats.intervals import check_level
 from judgecal.stats.means import Means
 from judgecal.stats.metrics import Metric, metric_named
-from judgecal.stats.paired import Verdicts
-from judgecal.stats.sample import Floats, Ints, Sample, as_scale, codes_of, read_both
+from judgecal.stats.sample import Floats, Ints, Sample, as_scale, build, codes_of, read_both
 
-__all__ = ["MIN_ITEMS", "Part", "best_case", "breakdown", "part_metric"]
+__all__ = ["MIN_ITEMS", "Part", "breakdown", "part_metric"]
 
 MIN_ITEMS = 30
 """A part of fewer items has its numbers without an interval."""
@@ -80,16 +79,17 @@ def breakdown(
     """
     check_level(level)
     people = as_scale(scale)
-    both = _read(gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups)
-    gold = both.sides[0][0]
+    judge = people if judge_scale is None else as_scale(judge_scale)
+    gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     if len(parts) != len(gold):
         raise InputError(
             f"{len(gold)} gold labels but parts of {len(parts)} items: give one row of names per item"
         )
-    names, rows, codes = _memberships(parts, _rows_of(gold, both.groups))
+    group_of = codes_of(groups, len(gold))
+    names, rows, codes = _memberships(parts, _rows_of(gold, group_of))
     if not names:
         return {}
-    sample = both.sample(0, "wrong")
+    sample = build(gold, verdicts, group_of, people=people, judge=judge, unscored="wrong", words=words)
     metric, _ = metric_named(part_metric(people), people)
     means = metric.terms(sample)
     assert isinstance(means, Means)  # mean agreement is one on every numeric scale, accuracy on a nominal one
@@ -98,49 +98,6 @@ def breakdown(
     )
     listed = [(name, part) for name, part in zip(names, found, strict=True) if part.n_expected]
     return dict(sorted(listed, key=lambda one: (one[1].agreement.value or 0.0, one[0])))
-
-
-def best_case(
-    gold_labels: Iterable[object],
-    judge_labels: Iterable[object],
-    *,
-    scale: Scale | str,
-    metric: str,
-    judge_scale: Scale | str | None = None,
-    groups: Iterable[Hashable] | None = None,
-    level: float = 0.95,
-    n_boot: int = 2000,
-    seed: int = 0,
-) -> Estimate:
-    """A metric with every unscored verdict counted as its label: the other end from `unscored="wrong"`.
-
-    Args:
-        metric: a name of the people's scale.
-        others: as in `agreement`.
-
-    Raises:
-        InputError: as `agreement`.
-    """
-    check_level(level)
-    people = as_scale(scale)
-    one, at_mark = metric_named(metric, people)
-    both = _read(gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups)
-    sample = both.sample(0, "right")
-    return estimate(one, terms_of(one, sample, at_mark), sample, level=level, n_boot=n_boot, seed=seed)
-
-
-def _read(
-    gold_labels: Iterable[object],
-    judge_labels: Iterable[object],
-    *,
-    people: Scale,
-    judge_scale: Scale | str | None,
-    groups: Iterable[Hashable] | None,
-) -> Verdicts:
-    judge = people if judge_scale is None else as_scale(judge_scale)
-    side = read_both(gold_labels, judge_labels, people=people, judge=judge)
-    missing = np.asarray(np.isnan(side[1]).any(axis=1))
-    return Verdicts(people, (judge,), (side,), codes_of(groups, len(side[0])), missing)
 
 
 def _rows_of(gold: Floats, groups: Ints) -> Ints:

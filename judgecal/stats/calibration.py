@@ -156,7 +156,6 @@ def _on_people(part: _Part, people: Scale) -> Sample:
         part.groups,
         people=people,
         judge=people,
-        common=people,
         unscored="wrong",
     )
 

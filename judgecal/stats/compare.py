@@ -12,15 +12,15 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import Metric, leading_metric, metric_facts, metric_named
-from judgecal.stats.paired import Missing, PairedDifference, Verdicts, paired_difference, read_verdicts
-from judgecal.stats.sample import as_scale
+from judgecal.stats.paired import PairedDifference, Verdicts, paired_difference, read_verdicts
+from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
 __all__ = ["Comparison", "Decision", "compare", "compare_all"]
 
 Decision = Literal["A", "B", "cannot tell"]
 
-_ENDS: dict[str, Missing] = {"complete case": "drop", "best case": "right"}
+_ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
 
 
@@ -185,7 +185,7 @@ class _Pair:
         whole = main.difference.n_unscored == 0
         return main, {end: main if whole else self._at(missing) for end, missing in _ENDS.items()}
 
-    def _at(self, missing: Missing) -> PairedDifference:
+    def _at(self, missing: Unscored) -> PairedDifference:
         a, b = (self.read.sample(side, missing) for side in (0, 1))
         found = paired_difference(
             self.metric, a, b, at_mark=self.at_mark, level=self.level, seed=self.seed, n_perm=self.n_perm

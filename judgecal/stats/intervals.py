@@ -34,6 +34,7 @@ __all__ = [
     "mean_estimate",
     "score_interval",
     "t_quantile",
+    "too_few",
     "wilson",
 ]
 
@@ -63,6 +64,11 @@ def check_level(level: float) -> None:
     """Raises: InputError: the level of an interval is not between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level:g}: an interval's level lies between 0 and 1")
+
+
+def too_few(n_groups: int, *, gives: str = "interval") -> str:
+    """Why so few groups give none."""
+    return f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no {gives}"
 
 
 def t_quantile(level: float, df: float) -> float:
@@ -281,8 +287,7 @@ def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: floa
 
 def _interval(linear: Linear, level: float) -> Interval:
     if linear.all_groups < MIN_GROUPS:
-        groups = f"{linear.all_groups} group{'s' * (linear.all_groups != 1)}"
-        return Interval(reason=f"{groups}: fewer than {MIN_GROUPS} give no interval")
+        return Interval(reason=too_few(linear.all_groups))
     return score_interval(linear, level=level) if linear.two_valued else linear_interval(linear, level=level)
 
 

@@ -72,191 +72,61 @@ class Metric:
 
 
 # Tables show them in this order.
-METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            "macro_agreement",
-            _NUMERIC,
-            means.macro_agreement,
-            "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third "
-            "of the labels count alike, so a constant cannot win it.",
-            column_on=_NUMERIC,
-            uncut=True,
-        ),
-        Metric(
-            "mean_agreement",
-            _NUMERIC,
-            means.mean_agreement,
-            "1 less the mean distance of verdict and label as a share of the range; a constant can win it.",
-            column_on=_GRADED,
-            uncut=True,
-        ),
-        Metric(
-            "skill",
-            _NUMERIC,
-            means.skill,
-            "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect.",
-            row=True,
-            uncut=True,
-        ),
-        Metric(
-            "accuracy",
-            _CLASSES,
-            means.accuracy,
-            "Share of the verdicts that are the people's label.",
-            column_on=_CLASSES,
-            at_mark=True,
-        ),
-        Metric(
-            "balanced_accuracy",
-            ("binary",),
-            means.balanced_accuracy,
-            "Mean of tpr and tnr: a constant has 0.5.",
-            at_mark=True,
-        ),
-        Metric(
-            "kappa",
-            _CATEGORIES,
-            chance.kappa,
-            "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect.",
-            column_on=_ALL,
-            at_mark=True,
-        ),
-        Metric(
-            "kappa_quadratic",
-            ("ordinal",),
-            chance.kappa_quadratic,
-            "Kappa where a miss weighs by the square of its distance.",
-        ),
-        Metric(
-            "scott_pi",
-            _CATEGORIES,
-            chance.scott_pi,
-            "Kappa with one distribution of labels for judge and people (Scott).",
-            at_mark=True,
-        ),
-        Metric(
-            "gwet_ac1",
-            _CATEGORIES,
-            chance.gwet_ac1,
-            "Agreement beyond chance that stays steady where one label is rare (Gwet).",
-            at_mark=True,
-        ),
-        Metric(
-            "gwet_ac2",
-            ("ordinal",),
-            chance.gwet_ac2,
-            "AC1 where a miss weighs by the square of its distance (Gwet).",
-        ),
-        Metric(
-            "krippendorff_alpha",
-            _ALL,
-            chance.krippendorff_alpha,
-            "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff).",
-            at_mark=True,
-        ),
-        Metric("mcc", ("binary",), chance.mcc, "Correlation of passes and fails (Matthews).", at_mark=True),
-        Metric(
-            "f1",
-            ("binary",),
-            means.f1,
-            "Harmonic mean of the precision and the recall of passes.",
-            at_mark=True,
-            is_rate=True,
-        ),
-        Metric(
-            "tpr",
-            ("binary",),
-            means.tpr,
-            "Of what people pass, the share that the judge passes; the rest are false fails.",
-            column_on=_NUMERIC,
-            at_mark=True,
-            is_rate=True,
-        ),
-        Metric(
-            "tnr",
-            ("binary",),
-            means.tnr,
-            "Of what people fail, the share that the judge fails; the rest are false passes.",
-            column_on=_NUMERIC,
-            at_mark=True,
-            is_rate=True,
-        ),
-        Metric(
-            "within_10",
-            _GRADED,
-            means.within_10,
-            "Share of the verdicts that lie within a tenth of the range of the label.",
-        ),
-        Metric(
-            "concordance",
-            _GRADED,
-            correlation.concordance,
-            "How close verdicts lie to the line verdict = label (Lin).",
-        ),
-        Metric(
-            "pearson",
-            _GRADED,
-            correlation.pearson,
-            "How close verdicts lie to some straight line of the labels.",
-        ),
-        Metric(
-            "spearman",
-            _GRADED,
-            correlation.spearman,
-            "Pearson's correlation of the ranks: the order alone counts.",
-        ),
-        Metric(
-            "kendall",
-            _GRADED,
-            correlation.kendall,
-            "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b).",
-        ),
-        Metric(
-            "icc_2_1",
-            _GRADED,
-            chance.icc_2_1,
-            "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement).",
-        ),
-        Metric(
-            "mae",
-            _NUMERIC,
-            means.mae,
-            "Mean distance of verdict and label, in units of the scale.",
-            direction="less",
-            unit="scale",
-            row=True,
-            uncut=True,
-        ),
-        Metric(
-            "rmse",
-            _NUMERIC,
-            means.rmse,
-            "Root of the mean squared distance of verdict and label: large misses weigh more.",
-            direction="less",
-            unit="scale",
-        ),
-        Metric(
-            "bias",
-            _NUMERIC,
-            means.bias,
-            "Mean of verdict less label: above 0 the judge is more lenient than people.",
-            direction="neither",
-            unit="scale",
-            column_on=_NUMERIC,
-            uncut=True,
-        ),
-        Metric(
-            "prevalence",
-            ("binary",),
-            means.prevalence,
-            "Share of the labels that pass; the same for every judge.",
-            direction="neither",
-            at_mark=True,
-        ),
-    )
-}
+# fmt: off
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
+    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, meaning=
+        "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third of the "
+        "labels count alike, so a constant cannot win it."),
+    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=_GRADED, uncut=True, meaning=
+        "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
+    Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, meaning=
+        "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect."),
+    Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, meaning=
+        "Share of the verdicts that are the people's label."),
+    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, meaning=
+        "Mean of tpr and tnr: a constant has 0.5."),
+    Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, meaning=
+        "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect."),
+    Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic, meaning=
+        "Kappa where a miss weighs by the square of its distance."),
+    Metric("scott_pi", _CATEGORIES, chance.scott_pi, at_mark=True, meaning=
+        "Kappa with one distribution of labels for judge and people (Scott)."),
+    Metric("gwet_ac1", _CATEGORIES, chance.gwet_ac1, at_mark=True, meaning=
+        "Agreement beyond chance that stays steady where one label is rare (Gwet)."),
+    Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2, meaning=
+        "AC1 where a miss weighs by the square of its distance (Gwet)."),
+    Metric("krippendorff_alpha", _ALL, chance.krippendorff_alpha, at_mark=True, meaning=
+        "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff)."),
+    Metric("mcc", ("binary",), chance.mcc, at_mark=True, meaning=
+        "Correlation of passes and fails (Matthews)."),
+    Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True, meaning=
+        "Harmonic mean of the precision and the recall of passes."),
+    Metric("tpr", ("binary",), means.tpr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
+        "Of what people pass, the share that the judge passes; the rest are false fails."),
+    Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
+        "Of what people fail, the share that the judge fails; the rest are false passes."),
+    Metric("within_10", _GRADED, means.within_10, meaning=
+        "Share of the verdicts that lie within a tenth of the range of the label."),
+    Metric("concordance", _GRADED, correlation.concordance, meaning=
+        "How close verdicts lie to the line verdict = label (Lin)."),
+    Metric("pearson", _GRADED, correlation.pearson, meaning=
+        "How close verdicts lie to some straight line of the labels."),
+    Metric("spearman", _GRADED, correlation.spearman, meaning=
+        "Pearson's correlation of the ranks: the order alone counts."),
+    Metric("kendall", _GRADED, correlation.kendall, meaning=
+        "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b)."),
+    Metric("icc_2_1", _GRADED, chance.icc_2_1, meaning=
+        "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
+    Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
+        "Mean distance of verdict and label, in units of the scale."),
+    Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", meaning=
+        "Root of the mean squared distance of verdict and label: large misses weigh more."),
+    Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True, meaning=
+        "Mean of verdict less label: above 0 the judge is more lenient than people."),
+    Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, meaning=
+        "Share of the labels that pass; the same for every judge."),
+)}
+# fmt: on
 
 
 def leading_metric(scale: Scale) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
-from judgecal.scale import Scale, common_scale
+from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, parts_of_mean, pseudo_values, terms_of
 from judgecal.stats.intervals import (
     MIN_CLASS,
@@ -20,17 +19,16 @@ from judgecal.stats.intervals import (
     jackknife_error,
     linear_error,
     t_quantile,
+    too_few,
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.resampling import Statistic
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import Bools, Floats, Ints, Sample, Unscored, as_scale, build, codes_of, read_both
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
 
-__all__ = ["Missing", "PairedDifference", "Verdicts", "compare_paired", "paired_difference", "read_verdicts"]
+__all__ = ["PairedDifference", "Verdicts", "compare_paired", "paired_difference", "read_verdicts"]
 
-Missing = Literal["wrong", "drop", "right"]
-"""What an unscored verdict counts as: the farthest from its label, left out for both judges, or its label."""
 _EPS = 1e-12
 
 
@@ -51,26 +49,18 @@ class Verdicts:
     groups: Ints
     incomplete: Bools
 
-    def sample(self, side: int, unscored: Missing) -> Sample:
-        """One judge's sample; both have the same rows.
-
-        Raises:
-            InputError: `unscored` is none of the three ways.
-        """
-        if unscored not in ("wrong", "drop", "right"):
-            raise InputError(f"unscored is {unscored!r}: use 'wrong', 'drop' or 'right'")
+    def sample(self, side: int, unscored: Unscored) -> Sample:
+        """One judge's sample; both have the same rows."""
         gold, verdicts, words = self.sides[side]
-        sample = build(
+        return build(
             np.where(self.incomplete, np.nan, gold) if unscored == "drop" else gold,
             verdicts,
             self.groups,
             people=self.people,
             judge=self.scales[side],
-            common=common_scale(self.people, self.scales[side]),
-            unscored="drop" if unscored == "drop" else "wrong",
+            unscored=unscored,
             words=words,
         )
-        return _put_right(sample) if unscored == "right" else sample
 
     def counted(self, difference: Estimate) -> Estimate:
         """A difference with the counts of all labelled items, whatever was left out of it."""
@@ -107,16 +97,6 @@ def read_verdicts(
     return Verdicts(people, scales, read, codes, np.asarray(missing) > 0)
 
 
-def _put_right(sample: Sample) -> Sample:
-    """The sample with its filled-in verdicts turned from the farthest into the label itself."""
-    classes = sample.classes
-    if classes is not None:
-        right = np.where(sample.filled, classes.gold[:, None], classes.verdicts)
-        classes = replace(classes, verdicts=right)
-    verdicts = np.where(sample.filled, sample.gold[:, None], sample.verdicts)
-    return replace(sample, verdicts=verdicts, filled=np.zeros_like(sample.filled), classes=classes)
-
-
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
     """The difference of two judges, a minus b, in the metric.
@@ -151,7 +131,7 @@ def compare_paired(
     level: float = 0.95,
     seed: int = 0,
     n_perm: int = N_PERM,
-    unscored: Missing = "wrong",
+    unscored: Unscored = "wrong",
 ) -> PairedDifference:
     """Paired difference a - b of two judges on the same items.
 
@@ -235,7 +215,7 @@ def _of_means(
     if metric.is_rate and first.items[0] < MIN_CLASS:
         return _with_reason(found, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
     if found.difference.n_groups < MIN_GROUPS:
-        return _too_few(found)
+        return _with_reason(found, too_few(found.difference.n_groups))
     parts = parts_of_mean(difference)
     own = [linear_error(linear) for linear in (first, second, difference)]
     if not any(math.isnan(error) for error, _ in own):
@@ -279,7 +259,7 @@ def _of_statistics(
     value, without = first[0] - second[0], first[1] - second[1]
     found = _blank(sample, ours.used, level=level, values=(first[0], second[0]))
     if found.difference.n_groups < MIN_GROUPS:
-        return _too_few(found)
+        return _with_reason(found, too_few(found.difference.n_groups))
     if not np.all(np.isfinite(without)):
         return _with_reason(found, "undefined without one of the groups")
     df = len(without) - 1.0
@@ -329,11 +309,6 @@ def _blank(
         reason=reason,
     )
     return PairedDifference(estimate, None, a=a, b=b)
-
-
-def _too_few(found: PairedDifference) -> PairedDifference:
-    n = found.difference.n_groups
-    return _with_reason(found, f"{n} group{'s' * (n != 1)}: fewer than {MIN_GROUPS} give no interval")
 
 
 def _with_reason(

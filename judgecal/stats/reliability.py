@@ -339,7 +339,6 @@ class _Panel:
             groups,
             people=self.scale,
             judge=self.scale,
-            common=self.scale,
             unscored="drop",
             words=self.words,
         )

@@ -24,6 +24,7 @@ from judgecal.stats.intervals import (
     linear_error,
     linear_interval,
     score_interval,
+    too_few,
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import metric_named
@@ -433,7 +434,7 @@ class _Estimates:
     def _with(self, linear: Linear, interval: Interval) -> Estimate:
         n = self.of.rows.n_groups
         if n < MIN_GROUPS:
-            interval = Interval(reason=f"{n} group{'s' * (n != 1)}: fewer than {MIN_GROUPS} give no interval")
+            interval = Interval(reason=too_few(n))
         return replace(
             self._blank(interval.reason),
             value=linear.value,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.errors import InputError
-from judgecal.scale import Scale, onto
+from judgecal.scale import Scale, common_scale, onto
 
 __all__ = [
     "Bools",
@@ -38,7 +38,8 @@ Ints = npt.NDArray[np.int64]
 
 _SHOWN = 10  # problems listed in one message
 _NUMBER_TYPES = {int, float, type(None), np.float64}
-Unscored = Literal["drop", "wrong"]
+Unscored = Literal["wrong", "drop", "right"]
+"""What an unscored verdict counts as: the farthest from its label, left out, or its label."""
 
 
 def as_scale(scale: Scale | str) -> Scale:
@@ -269,21 +270,20 @@ def build(
     *,
     people: Scale,
     judge: Scale,
-    common: Scale,
     unscored: Unscored,
     words: tuple[str, ...] = (),
 ) -> Sample:
-    """The prepared sample of read labels.
+    """The prepared sample of read labels, on the common scale of people and judge.
 
-    Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
-    verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
-    category of its own.
+    Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any verdict
+    goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a category of its own.
 
     Raises:
-        InputError: `unscored` is neither.
+        InputError: `unscored` is none of the three, or labels and verdicts share no order.
     """
-    if unscored not in ("drop", "wrong"):
-        raise InputError(f"unscored is {unscored!r}: use 'drop' or 'wrong'")
+    if unscored not in ("wrong", "drop", "right"):
+        raise InputError(f"unscored is {unscored!r}: use 'wrong', 'drop' or 'right'")
+    common = common_scale(people, judge)
     labelled: Bools = ~np.isnan(gold)
     gold, verdicts, group_of = gold[labelled], verdicts[labelled], group_of[labelled]
     missing: Bools = np.isnan(verdicts)
@@ -295,13 +295,24 @@ def build(
         binary_gold=people.kind == "binary",
         gold=_moved(gold, people, common)[kept],
         verdicts=_moved(verdicts, judge, common)[kept],
-        filled=(missing if unscored == "wrong" else np.zeros_like(missing))[kept],
+        filled=(np.zeros_like(missing) if unscored == "drop" else missing)[kept],
         group_of=np.unique(group_of[kept], return_inverse=True)[1].astype(np.int64),
         n_expected=int(missing.size),
         n_unscored=int(missing.sum()),
     )
     sample = replace(sample, verdicts=_filled(sample, words))
-    return replace(sample, classes=_own_classes(sample, words))
+    sample = replace(sample, classes=_own_classes(sample, words))
+    return _put_right(sample) if unscored == "right" else sample
+
+
+def _put_right(sample: Sample) -> Sample:
+    """The sample with its filled-in verdicts turned from the farthest into the label itself."""
+    classes = sample.classes
+    if classes is not None:
+        right = np.where(sample.filled, classes.gold[:, None], classes.verdicts)
+        classes = replace(classes, verdicts=right)
+    verdicts = np.where(sample.filled, sample.gold[:, None], sample.verdicts)
+    return replace(sample, verdicts=verdicts, filled=np.zeros_like(sample.filled), classes=classes)
 
 
 def _moved(values: Floats, source: Scale, target: Scale) -> Floats:

@@ -13,7 +13,7 @@ from scipy.special import bdtr, ndtr, stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import group_parts, prepare
-from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile
+from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, too_few
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.sample import Floats, as_scale
 
@@ -324,8 +324,7 @@ def _tested(
         return tuple(sorted(made, key=lambda cell: -abs(cell.deviation)))
 
     if n_groups < MIN_GROUPS:
-        few = f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no test"
-        return _untested(few, n_groups, cells([None] * len(names)))
+        return _untested(too_few(n_groups, gives="test"), n_groups, cells([None] * len(names)))
     p, by_cell = _random_signs(contrasts, seed=seed, n_perm=n_perm)
     ordered = cells(by_cell)
     refuted = p < round(1.0 - level, 12)

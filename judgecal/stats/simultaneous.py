@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, pseudo_values, terms_of
-from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error
+from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.sample import Floats, Sample, as_scale
@@ -256,8 +256,7 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
 def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, n_groups: int) -> Loss:
     seen = best.merit - worth.merit
     if n_groups < MIN_GROUPS:
-        few = f"{n_groups} group{'s' * (n_groups != 1)}: fewer than {MIN_GROUPS} give no bound"
-        return Loss(worth.value, seen, reason=few)
+        return Loss(worth.value, seen, reason=too_few(n_groups, gives="bound"))
     if pairs is None:
         return Loss(worth.value, seen, reason="some judge's metric is undefined without one of the groups")
     upper = pairs.upper(judge)

@@ -80,7 +80,7 @@ def made_up(scale: Scale, n: int, seed: int = 0) -> tuple[Floats, Floats]:
 
 def _sample(gold: Floats, judge: Floats, scale: Scale) -> Sample:
     pairs = np.arange(len(gold), dtype=np.int64) // 2
-    return build(gold, judge[:, None], pairs, people=scale, judge=scale, common=scale, unscored="drop")
+    return build(gold, judge[:, None], pairs, people=scale, judge=scale, unscored="drop")
 
 
 def _mae(sample: Sample) -> Totals:
