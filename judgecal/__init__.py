@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from judgecal.experiment import Judgements
     from judgecal.experiment.score import score
     from judgecal.goldset import GoldSet, load_gold
-    from judgecal.judges import Judge
+    from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.scale import Scale
     from judgecal.signatures import load_signature
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# Where each name is; behind a colon, under which name.
 _HOME = {
     "Estimate": "judgecal.records",
     "GoldSet": "judgecal.goldset",
     "InputError": "judgecal.errors",
     "Item": "judgecal.records",
-    "Judge": "judgecal.judges",
+    "Judge": "judgecal.judges:judge_named",
     "JudgecalError": "judgecal.errors",
     "Judgement": "judgecal.records",
     "Judgements": "judgecal.experiment",
@@ -69,7 +70,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    module, _, other = _HOME[name].partition(":")
+    value = getattr(importlib.import_module(module), other or name)
     globals()[name] = value
     return value
 

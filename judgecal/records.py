@@ -40,6 +40,7 @@ ErrorKind = Literal[
     "budget",
     "parse",
     "out_of_range",
+    "code",
     "refused",
     "context_length",
 ]

@@ -15,17 +15,25 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.records import digest
+from judgecal.records import ITEM_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
 
 if TYPE_CHECKING:
     import dspy
 
-__all__ = ["ITEM_INPUTS", "LoadedSignature", "list_signatures", "load_signature"]
+__all__ = [
+    "CHUNK",
+    "LoadedSignature",
+    "list_signatures",
+    "load_signature",
+    "read_source",
+    "run_source",
+    "scale_of_type",
+]
 
-ITEM_INPUTS = ("question", "reference_answer", "answer_under_test", "context", "contexts")
-"""The input fields that an item can fill; `context` and `contexts` both take the item's contexts."""
+CHUNK = "chunk"
+"""The input field that makes a judge of chunks: it takes one context of an item, a call each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class LoadedSignature:
     """A signature and what judgecal read from it.
 
     Attributes:
-        name: the file's name without `.py`.
+        name: the file's name without `.py`, behind the sub-folder that it is in.
         cls: the DSPy class.
         text: the file's text.
         fingerprint: 64 hex digits over instructions, fields and annotations.
@@ -58,7 +66,7 @@ class LoadedSignature:
         """The verdict's scale, for a signature that is used as a judge.
 
         Raises:
-            InputError: there is no verdict field, or an input that no item can fill.
+            InputError: there is no verdict field.
         """
         if self.scale is None or self.verdict is None:
             outputs = ", ".join(self.cls.output_fields)
@@ -66,18 +74,25 @@ class LoadedSignature:
                 f"signature {self.name} cannot judge: among its outputs ({outputs}) none is a verdict; give one field "
                 "a number, Literal or bool type"
             )
-        strange = [name for name in self.inputs if name not in ITEM_INPUTS]
-        if strange:
-            raise InputError(
-                f"signature {self.name}: an item has nothing for input {', '.join(strange)}; "
-                f"judges may ask for {', '.join(ITEM_INPUTS)}"
-            )
         return self.scale
+
+    @property
+    def unit(self) -> str:
+        """What it judges: `item`, or `chunk`."""
+        return CHUNK if CHUNK in self.inputs else ITEM_UNIT
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
-    """Names of the signature files of a workspace, sorted; a leading underscore hides a file."""
-    return sorted(path.stem for path in workspace.signatures.glob("*.py") if not path.stem.startswith("_"))
+    """Names of the signature files of a workspace and of its sub-folders (`mosaic/groundedness`), sorted.
+
+    A leading underscore hides a file or a folder.
+    """
+    paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
+    return sorted(
+        path.with_suffix("").as_posix()
+        for path in paths
+        if not any(part.startswith(("_", ".")) for part in path.parts)
+    )
 
 
 def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
@@ -91,25 +106,34 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
         path = Path(text)
         if not path.is_file():
             raise InputError(f"{path}: there is no such signature file")
-        return _load_file(path)
+        return _load_file(path, path.stem)
     workspace = workspace or find_workspace()
     path = workspace.signatures / f"{text}.py"
     if text not in list_signatures(workspace):
         raise unknown_name("signature", text, list_signatures(workspace))
-    return _load_file(path)
+    return _load_file(path, text)
 
 
-def _load_file(path: Path) -> LoadedSignature:
+def read_source(path: Path) -> str:
+    """The text of a file of code.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
     try:
-        source = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
-    cls = _only_signature(_execute(path, source), path)
+
+
+def _load_file(path: Path, name: str) -> LoadedSignature:
+    source = read_source(path)
+    cls = _only_signature(run_source(path, source), path)
     verdict = _verdict_field(cls, path)
     scale, words = (None, None) if verdict is None else _scale_of(cls.output_fields[verdict], path, verdict)
     texts = (name for name, field in cls.output_fields.items() if field.annotation is str)
     return LoadedSignature(
-        name=path.stem,
+        name=name,
         cls=cls,
         text=source,
         fingerprint=_fingerprint(cls),
@@ -121,9 +145,13 @@ def _load_file(path: Path) -> LoadedSignature:
     )
 
 
-def _execute(path: Path, source: str) -> ModuleType:
-    """Run the file as a module that is registered first: postponed annotations are looked up there by name."""
-    name = f"judgecal_signature_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+def run_source(path: Path, source: str) -> ModuleType:
+    """Run a file as a module that is registered first: postponed annotations are looked up there by name.
+
+    Raises:
+        InputError: running it raised.
+    """
+    name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -172,12 +200,22 @@ def _is_verdict(annotation: Any) -> bool:
     return annotation in (int, float, bool) or get_origin(annotation) is Literal
 
 
-def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str] | None]:
-    annotation = field.annotation
+def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
+    """The scale that a type tells by itself, with its words for 1 and 0: `bool` and `Literal`; None for any other.
+
+    Raises:
+        InputError: the words or numbers of a `Literal` make no scale.
+    """
     if annotation is bool:
         return Scale.parse("binary"), None
-    if get_origin(annotation) is Literal:
-        return _literal_scale(get_args(annotation), f"{path}: {name}")
+    return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None
+
+
+def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str] | None]:
+    annotation = field.annotation
+    told = scale_of_type(annotation, f"{path}: {name}")
+    if told is not None:
+        return told
     low, high = _bounds(field)
     if low is None or high is None or low >= high:
         raise InputError(

@@ -17,7 +17,7 @@ from judgecal.answering.questions import Question, refuses, says_unanswerable
 from judgecal.answering.result import contaminated, right_from
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -287,7 +287,7 @@ def test_ratings_are_taken_to_percent(workspace: Workspace) -> None:
     source = (workspace.signatures / "correctness_v3.py").read_text()
     source = source.replace("ge=0, le=100", "ge=1, le=5")
     (workspace.signatures / "grade.py").write_text(source)
-    rater = rating_judge(Judge("grade@embedded", workspace=workspace))
+    rater = rating_judge(PromptJudge("grade@embedded", workspace=workspace))
     assert [rater.percentage(grade) for grade in (1, 2, 5)] == [0.0, 25.0, 100.0]  # 1..5, ends to ends
     assert rater.warning is not None and "not locked" in rater.warning
     assert rating_judge(rater.judge, "judge.lock.json", locked_on="starter").warning is None

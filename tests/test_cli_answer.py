@@ -13,7 +13,7 @@ import pytest
 from judgecal.answering import answered_items
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.selection import write_lock
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
@@ -514,7 +514,7 @@ def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequenc
 
 def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) -> None:
     gold = load_gold("starter", workspace=find_workspace(workspace_dir))
-    rater = Judge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    rater = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     lock = a_lock(rater, gold)
     write_lock(workspace_dir / "judge.lock.json", lock)
     ran = judgecal("answer", "--limit", "12", "--context", "controlled,topk", "--lock", "judge.lock.json")

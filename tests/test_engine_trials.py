@@ -11,8 +11,8 @@ import pytest
 from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, require_keys, run_trials, stored_rows
-from judgecal.judges import Judge, JudgeAdapter, item_inputs
-from judgecal.judges.adapter import neutralised
+from judgecal.judges import JudgeAdapter, PromptJudge, item_inputs
+from judgecal.judges.chat import neutralised
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
 
@@ -36,13 +36,13 @@ def an_item(text: str, name: str = "i") -> Item:
 
 
 @pytest.fixture
-def judge() -> Judge:
-    return Judge("correctness_v3@embedded")
+def judge() -> PromptJudge:
+    return PromptJudge("correctness_v3@embedded")
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: repr(text[:20]))
 @pytest.mark.parametrize("demos", [0, 2])
-def test_messages_are_the_adapters_byte_for_byte(judge: Judge, text: str, demos: int) -> None:
+def test_messages_are_the_adapters_byte_for_byte(judge: PromptJudge, text: str, demos: int) -> None:
     inputs = dict.fromkeys(judge.signature.inputs, "a [[ ## b")
     outputs = {judge.signature.reasoning: "so", judge.signature.verdict: 80}
     judge.program.demos = [dspy.Example(**inputs, **outputs) for _ in range(demos)]
@@ -50,12 +50,14 @@ def test_messages_are_the_adapters_byte_for_byte(judge: Judge, text: str, demos:
     wanted = dspy.ChatAdapter().format(
         judge.compiled,
         [neutralised(demo) for demo in judge.demos],
-        neutralised(item_inputs(judge.signature, item)),
+        neutralised(item_inputs(judge.signature.inputs, item)),
     )
     assert judge.messages(item) == wanted
 
 
-def test_an_adapter_that_does_more_is_asked_each_time(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_that_does_more_is_asked_each_time(
+    judge: PromptJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = JudgeAdapter.format_user_message_content
 
     def twice(self: JudgeAdapter, *args: object, **more: object) -> str:
@@ -67,7 +69,7 @@ def test_an_adapter_that_does_more_is_asked_each_time(judge: Judge, monkeypatch:
     assert content.count("Paris\n") == 2 * len(judge.signature.inputs)
 
 
-def test_the_time_of_a_plan_comes_from_the_journal(judge: Judge, tmp_path: Path) -> None:
+def test_the_time_of_a_plan_comes_from_the_journal(judge: PromptJudge, tmp_path: Path) -> None:
     judge.model = ModelSpec("stub", "openai/stub", api_base="http://127.0.0.1:1/v1", max_concurrency=5)
     judge.name = "correctness_v3@stub"
     items = [an_item("x", f"i{index}") for index in range(20)]
@@ -86,7 +88,7 @@ def test_the_time_of_a_plan_comes_from_the_journal(judge: Judge, tmp_path: Path)
 
 
 def test_a_missing_key_counts_only_where_a_call_is_due(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: PromptJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STUB_KEY", raising=False)
     items = [an_item("x")]
@@ -101,7 +103,7 @@ def test_a_missing_key_counts_only_where_a_call_is_due(
         require_keys([judge], [an_item("another")], stored_rows(path), QUIET)
 
 
-def test_an_item_asked_for_twice_is_called_once(judge: Judge) -> None:
+def test_an_item_asked_for_twice_is_called_once(judge: PromptJudge) -> None:
     item = an_item("Paris")
     with Journal(None) as journal:
         rows = run_trials([judge], [item, item], journal=journal, options=QUIET)

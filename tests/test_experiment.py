@@ -29,7 +29,7 @@ from judgecal.experiment import (
     verdict_matrix,
 )
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace
@@ -251,7 +251,7 @@ def test_options_that_cannot_be_run_are_listed_together() -> None:
 
 
 def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
-    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     path = tmp_path / "judgements.jsonl"
     with open_journal(path, QUIET) as journal:
         run_trials([judge], gold.items[:5], journal=journal, options=QUIET)
@@ -273,7 +273,7 @@ def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, t
 def test_a_torn_line_is_cut_off_and_said(
     gold: GoldSet, workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     path = tmp_path / "judgements.jsonl"
     with open_journal(path, QUIET) as journal:
         whole = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
@@ -308,14 +308,14 @@ def test_stored_replies_are_used_unless_told_otherwise(
             record(Judgement(*call.key[:2], call.judge, *call.key[2:], 50.0))
 
     monkeypatch.setattr("judgecal.experiment.trials.run_calls", run_calls)
-    judge = Judge("correctness_v3@llama3", workspace=workspace)  # local: it needs no key
+    judge = PromptJudge("correctness_v3@llama3", workspace=workspace)  # local: it needs no key
     with open_journal(None, options) as journal:
         run_trials([judge], gold.items[:2], journal=journal, options=options)
     assert handed == [stored]
 
 
 def test_a_judgement_that_is_stored_needs_no_key(gold: GoldSet, workspace: Workspace) -> None:
-    judge = Judge("correctness_v3@gpt-4o", workspace=workspace)
+    judge = PromptJudge("correctness_v3@gpt-4o", workspace=workspace)
     with open_journal(None, QUIET) as journal:
         for item in gold.items[:2]:
             journal.append(Judgement(item.item_id, item.sha, judge.name, judge.fingerprint, 0, 50.0))

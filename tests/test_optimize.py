@@ -15,7 +15,7 @@ from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge, item_inputs
+from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import AgreementMetric, Candidate, Training, confirm, resolve_optimizer
 from judgecal.optimize.decision import _decide
@@ -299,7 +299,7 @@ def gold(workspace: Workspace) -> GoldSet:
 def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Training:
     items = gold.select("train")[:n]
     return Training(
-        judge=Judge("correctness_v3@embedded", workspace=workspace),
+        judge=PromptJudge("correctness_v3@embedded", workspace=workspace),
         items=items,
         labels={item.item_id: gold.labels[item.item_id] for item in items},
         people=gold.scale,
@@ -310,7 +310,9 @@ def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Tr
 
 def demo_groups(found: Candidate, part: Training) -> set[str]:
     """The groups of the items that stand in a program's demos."""
-    by_inputs = {tuple(item_inputs(part.judge.signature, item).values()): item.group for item in part.items}
+    by_inputs = {
+        tuple(item_inputs(part.judge.signature.inputs, item).values()): item.group for item in part.items
+    }
     return {
         by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)] for demo in found.program.demos
     }
@@ -350,7 +352,7 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
         assert found.rated > 0 and found.unusable == 0
         own = [demo for demo in found.program.demos if "correctness_reasoning" in demo]
         assert own
-        by_inputs = {tuple(item_inputs(part.judge.signature, i).values()): i for i in part.items}
+        by_inputs = {tuple(item_inputs(part.judge.signature.inputs, i).values()): i for i in part.items}
         for demo in own:
             item = by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)]
             assert abs(demo.correctness_percentage - float(part.labels[item.item_id])) <= 10
@@ -369,7 +371,7 @@ def test_unusable_replies_count_as_the_worst_and_are_counted(
 
 
 def test_optimizers_by_name(workspace: Workspace) -> None:
-    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     assert resolve_optimizer("auto", judge) == "labeled"
     assert [resolve_optimizer(name, judge) for name in ("labeled", "fewshot")] == ["labeled", "fewshot"]
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):

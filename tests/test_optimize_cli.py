@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import Candidate, Training
 from judgecal.optimize.optimizers import candidates
@@ -150,7 +150,7 @@ def test_where_nothing_is_better_the_judge_stays(
     """People who say what the embedded model says: no candidate can be higher."""
     rows = made_items(N_GROUPS)
     made_gold(workspace.gold / "first", rows, rated(rows, HARSH))
-    judge = Judge("correctness_v3@embedded", workspace=workspace)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
     said = {
         item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items

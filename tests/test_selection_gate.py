@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import Judgements, RunOptions
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.report.gate_text import gate_markdown
 from judgecal.scale import Scale
@@ -413,7 +413,7 @@ def test_a_first_pass_without_one_reply_is_one_message(
     down = Failure("server", "503 for now")
     asked: list[int] = []
 
-    def run_trials(judges: list[Judge], items: list[Item], **given: Any) -> Judgements:
+    def run_trials(judges: list[PromptJudge], items: list[Item], **given: Any) -> Judgements:
         asked.append(given["options"].repeats)
         return Judgements(Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items)
 

@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.judges import Judge, save_program
+from judgecal.judges import PromptJudge, save_program
 from judgecal.records import digest
 from judgecal.selection import (
     load_lock,
@@ -30,8 +30,8 @@ def workspace(workspace_dir: Path) -> Workspace:
 
 
 @pytest.fixture
-def judge(workspace: Workspace) -> Judge:
-    return Judge("correctness_v3@embedded", workspace=workspace)
+def judge(workspace: Workspace) -> PromptJudge:
+    return PromptJudge("correctness_v3@embedded", workspace=workspace)
 
 
 def edited(path: Path, change: Callable[[dict[str, Any]], object], *, signed: bool = False) -> Path:
@@ -44,7 +44,7 @@ def edited(path: Path, change: Callable[[dict[str, Any]], object], *, signed: bo
     return path
 
 
-def test_what_is_written_is_read_back(tmp_path: Path, judge: Judge) -> None:
+def test_what_is_written_is_read_back(tmp_path: Path, judge: PromptJudge) -> None:
     lock, path = lock_of(judge), tmp_path / "deep" / "judge.lock.json"
     write_lock(path, lock)
     assert load_lock(path) == lock
@@ -54,13 +54,13 @@ def test_what_is_written_is_read_back(tmp_path: Path, judge: Judge) -> None:
     assert "ü" in first.decode() and [one.name for one in path.parent.iterdir()] == ["judge.lock.json"]
 
 
-def test_a_lock_without_optional_parts(tmp_path: Path, judge: Judge) -> None:
+def test_a_lock_without_optional_parts(tmp_path: Path, judge: PromptJudge) -> None:
     lock = lock_of(judge, own_cut=None, verdicts={})
     write_lock(tmp_path / "l", lock)
     assert load_lock(tmp_path / "l") == lock
 
 
-def test_the_hash_is_that_of_the_rest(tmp_path: Path, judge: Judge) -> None:
+def test_the_hash_is_that_of_the_rest(tmp_path: Path, judge: PromptJudge) -> None:
     write_lock(tmp_path / "l", lock_of(judge))
     table = json.loads((tmp_path / "l").read_text(encoding="utf-8"))
     assert table.pop("sha256") == digest(table)
@@ -82,7 +82,7 @@ def test_the_hash_is_that_of_the_rest(tmp_path: Path, judge: Judge) -> None:
     ],
 )
 def test_a_changed_lock_is_refused(
-    tmp_path: Path, judge: Judge, change: Callable[[dict[str, Any]], object], signed: bool, message: str
+    tmp_path: Path, judge: PromptJudge, change: Callable[[dict[str, Any]], object], signed: bool, message: str
 ) -> None:
     path = tmp_path / "l"
     write_lock(path, lock_of(judge))
@@ -100,7 +100,7 @@ def test_no_lock_at_all(tmp_path: Path, text: str | None, message: str) -> None:
         load_lock(path)
 
 
-def test_it_runs_without_the_workspace_s_signature(workspace: Workspace, judge: Judge) -> None:
+def test_it_runs_without_the_workspace_s_signature(workspace: Workspace, judge: PromptJudge) -> None:
     (workspace.signatures / "correctness_v3.py").unlink()
     again = lock_of(judge).runnable(workspace)
     assert (again.name, again.fingerprint) == (judge.name, judge.fingerprint)
@@ -109,23 +109,23 @@ def test_it_runs_without_the_workspace_s_signature(workspace: Workspace, judge: 
 
 
 def test_the_signature_is_the_lock_s_where_the_workspace_s_has_changed(
-    workspace: Workspace, judge: Judge
+    workspace: Workspace, judge: PromptJudge
 ) -> None:
     path = workspace.signatures / "correctness_v3.py"
     path.write_text(path.read_text(encoding="utf-8").replace("correct", "fine"), encoding="utf-8")
-    changed = Judge("correctness_v3@embedded", workspace=workspace)
+    changed = PromptJudge("correctness_v3@embedded", workspace=workspace)
     again = lock_of(judge).runnable(workspace)
     assert again.fingerprint == judge.fingerprint != changed.fingerprint
 
 
-def test_the_program_is_the_lock_s(workspace: Workspace, judge: Judge) -> None:
+def test_the_program_is_the_lock_s(workspace: Workspace, judge: PromptJudge) -> None:
     program = dspy.Predict(judge.signature.cls)
     fields = (*judge.signature.cls.input_fields, *judge.signature.cls.output_fields)
     program.demos = [dspy.Example(**dict.fromkeys(fields, "text"))]
     folder = workspace.experiments / "slug"
     folder.mkdir(parents=True)
     save_program(folder / "program.json", program, signature=judge.signature, trained_on=["g"])
-    compiled = Judge("correctness_v3@embedded#slug", workspace=workspace)
+    compiled = PromptJudge("correctness_v3@embedded#slug", workspace=workspace)
     content = json.loads((folder / "program.json").read_text(encoding="utf-8"))
     (folder / "program.json").unlink()
     again = lock_of(compiled, program=content).runnable(workspace)
@@ -136,7 +136,7 @@ def test_the_program_is_the_lock_s(workspace: Workspace, judge: Judge) -> None:
 def test_endpoint_and_price_are_the_workspace_s(workspace: Workspace) -> None:
     toml = '[models.m]\nid = "openai/x"\ntemperature = 0.0\napi_base = "http://127.0.0.1:{}/v1"\n'
     workspace.config_file.write_text(toml.format(1), encoding="utf-8")
-    lock = lock_of(Judge("correctness_v3@m", workspace=workspace))
+    lock = lock_of(PromptJudge("correctness_v3@m", workspace=workspace))
     assert "127.0.0.1" not in json.dumps(lock.as_json())
     moved = toml.format(2) + "input_usd_per_1m = 1.0\n"
     workspace.config_file.write_text(moved, encoding="utf-8")
@@ -154,14 +154,14 @@ def test_endpoint_and_price_are_the_workspace_s(workspace: Workspace) -> None:
 )
 def test_another_model_under_the_alias_is_refused(workspace: Workspace, now: str, message: str) -> None:
     workspace.config_file.write_text('[models.m]\nid = "openai/x"\ntemperature = 0.0\n', encoding="utf-8")
-    lock = lock_of(Judge("correctness_v3@m", workspace=workspace))
+    lock = lock_of(PromptJudge("correctness_v3@m", workspace=workspace))
     workspace.config_file.write_text(f"[models.m]\n{now}\n", encoding="utf-8")
     with pytest.raises(InputError, match=message) as caught:
         lock.runnable(workspace)
     assert len(caught.value.problems) == 1
 
 
-def test_an_alias_that_is_gone_and_a_prompt_that_is_another(workspace: Workspace, judge: Judge) -> None:
+def test_an_alias_that_is_gone_and_a_prompt_that_is_another(workspace: Workspace, judge: PromptJudge) -> None:
     gone = lock_of(judge, model=dataclasses.replace(lock_of(judge).model, alias="embeded"))
     with pytest.raises(InputError, match="did you mean embedded"):
         gone.runnable(workspace)
@@ -169,7 +169,7 @@ def test_an_alias_that_is_gone_and_a_prompt_that_is_another(workspace: Workspace
         lock_of(judge, fingerprint="0" * 16).runnable(workspace)
 
 
-def test_the_gold_set_must_be_the_same(workspace: Workspace, judge: Judge) -> None:
+def test_the_gold_set_must_be_the_same(workspace: Workspace, judge: PromptJudge) -> None:
     gold = load_gold("starter", workspace=workspace)
     lock = lock_of(judge)
     with pytest.raises(InputError, match="was locked on starter"):

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import stdtrit
 
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection import LockedGold, load_lock
@@ -33,12 +33,12 @@ def gold(workspace_dir: Path) -> GoldSet:
 
 
 @pytest.fixture
-def judge(workspace_dir: Path) -> Judge:
-    return Judge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+def judge(workspace_dir: Path) -> PromptJudge:
+    return PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
 
 
 @pytest.fixture
-def lock(workspace_dir: Path, judge: Judge, gold: GoldSet) -> Path:
+def lock(workspace_dir: Path, judge: PromptJudge, gold: GoldSet) -> Path:
     """The embedded judge, locked on the starter."""
     return lock_file(workspace_dir / "judge.lock.json", judge, gold)
 
@@ -225,7 +225,7 @@ def test_a_judge_that_loses_is_not_locked(
 
 
 def test_the_old_judge_is_called_only_for_what_the_lock_lacks(
-    judgecal: Run, workspace_dir: Path, judge: Judge, gold: GoldSet, lock: Path
+    judgecal: Run, workspace_dir: Path, judge: PromptJudge, gold: GoldSet, lock: Path
 ) -> None:
     verdicts = dict(load_lock(lock).verdicts)
     whole = dict(verdicts)
@@ -244,7 +244,7 @@ def test_the_old_judge_is_called_only_for_what_the_lock_lacks(
 
 
 def test_the_churn_is_that_of_two_runs_of_judge(
-    judgecal: Run, workspace_dir: Path, lock: Path, judge: Judge, gold: GoldSet, served: StubServer
+    judgecal: Run, workspace_dir: Path, lock: Path, judge: PromptJudge, gold: GoldSet, served: StubServer
 ) -> None:
     """Counted again from the tables that `judge` writes with either judge: a constant 0 fails all that passed."""
     table = production(workspace_dir)
@@ -253,7 +253,7 @@ def test_the_churn_is_that_of_two_runs_of_judge(
     )
     other = lock_file(
         workspace_dir / "mine.lock.json",
-        Judge("correctness_v3@mine", workspace=find_workspace(workspace_dir)),
+        PromptJudge("correctness_v3@mine", workspace=find_workspace(workspace_dir)),
         gold,
     )
     passed = []

@@ -20,7 +20,7 @@ from judgecal.engine import Journal, LongJournal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
@@ -43,7 +43,7 @@ USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 @pytest.fixture
 def lock(workspace_dir: Path) -> Path:
     """The embedded judge, locked on the starter."""
-    judge = Judge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     return lock_file(workspace_dir / "judge.lock.json", judge, load_gold(workspace_dir / "gold" / "starter"))
 
 
@@ -285,7 +285,7 @@ def served_lock(workspace_dir: Path, served: StubServer) -> Path:
     served.script = lambda body: say_the_number(
         {"messages": [{"content": "worth 50"}]} if "worth " not in body["messages"][-1]["content"] else body
     )
-    judge = Judge("correctness_v3@mine", workspace=find_workspace(workspace_dir))
+    judge = PromptJudge("correctness_v3@mine", workspace=find_workspace(workspace_dir))
     path = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(workspace_dir / "gold" / "starter"))
     served.bodies.clear()
     return path
@@ -377,7 +377,7 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     from judgecal.selection import LockedModel, load_lock
 
     model = load_lock(lock).model
-    judge = Judge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     old = LockedModel(model.alias, model.id, "embedded-0", model.settings)
     lock_file(lock, judge, load_gold(workspace_dir / "gold" / "starter"), model=old)
     table = write(workspace_dir / "in.csv", ROWS)
@@ -420,7 +420,7 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
             json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40)
         )
     )
-    judge = Judge("grounded@mine", workspace=find_workspace(workspace_dir))
+    judge = PromptJudge("grounded@mine", workspace=find_workspace(workspace_dir))
     lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(gold))
     table = write(
         workspace_dir / "in.jsonl",
@@ -627,7 +627,7 @@ def test_items_may_be_a_stream(tmp_path: Path) -> None:
             self.times += 1
             return (Item(f"i{n}", "g", "Capital of France?", f"Paris {n}", ("Paris",)) for n in range(50))
 
-    judge, stream, options = Judge("correctness_v3@embedded"), Stream(), RunOptions(quiet=True)
+    judge, stream, options = PromptJudge("correctness_v3@embedded"), Stream(), RunOptions(quiet=True)
     with LongJournal(tmp_path / "judgements.jsonl") as journal:
         assert plan_calls([judge], stream, journal, options).calls == 50
         keep_trials(judge, stream, journal=journal, options=options)

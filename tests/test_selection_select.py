@@ -14,7 +14,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.experiment import looks_so_far
 from judgecal.goldset import load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.selection import Caps, load_lock
 from judgecal.selection.choice import Candidate, Choice, choose
 from judgecal.selection.confirm import _best_cut, noise_items
@@ -191,7 +191,7 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     assert lock.own_cut is not None and 0.5 <= lock.own_cut.balanced_accuracy <= 1.0
     lock.require_gold(gold)
     workspace = Workspace(workspace_dir, workspace_dir / "experiments")
-    judge = Judge(found["chosen"], workspace=workspace)
+    judge = PromptJudge(found["chosen"], workspace=workspace)
     assert lock.runnable(workspace).fingerprint == judge.fingerprint
 
 

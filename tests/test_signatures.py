@@ -164,12 +164,24 @@ def test_a_signature_without_a_verdict_cannot_judge(tmp_path: Path) -> None:
         loaded.judge_scale()
 
 
-def test_an_input_that_no_item_has_is_named(tmp_path: Path) -> None:
-    field = "weather: str = dspy.InputField()\n    v: bool = dspy.OutputField()"
-    with pytest.raises(
-        InputError, match="an item has nothing for input weather; judges may ask for question"
-    ):
-        load_signature(write(tmp_path, source(field))).judge_scale()
+@pytest.mark.parametrize(("name", "unit"), [("weather", "item"), ("chunk", "chunk")])
+def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(
+    tmp_path: Path, name: str, unit: str
+) -> None:
+    field = f"{name}: str = dspy.InputField()\n    v: bool = dspy.OutputField()"
+    loaded = load_signature(write(tmp_path, source(field)))
+    assert loaded.inputs[-1] == name and loaded.unit == unit
+    assert str(loaded.judge_scale()) == "binary"
+
+
+def test_signatures_in_sub_folders_carry_their_folder(tmp_path: Path) -> None:
+    for folder in ("signatures/mosaic", "signatures/_hidden", "gold"):
+        (tmp_path / folder).mkdir(parents=True)
+    workspace: Workspace = find_workspace(tmp_path)
+    write(workspace.signatures / "mosaic", HEAD, "groundedness")
+    write(workspace.signatures / "_hidden", HEAD, "draft")
+    assert list_signatures(workspace) == ["mosaic/groundedness"]
+    assert load_signature("mosaic/groundedness", workspace=workspace).name == "mosaic/groundedness"
 
 
 def test_an_unknown_name_names_the_nearest(tmp_path: Path) -> None:
@@ -214,12 +226,12 @@ def test_the_file_does_not_inherit_our_own_future_imports(tmp_path: Path) -> Non
 
 
 def test_a_broken_file_stays_out_of_the_loaded_modules(tmp_path: Path) -> None:
-    before = {name for name in sys.modules if name.startswith("judgecal_signature_")}
+    before = {name for name in sys.modules if name.startswith("judgecal_file_")}
     with pytest.raises(InputError):
         load_signature(write(tmp_path, "raise ValueError"))
     with pytest.raises(KeyboardInterrupt):
         load_signature(write(tmp_path, "raise KeyboardInterrupt"))
-    assert {name for name in sys.modules if name.startswith("judgecal_signature_")} == before
+    assert {name for name in sys.modules if name.startswith("judgecal_file_")} == before
 
 
 def test_two_folders_may_use_one_name(tmp_path: Path) -> None:

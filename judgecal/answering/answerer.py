@@ -16,7 +16,7 @@ from judgecal.errors import InputError
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
-from judgecal.records import Failure, Item, digest
+from judgecal.records import ITEM_UNIT, Failure, Item, digest
 from judgecal.scale import Label, Scale, onto
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
@@ -43,6 +43,8 @@ class Answerer:
     Raises:
         InputError: the string names something that is not there or cannot answer.
     """
+
+    unit = ITEM_UNIT
 
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         parsed = JudgeName.parse(spec)
@@ -71,7 +73,7 @@ class Answerer:
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one question with its contexts."""
         formatted: list[dict[str, Any]] = self._adapter.format(
-            self.signature.cls, [], item_inputs(self.signature, item)
+            self.signature.cls, [], item_inputs(self.signature.inputs, item)
         )
         return [{"role": message["role"], "content": message["content"]} for message in formatted]
 

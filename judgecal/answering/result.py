@@ -74,8 +74,11 @@ class Dropped:
 
     def strangers(self, models: Sequence[str]) -> list[str]:
         """Which of these models took no part in that run, so that what they know is not known."""
-        there = {system.partition("@")[2] for system in self.systems}
-        return [model for model in dict.fromkeys(models) if model not in there]
+        return [
+            model
+            for model in dict.fromkeys(models)
+            if not any(system.endswith(f"@{model}") for system in self.systems)
+        ]
 
 
 def read_contaminated(folder: Path, *, gold: str, gold_sha256: str) -> Dropped:

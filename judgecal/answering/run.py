@@ -26,12 +26,13 @@ from judgecal.answering.result import Dropped, contaminated, decomposition, righ
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import unknown_name
 from judgecal.experiment import (
+    CostEstimate,
     Experiment,
-    Plan,
     RunOptions,
     full_name,
     gold_config,
     judge_config,
+    models_of,
     open_experiment,
     open_journal,
     plan_calls,
@@ -154,8 +155,7 @@ class AnswerRun:
             InputError: an answerer or the judge lacks an input, or a budget meets a model without a price.
         """
         require_prices(
-            [*(one.model for one in self.given.answerers), self.given.rater.judge.model],
-            self.given.options.budget_usd,
+            models_of([*self.given.answerers, self.given.rater.judge]), self.given.options.budget_usd
         )
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
@@ -179,7 +179,7 @@ class AnswerRun:
             found += [] if item is None else [item]
         return found
 
-    def preview(self) -> Plan:
+    def preview(self) -> CostEstimate:
         """What a run would call; nothing is written.
 
         Answers that are not there yet are taken to be as long as the reference for the tokens, and as long as the
@@ -356,10 +356,9 @@ def _not_asked(run: AnswerRun) -> list[dict[str, str]]:
 def _warnings(run: AnswerRun) -> list[str]:
     given = run.given
     found = [] if given.rater.warning is None else [given.rater.warning]
-    if any(one.model.id == given.rater.judge.model.id for one in given.answerers):
-        found.append(
-            f"{given.rater.judge.model.alias} answers and rates its own answers, and judges favour their own"
-        )
+    model = given.rater.judge.model
+    if model is not None and any(one.model.id == model.id for one in given.answerers):
+        found.append(f"{model.alias} answers and rates its own answers, and judges favour their own")
     trained = given.rater.judge.trained_on & {one.group for one in run.asked}
     if trained:
         found.append(

@@ -164,10 +164,10 @@ def _rater(judge: str | None, lock: Path | None, workspace: Workspace) -> Rating
         InputError: both are given, or the lock is refused.
     """
     from judgecal.answering import rating_judge
-    from judgecal.judges import Judge
+    from judgecal.judges import judge_named
 
     if lock is None:
-        return rating_judge(Judge(judge or _DEFAULT_JUDGE, workspace=workspace))
+        return rating_judge(judge_named(judge or _DEFAULT_JUDGE, workspace=workspace))
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     return _locked(lock, workspace)

@@ -65,11 +65,11 @@ def migrate(
     from judgecal.report.migrate_text import migrate_text
     from judgecal.report.plain import json_text
     from judgecal.selection.lock import load_lock
-    from judgecal.selection.migrate import MigrateRun, judge_named
+    from judgecal.selection.migrate import MigrateRun, judge_to
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)
-    old, new = locked.runnable(workspace), judge_named(to, locked, workspace)
+    old, new = locked.runnable(workspace), judge_to(to, locked, workspace)
     named = {
         "question": question,
         "answer": answer,

@@ -46,7 +46,7 @@ def optimize(
     )
     from judgecal.experiment import gold_config, judge_config, plan_experiment
     from judgecal.goldset import load_gold
-    from judgecal.judges import Judge, JudgeName
+    from judgecal.judges import JudgeName, PromptJudge
     from judgecal.models import load_catalogue
     from judgecal.optimize import (
         OptimizeRun,
@@ -58,7 +58,7 @@ def optimize(
     from judgecal.report import json_text, optimize_text
 
     workspace = shared.workspace_of(ctx)
-    judge = Judge(JudgeName(signature, model), workspace=workspace)
+    judge = PromptJudge(JudgeName(signature, model), workspace=workspace)
     chosen = resolve_optimizer(optimizer, judge)
     writer = load_catalogue(workspace).resolve(reflection_model) if reflection_model else None
     gold_set = load_gold(gold, workspace=workspace)

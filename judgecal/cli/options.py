@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from judgecal.experiment import Plan, RunOptions
+    from judgecal.experiment import CostEstimate, RunOptions
     from judgecal.workspace import Workspace
 
 __all__ = [
@@ -90,7 +90,7 @@ def run_options(
     return options
 
 
-def show_plan(plan: Plan, *, json: bool) -> None:
+def show_plan(plan: CostEstimate, *, json: bool) -> None:
     """Print what `--dry-run` found out."""
     from judgecal.report import json_text
 

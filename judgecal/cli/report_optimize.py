@@ -11,6 +11,7 @@ from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, read_experiment
 from judgecal.experiment.stored import find_experiment
+from judgecal.judges import JudgeName
 from judgecal.report.page import Report
 from judgecal.report.page_optimize import optimize_report
 from judgecal.signatures import load_signature
@@ -57,7 +58,7 @@ def _prompts(workspace: Workspace, experiment: Experiment) -> dict[str, Any]:
 def _instructions(workspace: Workspace, judge: Mapping[str, Any]) -> str | None:
     """Those of the signature as it was before, if it still is what it was."""
     try:
-        loaded = load_signature(str(judge["judge"]).partition("@")[0], workspace=workspace)
+        loaded = load_signature(JudgeName.parse(str(judge["judge"])).signature, workspace=workspace)
     except InputError:
         return None  # the page says so
     return str(loaded.cls.instructions) if loaded.fingerprint == judge["signature_fingerprint"] else None

@@ -40,12 +40,12 @@ def score(
     )
     from judgecal.experiment import ScoreRun, gold_config, judge_config, plan_experiment, preview
     from judgecal.goldset import load_gold
-    from judgecal.judges import Judge
+    from judgecal.judges import judge_named
     from judgecal.report import agreement_text, json_text
 
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
-    judges = tuple(Judge(name, workspace=workspace) for name in _judge_names(models, signatures, judge))
+    judges = tuple(judge_named(name, workspace=workspace) for name in _judge_names(models, signatures, judge))
     config = {
         "command": "score",
         "gold": gold_config(gold_set),

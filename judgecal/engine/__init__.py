@@ -7,6 +7,7 @@ from judgecal.engine.journal import Journal, LongJournal, read_journal
 from judgecal.engine.limits import Budget, Limiter, Purse, expected_seconds, require_prices, worst_cost_usd
 from judgecal.engine.run import Progress, run_calls
 from judgecal.engine.scheduler import Places
+from judgecal.engine.verdicts import OwnVerdict, take_verdicts
 
 __all__ = [
     "Budget",
@@ -18,6 +19,7 @@ __all__ = [
     "LongJournal",
     "Message",
     "Outcome",
+    "OwnVerdict",
     "Places",
     "Policy",
     "Progress",
@@ -30,5 +32,6 @@ __all__ = [
     "read_journal",
     "require_prices",
     "run_calls",
+    "take_verdicts",
     "worst_cost_usd",
 ]

@@ -11,9 +11,9 @@ from judgecal.experiment.agreement import (
     verdict_matrix,
 )
 from judgecal.experiment.compare import CompareResult, CompareRun
+from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.plans import Plan, together
 from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
 from judgecal.experiment.score import (
     FLOOR_JUDGE,
@@ -36,8 +36,8 @@ from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
     keep_trials,
+    models_of,
     open_journal,
-    plan_calls,
     require_keys,
     run_trials,
     stored_rows,
@@ -49,11 +49,11 @@ __all__ = [
     "Column",
     "CompareResult",
     "CompareRun",
+    "CostEstimate",
     "Experiment",
     "GoldSummary",
     "Judgements",
     "Look",
-    "Plan",
     "Recorded",
     "RunOptions",
     "ScoreRun",
@@ -71,6 +71,7 @@ __all__ = [
     "keep_trials",
     "look_at_test",
     "looks_so_far",
+    "models_of",
     "open_experiment",
     "open_journal",
     "plan_calls",

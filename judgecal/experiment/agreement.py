@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement, winning_rates
 from judgecal.stats.breakdown import Part, breakdown, part_metric
 from judgecal.stats.retest import Repeatability, repeatability
 
 if TYPE_CHECKING:
-    from judgecal.judges import Judge
+    from judgecal.judges import Judge, JudgeKind
 
 __all__ = [
     "EPSILONS",
     "Column",
     "Table",
+    "cell_of",
     "constant_entry",
     "entry",
     "judge_entry",
@@ -42,17 +43,23 @@ class Column:
         scale: the scale of its verdicts.
         rows: its judgements, unscored ones included.
         price: cost in US dollars of prompt and completion tokens, for the replies that came from the store.
+        kind: how the judge comes to its verdicts; `recorded` where nobody here can ask it.
+        cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model with its
+            program.
     """
 
     judge: str
     scale: Scale
     rows: Sequence[Judgement]
     price: Callable[[int | None, int | None], float | None] | None = None
+    kind: JudgeKind = "recorded"
+    cell: tuple[str, str] | None = None
 
     @classmethod
     def of(cls, judge: Judge, rows: Sequence[Judgement]) -> Column:
         """The column of a judge that judgecal called itself."""
-        return cls(judge.name, judge.scale, rows, judge.model.cost_usd)
+        price = None if judge.model is None else judge.model.cost_usd
+        return cls(judge.name, judge.scale, rows, price, judge.kind, cell_of(judge.name, judge.kind))
 
     def cost_usd(self, row: Judgement) -> float | None:
         """What a judgement costs in production: a stored reply counts as if it had been called for."""
@@ -106,11 +113,21 @@ class Table:
         return {"agreement": complete, "as_wrong": agreement(against, verdicts, unscored="wrong", **shared)}
 
 
+def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:
+    """Where a judge stands in the grid of prompts and models; None for one without a prompt."""
+    from judgecal.judges import JudgeName
+
+    if kind != "prompt":
+        return None
+    name = JudgeName.parse(judge)
+    return name.signature, name.system
+
+
 def verdict_matrix(
     rows: Sequence[Judgement], items: Sequence[Item], repeats: int
 ) -> list[list[Label | None]]:
-    """Verdicts as items x repeats; None where there is none, be it unscored or absent."""
-    found = {(row.item_id, row.repeat): row.verdict for row in rows}
+    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
+    found = {(row.item_id, row.repeat): row.verdict for row in rows if row.unit == ITEM_UNIT}
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 

@@ -11,7 +11,6 @@ from judgecal.experiment.agreement import Column, Table, scale_notes, verdict_ma
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.score import GoldSummary, run_line, summary_of_gold
 from judgecal.experiment.stored import StoredExperiment
-from judgecal.judges import JudgeName
 from judgecal.records import Estimate, Result
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
@@ -283,7 +282,7 @@ class CompareRun:
 
     def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> GridTest | None:
         """The prompt x model interaction, where the judges named make a grid of at least 2 x 2."""
-        grid = {_cell(column.judge): self._verdicts(column) for column in columns if "@" in column.judge}
+        grid = {column.cell: self._verdicts(column) for column in columns if column.cell is not None}
         signatures, models = {row for row, _ in grid}, {model for _, model in grid}
         if len(signatures) < 2 or len(models) < 2 or len(grid) < len(signatures) * len(models):
             return None
@@ -292,7 +291,7 @@ class CompareRun:
             [gold.labels[item.item_id] for item in items],
             grid,
             scale=gold.scale,
-            scales={_cell(column.judge): column.scale for column in columns if "@" in column.judge},
+            scales={column.cell: column.scale for column in columns if column.cell is not None},
             metric=metric,
             groups=[item.group for item in items],
             level=level,
@@ -319,12 +318,6 @@ class CompareRun:
         ]
         extra = {"experiment": self.stored.experiment.slug, "metric": metric}
         return run_line(table, self.stored.split, judges, extra)
-
-
-def _cell(judge: str) -> tuple[str, str]:
-    """Where a judge stands in the grid: signature, and model with its program."""
-    name = JudgeName.parse(judge)
-    return name.signature, judge.partition("@")[2]
 
 
 def _look_in_words(look: Look | None, gold: str, level: float) -> str | None:

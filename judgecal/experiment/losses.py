@@ -9,7 +9,6 @@ from typing import Any
 from judgecal.experiment.agreement import Column, Table, verdict_matrix
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.experiment.stored import StoredExperiment
-from judgecal.judges import JudgeName
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import best_constant, compare_paired, interaction, leading_metric
@@ -176,7 +175,7 @@ def prompt_model_grid(table: Table, columns: Sequence[tuple[Column, int]], metri
     Returns:
         `cells` (judge, prompt, model), `prompts`, `models`, `p_value`, `decision`, `why`.
     """
-    cells = [(column.judge, *_cell(column.judge)) for column, _ in columns]
+    cells = [(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns]
     prompts, models = (list(dict.fromkeys(cell[side] for cell in cells)) for side in (1, 2))
     found = {
         "cells": [{"judge": judge, "prompt": prompt, "model": model} for judge, prompt, model in cells],
@@ -200,10 +199,3 @@ def prompt_model_grid(table: Table, columns: Sequence[tuple[Column, int]], metri
         seed=table.seed,
     )
     return found | {"p_value": tested.p_value, "decision": tested.decision, "why": tested.why}
-
-
-def _cell(judge: str) -> tuple[str, str]:
-    """Signature, and model with its program; a recorded judge's prompt is not known."""
-    if "@" not in judge:
-        return "", judge
-    return JudgeName.parse(judge).signature, judge.partition("@")[2]

@@ -13,9 +13,17 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entries, scale_notes
 from judgecal.experiment.folder import Experiment, open_experiment
-from judgecal.experiment.score import asked_items, floor_entries, gold_summary, log_report, run_line
+from judgecal.experiment.score import (
+    FLOOR_JUDGE,
+    asked_items,
+    floor_entries,
+    gold_summary,
+    log_report,
+    run_line,
+)
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet
+from judgecal.judges import RecordedJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, read_table
@@ -96,12 +104,17 @@ def _sha256(path: Path, table: FileTable) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def recorded_fingerprint(sha256: str, judge: str) -> str:
+    """16 hex digits of a judge in a file of recorded judgements; `sha256` is the file's."""
+    return hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
+
+
 def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
     problems = [
-        f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge: give it a name without @, which marks "
-        "the judges that judgecal itself can call"
+        f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge (it is empty, or the floor's own): give it "
+        "another name"
         for judge, rows in by_judge.items()
-        if not judge or "@" in judge
+        if judge in ("", FLOOR_JUDGE)
     ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
     problems += [
@@ -137,9 +150,9 @@ class _Reader:
         """One judge's rows as judgements."""
         self._check_keys(judge, rows)
         scale = self._scale(rows)
-        fingerprint = hashlib.sha256(f"{self.sha256}\n{judge}".encode()).hexdigest()[:16]
+        recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge))
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return Column(judge, scale, [self._judgement(judge, row, scale, fingerprint, now) for row in rows])
+        return Column.of(recorded, [self._judgement(recorded, row, now) for row in rows])
 
     def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
         seen: dict[tuple[str, int], int] = {}
@@ -165,15 +178,15 @@ class _Reader:
         as_percentage = sum(_verdict(percentage, text)[0] is not None for text in texts)
         return percentage if as_percentage > as_binary else people
 
-    def _judgement(self, judge: str, row: Row, scale: Scale, fingerprint: str, now: str) -> Judgement:
+    def _judgement(self, judge: RecordedJudge, row: Row, now: str) -> Judgement:
         text = row.cells[self.verdict_column]
-        verdict, failure = _verdict(scale, text)
+        verdict, failure = _verdict(judge.scale, text)
         item = self.items[row.cells[self.item_column]]
         return Judgement(
             item_id=item.item_id,
             item_sha=item.sha,
-            judge=judge,
-            judge_fingerprint=fingerprint,
+            judge=judge.name,
+            judge_fingerprint=judge.fingerprint,
             repeat=int(_repeat_text(row)),
             verdict=verdict,
             reasoning=row.cells.get("reasoning", ""),

@@ -19,22 +19,22 @@ from judgecal.experiment.agreement import (
     rater_entries,
     scale_notes,
 )
+from judgecal.experiment.costs import CostEstimate, plan_calls
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
-from judgecal.experiment.plans import Plan
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
+    models_of,
     open_journal,
-    plan_calls,
     require_keys,
     run_trials,
     stored_rows,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge
+from judgecal.judges import Judge, judge_named
 from judgecal.models import EMBEDDED
-from judgecal.records import Item, Result
+from judgecal.records import ITEM_UNIT, Item, Result
 from judgecal.scale import Scale, common_scale
 from judgecal.workspace import Workspace
 
@@ -80,9 +80,11 @@ def gold_config(gold: GoldSet) -> dict[str, Any]:
 
 def judge_config(judge: Judge) -> dict[str, Any]:
     """What a configuration says of a judge: enough to know that it is the same one."""
+    told = {"judge": judge.name, "fingerprint": judge.fingerprint}
+    if judge.signature is None or judge.model is None:
+        return {**told, "kind": judge.kind, "scale": str(judge.scale)}
     return {
-        "judge": judge.name,
-        "fingerprint": judge.fingerprint,
+        **told,
         "signature_fingerprint": judge.signature.fingerprint,
         "model": judge.model.settings(),
     }
@@ -124,9 +126,10 @@ class ScoreRun:
                 budget meets a model without a price.
         """
         items = self.items
-        require_prices([judge.model for judge in self.judges], self.options.budget_usd)
+        require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
             check_scales(self.gold, judge.name, judge.scale)
+            refuse_chunks(judge)
             judge.check_items(items)
 
     def run(self) -> dict[str, Any]:
@@ -167,6 +170,19 @@ class ScoreRun:
         return [f"{n} questions that {', '.join(seen)} was trained on are {what}"]
 
 
+def refuse_chunks(judge: Judge) -> None:
+    """Refuse a judge of single contexts where its verdicts are to stand beside labels of whole items.
+
+    Raises:
+        InputError: it is one.
+    """
+    if judge.unit != ITEM_UNIT:
+        raise InputError(
+            f"{judge.name} judges single contexts (it asks for {judge.unit}), and the labels are of whole items: its "
+            "verdicts can be had in Python with judgecal.score, and not be held against them"
+        )
+
+
 def check_scales(gold: GoldSet, judge: str, scale: Scale) -> None:
     """Refuse a judge whose verdicts share no order with the people's labels."""
     try:
@@ -177,7 +193,7 @@ def check_scales(gold: GoldSet, judge: str, scale: Scale) -> None:
 
 def preview(
     judges: Sequence[Judge], items: Sequence[Item], experiment: Experiment, options: RunOptions
-) -> Plan:
+) -> CostEstimate:
     """What a run would call; nothing is written."""
     return plan_calls(judges, items, stored_rows(experiment.journal), options)
 
@@ -264,7 +280,7 @@ def floor_entries(
     if any(item.reference_answer is None for item in table.items):
         return [constant], "embedded compares with a reference answer, and some items have none"
     try:
-        judge = Judge(FLOOR_JUDGE, workspace=workspace)
+        judge = judge_named(FLOOR_JUDGE, workspace=workspace)
         judge.check_items(table.items)
     except InputError as error:
         return [constant], f"the floor lacks {FLOOR_JUDGE}: {error}"
@@ -301,7 +317,9 @@ def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str
 
 
 def full_name(judge: Judge) -> str:
-    """A judge for a run line: its string, its signature's fingerprint, its model, and that of the whole prompt."""
+    """A judge for a run line: its string, its signature's fingerprint, its model, and that of all that it is."""
+    if judge.signature is None or judge.model is None:
+        return f"{judge.name}[{judge.fingerprint[:8]}]"
     return f"{judge.name}[{judge.signature.fingerprint[:8]},{judge.model.id},{judge.fingerprint[:8]}]"
 
 
@@ -334,7 +352,7 @@ def score(
     Raises:
         InputError: the judge does not fit the set, a key is not set, a number is out of range.
     """
-    judge = Judge(judge) if isinstance(judge, str) else judge
+    judge = judge_named(judge) if isinstance(judge, str) else judge
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
     check_scales(gold, judge.name, judge.scale)

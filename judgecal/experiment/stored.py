@@ -17,6 +17,7 @@ from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import (
     Column,
     Table,
+    cell_of,
     constant_entry,
     entry,
     judge_entry,
@@ -25,10 +26,11 @@ from judgecal.experiment.agreement import (
 )
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import looks_so_far
+from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import FLOOR_JUDGE, asked_items, gold_summary, run_line
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeName
+from judgecal.judges import JudgeKind, JudgeName
 from judgecal.records import Item, Judgement
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
@@ -126,7 +128,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not any(asked.values()):
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
     floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE] if FLOOR_JUDGE not in asked else []
-    trained, notes = _trained_on(asked, workspace)
+    kinds = {judge: _kind_of(judge, config) for judge in asked}
+    trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
     left_out = {item.group for item in items} & trained
     if left_out:
@@ -135,9 +138,9 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
     scales = _Scales(workspace, gold, config)
-    columns = [Column(judge, scales.of(judge, own), own) for judge, own in asked.items()]
+    columns = [_column(judge, kinds[judge], scales, own) for judge, own in asked.items()]
     if floor:
-        columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor))
+        columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor, kind="prompt"))
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
@@ -148,6 +151,14 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         seed=int(config.get("seed", 0)),
         notes=(*notes, *scales.notes),
     )
+
+
+def _kind_of(judge: str, config: Mapping[str, Any]) -> JudgeKind:
+    return "recorded" if config["command"] == "agreement" else JudgeName.parse(judge).kind
+
+
+def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
+    return Column(judge, scales.of(judge, rows), rows, kind=kind, cell=cell_of(judge, kind))
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:
@@ -197,10 +208,11 @@ def _scored(rows: _Rows, _: GoldSet) -> dict[str, list[Judgement]]:
 
 
 def _recorded(rows: _Rows, _: GoldSet) -> dict[str, list[Judgement]]:
-    """Recorded judges have no @ in their name; the floor has."""
+    """The judges of the file; the floor beside them is not of it."""
+    sha256 = str(rows.experiment.config["recorded"]["sha256"])
     found: dict[str, list[Judgement]] = {}
     for row in rows.rows:
-        if "@" not in row.judge:
+        if row.judge_fingerprint == recorded_fingerprint(sha256, row.judge):
             found.setdefault(row.judge, []).append(row)
     return found
 
@@ -251,8 +263,8 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
     trained: set[str] = set()
     notes = []
     for judge in asked:
-        program = judge.partition("#")[2] if "@" in judge else ""
-        if not program:
+        program = JudgeName.parse(judge).program
+        if program is None:
             continue
         path = workspace.experiments / program / "program.json"
         try:
@@ -275,6 +287,7 @@ class _Scales:
         self._fingerprints = {
             str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())
         }
+        self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
     def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
@@ -285,6 +298,8 @@ class _Scales:
         ):  # as `agreement` read them: a percentage judge has some verdict that is no yes or no
             graded = self._people.kind == "binary" and not set(numbers) <= {0.0, 1.0}
             return Scale.parse("percentage") if graded else self._people
+        if judge in self._stated:
+            return Scale.parse(str(self._stated[judge]))
         signature = JudgeName.parse(judge).signature
         base = judge.partition("#")[0]
         wanted = self._fingerprints.get(judge) or self._fingerprints.get(base)
@@ -348,7 +363,7 @@ def stored_result(
 
 def _own(table: Table, column: Column) -> Table:
     """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
-    if "@" in column.judge:
+    if column.kind != "recorded":
         return table
     return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
 
@@ -377,8 +392,10 @@ def _names(stored: StoredExperiment, columns: Sequence[Column]) -> list[str]:
 
 def _full_name(column: Column, config: Mapping[str, Any] | None) -> str:
     if config is None:
-        prompt = column.rows[0].judge_fingerprint[:8] if "@" in column.judge and column.rows else ""
-        return f"{column.judge}[{prompt}]" if prompt else column.judge
+        called = column.kind != "recorded" and column.rows
+        return f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
+    if "model" not in config:
+        return f"{column.judge}[{str(config['fingerprint'])[:8]}]"
     signature, model = str(config["signature_fingerprint"])[:8], config["model"]["id"]
     return f"{column.judge}[{signature},{model},{str(config['fingerprint'])[:8]}]"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -17,32 +16,30 @@ from judgecal.engine import (
     Call,
     Journal,
     LongJournal,
+    OwnVerdict,
     Progress,
     ReplyCache,
     cache_folder,
-    expected_seconds,
     require_prices,
     run_calls,
-    worst_cost_usd,
+    take_verdicts,
 )
 from judgecal.errors import InputError
-from judgecal.experiment.plans import Plan
-from judgecal.experiment.respondent import Respondent
-from judgecal.judges import JudgeName
+from judgecal.judges import Respondent, calls_a_model, decides_itself, units_of
+from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 
 __all__ = [
+    "Due",
     "Judgements",
     "RunOptions",
     "keep_trials",
+    "models_of",
     "open_journal",
-    "plan_calls",
     "require_keys",
     "run_trials",
     "stored_rows",
 ]
-
-_CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +140,28 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
 
 
 def _keys(judge: Respondent, items: Iterable[Item], repeats: int) -> Iterator[tuple[Item, Key]]:
+    """What a judge is asked about, with the key of each judgement."""
     fingerprint = judge.fingerprint
-    return ((item, Key(item.item_id, item.sha, fingerprint, r)) for item in items for r in range(repeats))
+    return (
+        (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit))
+        for item in items
+        for unit, shown in units_of(judge, item)
+        for repeat in range(repeats)
+    )
 
 
-class _Due:
-    """The calls that a judge still has to make, in order; each is made when it is taken."""
+class Due:
+    """The judgements that a judge still owes, in order, with the item as it is shown; made when they are taken."""
 
     def __init__(
         self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions
     ) -> None:
         self._judge, self._items, self._journal, self._options = judge, items, journal, options
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[tuple[Item, Key]]:
         retry = self._options.retry_unscored
         return (
-            Call(key, self._judge.name, functools.partial(self._judge.messages, item), self._judge.read)
+            (item, key)
             for item, key in _keys(self._judge, self._items, self._options.repeats)
             if self._journal.settled(key, retry_unscored=retry) is None
         )
@@ -170,48 +173,15 @@ class _Due:
         """How many there are."""
         return sum(1 for _ in self)
 
-
-def plan_calls(
-    judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
-) -> Plan:
-    """What `run_trials` or `keep_trials` would call, without a call; `items` may be read from its start again."""
-    calls = stored = 0
-    tokens, usd = 0.0, 0.0
-    seconds: float | None = 0.0
-    priced = True
-    planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
-    measured = _latencies(journal)
-    for judge in judges:
-        wanted = due = 0
-        for call in _Due(judge, items, journal, options):
-            wanted += 1
-            if hash(call.key) in planned:
-                continue
-            planned.add(hash(call.key))
-            due += 1
-            messages = call.messages()
-            tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
-            usd += worst_cost_usd(judge.model, messages)
-        stored += sum(1 for _ in items) * options.repeats - wanted
-        calls += due
-        priced = priced and (judge.model.priced or not due)
-        if due and seconds is not None:
-            took = expected_seconds(judge.model, due, latency_s=measured.get(judge.model.alias))
-            seconds = None if took is None else seconds + took
-    return Plan(calls, stored, round(tokens), usd if priced else None, seconds)
+    def count_all(self) -> int:
+        """How many judgements are asked for, those that the journal holds among them."""
+        units = sum(1 for item in self._items for _ in units_of(self._judge, item))
+        return units * self._options.repeats
 
 
-def _latencies(journal: Journal) -> dict[str, float]:
-    """Model alias -> mean seconds of the calls that this journal holds."""
-    by_judge: dict[str, list[float]] = {}
-    for row in journal.latest.values():
-        if row.latency_s is not None:
-            by_judge.setdefault(row.judge, []).append(row.latency_s)
-    by_model: dict[str, list[float]] = {}
-    for judge, latencies in by_judge.items():
-        if "@" in judge:  # a recorded judge was not called
-            by_model.setdefault(JudgeName.parse(judge).model, []).extend(latencies)
-    return {model: statistics.fmean(latencies) for model, latencies in by_model.items()}
+def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
+    """The models that some judges call."""
+    return [judge.model for judge in judges if judge.model is not None]
 
 
 def require_keys(
@@ -224,9 +194,10 @@ def require_keys(
     """
     for judge in judges:
         try:
-            judge.model.key()
+            if judge.model is not None:
+                judge.model.key()
         except InputError:
-            if _Due(judge, items, journal, options):
+            if Due(judge, items, journal, options):
                 raise
 
 
@@ -256,7 +227,7 @@ def run_trials(
         InputError: a key is not set, an item lacks an input, a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    require_prices([judge.model for judge in judges], options.budget_usd)
+    require_prices(models_of(judges), options.budget_usd)
     budget = budget or Budget(options.budget_usd)
     for judge in judges:
         judge.check_items(items)
@@ -287,7 +258,7 @@ def keep_trials(
         InputError: a key is not set, or a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    require_prices([judge.model], options.budget_usd)
+    require_prices(models_of([judge]), options.budget_usd)
     require_keys([judge], items, journal, options)
     budget = budget or Budget(options.budget_usd)
     with _cache([judge], options) as cache:
@@ -304,20 +275,25 @@ def _call(
     cache: ReplyCache | None,
     label: str | None = None,
 ) -> None:
-    """Make the calls of one judge that are due."""
-    due = _Due(judge, items, journal, options)
+    """Have the judgements of one judge that are due."""
+    due = Due(judge, items, journal, options)
     total = due.count()
     silent = options.quiet or not total
     progress = None if silent else Progress(label or judge.name, total, stream=sys.stderr)
-    run_calls(
-        due,
-        judge.model,
-        record=journal.append,
-        budget=budget,
-        cache=cache,
-        progress=progress,
-        total=total,
-    )
+    if calls_a_model(judge):
+        calls = (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
+        run_calls(
+            calls,
+            judge.model,
+            record=journal.append,
+            budget=budget,
+            cache=cache,
+            progress=progress,
+            total=total,
+        )
+    elif decides_itself(judge):
+        verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
+        take_verdicts(verdicts, record=journal.append, progress=progress)
     if progress:
         progress.close()
 
@@ -327,7 +303,9 @@ def _cache(
 ) -> contextlib.AbstractContextManager[ReplyCache | None]:
     """Stored replies, unless nobody needs them; a reply without a verdict that is tried again is not taken anew."""
     wanted = (
-        options.use_cache and not options.retry_unscored and not all(judge.model.embedded for judge in judges)
+        options.use_cache
+        and not options.retry_unscored
+        and not all(model.embedded for model in models_of(judges))
     )
     return ReplyCache(cache_folder()) if wanted else contextlib.nullcontext()
 

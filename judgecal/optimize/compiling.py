@@ -17,8 +17,7 @@ import dspy
 
 from judgecal.engine import Progress, ReplyCache, cache_folder
 from judgecal.errors import InputError
-from judgecal.judges import JudgeAdapter
-from judgecal.judges.verdict import read_reply
+from judgecal.judges import JudgeAdapter, read_reply
 from judgecal.optimize.call_log import CALL_LOG, CallLog
 from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
 from judgecal.optimize.training import Training

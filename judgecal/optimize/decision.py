@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.experiment import Column, Table, require_metric, verdict_matrix
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate
 from judgecal.stats import (
@@ -51,7 +51,7 @@ class Scored:
     """
 
     candidate: Candidate | None
-    judge: Judge
+    judge: PromptJudge
     column: Column
     estimates: dict[str, Estimate]
     recalibrated: Estimate | None
@@ -74,7 +74,9 @@ class Choice:
     why: str
 
 
-def score_on(dev: Table, candidate: Candidate | None, judge: Judge, column: Column, metric: str) -> Scored:
+def score_on(
+    dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str
+) -> Scored:
     """Hold one candidate's judgements against the people."""
     again = None
     if dev.gold.scale.numeric:

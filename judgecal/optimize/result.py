@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.experiment import Experiment, Look, Table, full_name, run_line, scale_notes
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.optimize.decision import CANNOT_TELL, Choice, Confirmation, Scored
 from judgecal.records import Estimate
 
@@ -34,7 +34,7 @@ class Outcome:
     experiment: Experiment
     optimizer: str
     reflection: str | None
-    judge: Judge
+    judge: PromptJudge
     metric: str
     tables: Mapping[str, Table]
     scored: Sequence[Scored]

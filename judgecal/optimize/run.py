@@ -12,9 +12,9 @@ from judgecal.engine import Budget, Journal, read_journal, require_prices, worst
 from judgecal.errors import unknown_name
 from judgecal.experiment import (
     Column,
+    CostEstimate,
     Experiment,
     Look,
-    Plan,
     RunOptions,
     Table,
     asked_items,
@@ -29,7 +29,7 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.goldset import GoldSet, require_splits
-from judgecal.judges import Judge, JudgeName, save_program
+from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
 from judgecal.optimize.decision import Confirmation, Scored, choose, confirm, score_on
@@ -44,7 +44,7 @@ __all__ = ["OptimizeRun", "Preview", "decisive_metric", "preview_optimize", "res
 _NEEDED_GROUPS = 2
 
 
-def resolve_optimizer(name: str, judge: Judge) -> str:
+def resolve_optimizer(name: str, judge: PromptJudge) -> str:
     """The optimiser's own name; `auto` is resolved by the model.
 
     Raises:
@@ -74,7 +74,7 @@ class OptimizeRun:
 
     workspace: Workspace
     gold: GoldSet
-    judge: Judge
+    judge: PromptJudge
     optimizer: str
     options: RunOptions
     seed: int
@@ -193,15 +193,15 @@ class OptimizeRun:
             scored.append(self._score(candidate, judge, dev, journal=journal, budget=budget, metric=metric))
         return scored
 
-    def judge_of(self, candidate: Candidate) -> Judge:
+    def judge_of(self, candidate: Candidate) -> PromptJudge:
         """The judge that a candidate's program makes."""
         name = JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug)
-        return Judge(name, workspace=self.workspace, program=candidate.program)
+        return PromptJudge(name, workspace=self.workspace, program=candidate.program)
 
     def _score(
         self,
         candidate: Candidate | None,
-        judge: Judge,
+        judge: PromptJudge,
         dev: Table,
         *,
         journal: Journal,
@@ -276,7 +276,7 @@ class Preview:
         reflection: alias of the model that writes instructions, if one does.
     """
 
-    plan: Plan
+    plan: CostEstimate
     bounds: Bounds
     reflection: str | None
 
@@ -304,7 +304,7 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     return Preview(_sum(plans), bounds, run.reflection_alias)
 
 
-def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[Judge]:
+def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[PromptJudge]:
     made = list(candidates("labeled", training))
     if run.optimizer != "labeled":
         # Those with enough demos first, the shortest of them before the others; then the longest there are.
@@ -313,7 +313,7 @@ def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[Jud
     return [run.judge_of(candidate) for candidate in made]
 
 
-def _own_calls(training: Training, longest: Judge, bounds: Bounds) -> Plan:
+def _own_calls(training: Training, longest: PromptJudge, bounds: Bounds) -> CostEstimate:
     """The optimiser's calls of both models, at the size of its largest prompt."""
     messages = max((longest.messages(item) for item in training.items), key=_size)
     shown = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
@@ -321,29 +321,29 @@ def _own_calls(training: Training, longest: Judge, bounds: Bounds) -> Plan:
     return _sum([task, _repeated(training.reflection_model, bounds.reflection, [*messages, *shown])])
 
 
-def _repeated(spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]]) -> Plan:
+def _repeated(spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]]) -> CostEstimate:
     usd = calls * worst_cost_usd(spec, messages) if spec.priced or not calls else None
-    return Plan(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
+    return CostEstimate(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
 
 
-def _room_for_instructions(training: Training, calls: int, bounds: Bounds) -> Plan:
+def _room_for_instructions(training: Training, calls: int, bounds: Bounds) -> CostEstimate:
     """What the instructions that are not written yet may add to every prompt of the judge."""
     tokens = bounds.written * (training.reflection_model.max_tokens or _INSTRUCTION_TOKENS)
     extra = training.judge.model.cost_usd(tokens, 0)
     # The bound is in its cost: nearly all instructions are far shorter, so the estimate of tokens leaves it out.
-    return Plan(0, 0, 0, None if extra is None else calls * extra, 0.0)
+    return CostEstimate(0, 0, 0, None if extra is None else calls * extra, 0.0)
 
 
 def _size(messages: Sequence[Mapping[str, str]]) -> int:
     return sum(len(message["content"]) for message in messages)
 
 
-def _sum(plans: list[Plan]) -> Plan:
+def _sum(plans: list[CostEstimate]) -> CostEstimate:
     costs = [plan.usd_at_most for plan in plans]
     known = [cost for cost in costs if cost is not None]
     seconds = [plan.seconds for plan in plans]
     told = [took for took in seconds if took is not None]
-    return Plan(
+    return CostEstimate(
         calls=sum(plan.calls for plan in plans),
         stored=sum(plan.stored for plan in plans),
         prompt_tokens=sum(plan.prompt_tokens for plan in plans),

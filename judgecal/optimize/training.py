@@ -13,7 +13,7 @@ from typing import Any
 import dspy
 
 from judgecal.engine import Budget
-from judgecal.judges import Judge, item_inputs
+from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models import ModelSpec
 from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict
 from judgecal.records import Item
@@ -35,7 +35,7 @@ __all__ = [
 
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
     """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
-    inputs = item_inputs(signature, item)
+    inputs = item_inputs(signature.inputs, item)
     values = {
         **inputs,
         str(signature.verdict): label_as_verdict(signature, label, people),
@@ -158,7 +158,7 @@ class Training:
         quiet: no progress on stderr.
     """
 
-    judge: Judge
+    judge: PromptJudge
     items: Sequence[Item]
     labels: Mapping[str, Label]
     people: Scale
@@ -220,7 +220,7 @@ class Training:
         signature = self.judge.signature
         groups: dict[tuple[str, ...], set[str]] = {}
         for item in self.items:
-            groups.setdefault(tuple(item_inputs(signature, item).values()), set()).add(item.group)
+            groups.setdefault(tuple(item_inputs(signature.inputs, item).values()), set()).add(item.group)
         found = [groups[tuple(demo[field] for field in signature.inputs)] for demo in demos]
         return frozenset[str]().union(*found)
 

@@ -273,7 +273,11 @@ def measure(kept: StoredExperiment, table: Table) -> list[Measured]:
 
 
 def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> Measured:
-    """A model is priced as the experiment's configuration says: a stored reply was free, a new one is not."""
+    """A model is priced as the experiment's configuration says: a stored reply was free, a new one is not.
+
+    A judge that calls nobody is its own provider, on this machine.
+    """
+    provider = column.kind if column.kind in ("local", "python") else None
     if model:
         spec = ModelSpec(
             column.judge,
@@ -291,15 +295,15 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
         n_unscored=found["n_unscored"],
         usd_per_1k=found["usd_per_1k"],
         p95_s=found["latency_s"]["p95"],
-        provider=spec.provider if model else None,
-        local=_local(spec) if model else None,
+        provider=spec.provider if model else provider,
+        local=_local(spec) if model else (None if provider is None else True),
     )
     return Measured(column, found, candidate, asked.repeats)
 
 
 def _asked_of(column: Column, table: Table) -> Table:
     """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
-    if "@" in column.judge:
+    if column.kind != "recorded":
         return table
     return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
 

@@ -28,6 +28,7 @@ from judgecal.experiment import (
     Table,
     asked_items,
     look_at_test,
+    models_of,
     open_experiment,
     open_journal,
     require_keys,
@@ -146,7 +147,9 @@ def judge_again(asked: Asked, judge: Judge, chosen: Measured, *, budget: Budget)
     """
     test, rest = asked.test_items(), other_items(asked, judge)
     once = dataclasses.replace(asked.options, repeats=1)
-    require_prices([judge.model], asked.options.budget_usd)  # all that can be wrong is told before the look
+    require_prices(
+        models_of([judge]), asked.options.budget_usd
+    )  # all that can be wrong is told before the look
     require_keys([judge], [*test, *rest], journal_of(asked, chosen), asked.options)
     judge.check_items([*test, *rest])
     open_experiment(asked.experiment)

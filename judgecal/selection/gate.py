@@ -129,7 +129,7 @@ def _locked(gate: Gate) -> Column:
 
 def _models(gate: Gate, rows: Sequence[Judgement]) -> dict[str, Any]:
     """The ids that the provider returned, the most frequent first; changed where one of them is not the locked one."""
-    then = gate.lock.model.model_id
+    then = gate.lock.model_id
     now = [name for name, _ in Counter(row.model_id for row in rows if row.model_id).most_common()]
     changed = then is not None and any(name != then for name in now)
     return {"model_changed": changed, "model_id": {"locked": then, "now": now}}
@@ -181,7 +181,7 @@ def _notes(gate: Gate, column: Column) -> list[str]:
         notes.append(
             "items that chose the judge are among these: the difference counts, the levels flatter it"
         )
-    if gate.lock.model.model_id is None:
+    if gate.lock.model is not None and gate.lock.model_id is None:
         notes.append("the lock names no model_id, so that a change of it cannot be told")
     return notes
 

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import (
+    CostEstimate,
     Experiment,
     Judgements,
-    Plan,
     RunOptions,
     gold_config,
+    models_of,
     plan_calls,
     plan_experiment,
     require_keys,
@@ -104,7 +105,7 @@ class Gate:
                 metric, or this gate has ended.
         """
         metric_named(self.rule.metric, self.gold.scale)
-        require_prices([self.judge.model], self.options.budget_usd)
+        require_prices(models_of([self.judge]), self.options.budget_usd)
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
@@ -112,7 +113,7 @@ class Gate:
                 "another one; only a gate that was interrupted goes on"
             )
 
-    def preview(self) -> Plan:
+    def preview(self) -> CostEstimate:
         """What the first pass would call; nothing is written.
 
         Raises:
@@ -186,16 +187,15 @@ def _gold_of(lock: Lock, workspace: Workspace) -> GoldSet:
 
 def _config(lock: Lock, rule: GateRule, gold: GoldSet, *, repeats_max: int, seed: int) -> Mapping[str, Any]:
     """The configuration: what the lock says of its judge, so neither endpoint nor price is in it."""
+    judge: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
+    if lock.signature is not None and lock.model is not None:
+        judge["signature_fingerprint"] = lock.signature.fingerprint
+        judge["model"] = {"id": lock.model.id, **lock.model.settings}
     return {
         "command": "gate",
         "gold": gold_config(gold),
         "lock": lock.sha256,
-        "judge": {
-            "judge": lock.judge,
-            "fingerprint": lock.fingerprint,
-            "signature_fingerprint": lock.signature.fingerprint,
-            "model": {"id": lock.model.id, **lock.model.settings},
-        },
+        "judge": judge,
         "metric": rule.metric,
         "margin": rule.margin,
         "level": rule.level,

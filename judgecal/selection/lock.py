@@ -25,9 +25,10 @@ from judgecal import __version__
 from judgecal.errors import InputError
 from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, load_program
+from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, load_program
+from judgecal.judges.prompt import PROBE
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.records import Estimate, Item, as_plain, digest
+from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
 from judgecal.workspace import SCHEMA, Workspace, check_schema, validated, write_text
 
@@ -145,16 +146,16 @@ class LockedJudge(_Closed):
     Attributes:
         judge: its string.
         fingerprint: 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it
-            does not hang on endpoint or price, so a lock runs elsewhere.
-        signature, model: as they were.
+            does not hang on endpoint or price, so a lock runs elsewhere. Of a judge without a prompt, over its code.
+        signature, model: as they were; None for a judge that calls nobody.
         program: the content of `program.json`, or None.
     """
 
     judge: str
     fingerprint: str
-    signature: LockedSignature
+    signature: LockedSignature | None
     program: Mapping[str, Any] | None
-    model: LockedModel
+    model: LockedModel | None
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
@@ -167,9 +168,13 @@ class LockedJudge(_Closed):
         locked = LockedJudge(
             judge=judge.name,
             fingerprint=reply_fingerprint(judge),
-            signature=LockedSignature(signature.name, signature.text, signature.fingerprint),
+            signature=None
+            if signature is None
+            else LockedSignature(signature.name, signature.text, signature.fingerprint),
             program=_program(judge, workspace),
-            model=LockedModel(model.alias, model.id, model_id, answer_settings(model)),
+            model=None
+            if model is None
+            else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
         )
         locked.runnable(workspace)
         return locked
@@ -177,20 +182,16 @@ class LockedJudge(_Closed):
     def runnable(self, workspace: Workspace) -> Judge:
         """The judge, from the lock alone; endpoint, key and price are those of the workspace's alias.
 
+        One without a prompt is the workspace's own, as a lock brings no code.
+
         Raises:
-            InputError: the alias is gone or names another model or other settings, or this judgecal makes another
-                prompt of the locked signature than the one that was locked.
+            InputError: the alias is gone or names another model or other settings, this judgecal makes another
+                prompt of the locked signature than the one that was locked, or a function's file has changed.
         """
+        if self.signature is None or self.model is None:
+            return self._function(workspace)
         _check_model(load_catalogue(workspace).resolve(self.model.alias), self.model)
-        with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
-            alone = _lay_out(Path(folder), self.signature, workspace)
-            judge = Judge(JudgeName(self.signature.name, self.model.alias), workspace=alone)
-            if self.program is not None:
-                path = alone.experiments / "program.json"
-                path.write_text(json.dumps(self.program), encoding="utf-8")
-                stored = load_program(path, judge.signature)
-                judge.program, judge.trained_on = stored.program, stored.trained_on
-        judge.name = self.judge
+        judge = self._prompt(self.signature, self.model, workspace)
         found = reply_fingerprint(judge)
         if found != self.fingerprint:
             raise InputError(
@@ -199,6 +200,32 @@ class LockedJudge(_Closed):
                 "select again"
             )
         return judge
+
+    def _function(self, workspace: Workspace) -> Judge:
+        judge = judge_named(self.judge, workspace=workspace)
+        if judge.fingerprint != self.fingerprint:
+            raise InputError(
+                f"{self.judge}: its code has changed since it was locked (fingerprint {judge.fingerprint}, locked was "
+                f"{self.fingerprint}): bring the file back as it was, or run judgecal select again"
+            )
+        return judge
+
+    def _prompt(self, signature: LockedSignature, model: LockedModel, workspace: Workspace) -> PromptJudge:
+        with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
+            alone = _lay_out(Path(folder), signature, workspace)
+            judge = PromptJudge(JudgeName(signature.name, model.alias), workspace=alone)
+            if self.program is not None:
+                path = alone.experiments / "program.json"
+                path.write_text(json.dumps(self.program), encoding="utf-8")
+                stored = load_program(path, judge.signature)
+                judge.program, judge.trained_on = stored.program, stored.trained_on
+        judge.name = self.judge
+        return judge
+
+    @property
+    def model_id(self) -> str | None:
+        """The dated id of its model; None where the provider named none, or nobody is called."""
+        return None if self.model is None else self.model.model_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,12 +285,13 @@ def answer_settings(model: ModelSpec) -> dict[str, Any]:
 
 
 def reply_fingerprint(judge: Judge) -> str:
-    """16 hex digits over the model, its settings and the messages of an empty item.
+    """16 hex digits over what makes the verdicts: of a prompt the model, its settings and the messages.
 
-    `Judge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
+    `PromptJudge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
     """
-    probe = Item("", "", "", "", reference_answers=("",))
-    return digest([judge.model.id, answer_settings(judge.model), judge.messages(probe)])[:16]
+    if not isinstance(judge, PromptJudge):
+        return judge.fingerprint
+    return digest([judge.model.id, answer_settings(judge.model), judge.messages(PROBE)])[:16]
 
 
 def model_ids(rows: Judgements) -> list[str]:
@@ -376,7 +404,9 @@ def _lay_out(folder: Path, signature: LockedSignature, workspace: Workspace) -> 
     alone = Workspace(folder, folder / "experiments")
     alone.signatures.mkdir()
     alone.experiments.mkdir()
-    (alone.signatures / f"{signature.name}.py").write_text(signature.text, encoding="utf-8")
+    path = alone.signatures / f"{signature.name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(signature.text, encoding="utf-8")
     if workspace.config_file.exists():
         shutil.copyfile(workspace.config_file, alone.config_file)
     return alone

@@ -13,10 +13,10 @@ from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment import (
     Column,
+    CostEstimate,
     Experiment,
     Judgements,
     Look,
-    Plan,
     RunOptions,
     Table,
     asked_items,
@@ -27,6 +27,7 @@ from judgecal.experiment import (
     judge_config,
     keep_trials,
     look_at_test,
+    models_of,
     open_experiment,
     open_journal,
     plan_calls,
@@ -39,7 +40,7 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName
+from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Item
 from judgecal.scale import Label
@@ -54,10 +55,10 @@ from judgecal.stats import PairedDifference, compare_paired
 from judgecal.tables import FileSource
 from judgecal.workspace import Workspace
 
-__all__ = ["MigrateRun", "Recent", "churn_between", "judge_named"]
+__all__ = ["MigrateRun", "Recent", "churn_between", "judge_to"]
 
 
-def judge_named(to: str, lock: Lock, workspace: Workspace) -> Judge:
+def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     """The judge that `--to` names, as the workspace has it now.
 
     A model alone keeps the locked signature, and its compiled program; a signature alone keeps the model.
@@ -66,22 +67,27 @@ def judge_named(to: str, lock: Lock, workspace: Workspace) -> Judge:
         InputError: it is neither, or both; or the workspace's signature is not the locked one, which a new model
             alone is to be tried with.
     """
-    old = JudgeName.parse(lock.judge)
-    if "@" in to:
-        return Judge(to, workspace=workspace)
+    whole = JudgeName.read(to)
+    if whole is not None:
+        return judge_named(whole, workspace=workspace)
+    old, locked = JudgeName.parse(lock.judge), lock.signature
+    if locked is None:
+        raise InputError(
+            f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
+        )
     is_signature = to in list_signatures(workspace)
     try:
         load_catalogue(workspace).resolve(to)
     except InputError as error:
         if is_signature:
-            return Judge(JudgeName(to, old.model), workspace=workspace)
+            return judge_named(JudgeName(to, old.model), workspace=workspace)
         raise InputError(
             f"--to {to}: no signature of the workspace ({', '.join(list_signatures(workspace))}), and {error}"
         ) from None
     if is_signature:
         raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
-    judge = Judge(JudgeName(old.signature, to, old.program), workspace=workspace)
-    if judge.signature.fingerprint != lock.signature.fingerprint:
+    judge = judge_named(JudgeName(old.signature, to, old.program), workspace=workspace)
+    if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
         raise InputError(
             f"--to {to}: signature {old.signature} has changed since it was locked: bring it back to try another model "
             f"alone, or write {old.signature}@{to} to try both"
@@ -209,7 +215,7 @@ class MigrateRun:
         if problems:
             raise InputError(problems)
         check_scales(self.gold, self.new.name, self.new.scale)
-        require_prices([self.old.model, self.new.model], self.options.budget_usd)
+        require_prices(models_of([self.old, self.new]), self.options.budget_usd)
         self.new.check_items(self.items)
         self.old.check_items(self.missing)
         if self.recent is not None:
@@ -217,7 +223,7 @@ class MigrateRun:
         if self.output is not None:
             LockedJudge.of(self.new, self.workspace)
 
-    def preview(self) -> Plan:
+    def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
         self.check()
         journal = stored_rows(self.experiment.journal, long=True)

@@ -12,12 +12,13 @@ from judgecal import __version__
 from judgecal.engine import Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment import (
+    CostEstimate,
     Experiment,
-    Plan,
     RunOptions,
     full_name,
     judge_config,
     keep_trials,
+    models_of,
     open_experiment,
     open_journal,
     plan_calls,
@@ -80,14 +81,14 @@ class ProductionRun:
         """
         check_output(self.output, self.source.path)
         self.reader.check(self.source)
-        require_prices([self.judge.model], self.options.budget_usd)
+        require_prices(models_of([self.judge]), self.options.budget_usd)
 
     @property
     def items(self) -> RowItems:
         """The rows that the judge is called for."""
         return RowItems(self.source, self.reader, self.options.limit)
 
-    def preview(self) -> Plan:
+    def preview(self) -> CostEstimate:
         """What a run would call; nothing is written.
 
         Raises:
@@ -157,7 +158,7 @@ class ProductionRun:
 
     def _notes(self, written: _Written) -> list[str]:
         notes = []
-        locked = self.lock.model.model_id
+        locked = self.lock.model_id
         others = sorted(written.model_ids - {locked})
         if locked is not None and others:
             notes.append(
@@ -195,7 +196,7 @@ class _Written:
         cut = run.lock.own_cut
         self.overview = Overview(self._rule, own_cut=None if cut is None else cut.cut)
         self.model_ids: set[str] = set()
-        self._costs = _Costs(run.judge.model.cost_usd)
+        self._costs = _Costs(None if run.judge.model is None else run.judge.model.cost_usd)
 
     @property
     def usd_per_1k(self) -> float | None:
@@ -229,11 +230,13 @@ class _Written:
 class _Costs:
     """What calls cost; of no use where the cost of one is not known."""
 
-    def __init__(self, price: Callable[[int | None, int | None], float | None]) -> None:
+    def __init__(self, price: Callable[[int | None, int | None], float | None] | None) -> None:
         self._price, self._usd, self._n, self._known = price, 0.0, 0, True
 
     def add(self, row: Judgement) -> None:
-        cost = self._price(row.prompt_tokens, row.completion_tokens) if row.cached else row.cost_usd
+        cost = row.cost_usd
+        if row.cached and self._price is not None:
+            cost = self._price(row.prompt_tokens, row.completion_tokens)
         self._n += 1
         self._known = self._known and cost is not None
         self._usd += cost or 0.0

@@ -10,14 +10,25 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns
-from judgecal.judges import Judge
+from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs
 from judgecal.records import Context, Item
 from judgecal.tables import FileSource, Row
 
 __all__ = ["RowItems", "RowReader"]
 
 _ANY = "*"
-_OPTION_OF = {"reference_answer": "--reference", "context": "--context", "contexts": "--context"}
+_OPTION_OF = {
+    "reference_answer": "--reference",
+    "reference_answers": "--reference",
+    "context": "--context",
+    "contexts": "--context",
+}
+_WORDS = {
+    "reference_answer": "reference answer",
+    "reference_answers": "reference answer",
+    "contexts": "context",
+}
+_NOT_IN_TABLES = frozenset({"conversation", "expect"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +38,7 @@ class RowReader:
     Attributes:
         columns: the column options of `gold import`, without labels.
         context: the column of the contexts: a text, or a list of texts or of objects with a `text`.
-        inputs: the input fields of the judges' signatures.
+        inputs: what the judges ask for; a field is read from the column of its name.
     """
 
     columns: Columns
@@ -37,7 +48,7 @@ class RowReader:
     @classmethod
     def of(cls, columns: Columns, context: str | None, *judges: Judge) -> RowReader:
         """The reader for some judges."""
-        return cls(columns, context, frozenset(name for judge in judges for name in judge.signature.inputs))
+        return cls(columns, context, frozenset(name for judge in judges for name in judge.inputs))
 
     def check(self, source: FileSource) -> None:
         """Hold the options against the table and the judges.
@@ -50,6 +61,10 @@ class RowReader:
             f"the judge asks for {name}: name the column with {_OPTION_OF[name]}"
             for name in sorted(self.inputs & _OPTION_OF.keys())
             if given[_OPTION_OF[name]] is None
+        ]
+        problems += [
+            f"the judge asks for {name}, and a row of a table has no place for it"
+            for name in sorted(self.inputs & _NOT_IN_TABLES)
         ]
         if self.columns.reference_separator is not None and self.columns.reference is None:
             problems.append("--reference-separator without --reference: name the reference column")
@@ -68,7 +83,11 @@ class RowReader:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return (*self.columns.names, *([self.context] if self.context else []))
+        return (*self.columns.names, *([self.context] if self.context else []), *self._fields)
+
+    @property
+    def _fields(self) -> list[str]:
+        return sorted(self.inputs - ITEM_INPUTS)
 
     def read(self, row: Row) -> Item:
         """The item of a row.
@@ -82,18 +101,16 @@ class RowReader:
         item = self.columns.read_item(row, "", item_id="", problems=[])
         named = "" if self.columns.item is None else row.cells[self.columns.item].strip()
         contexts = () if self.context is None else _contexts(row.raw.get(self.context))
-        item = dataclasses.replace(item, group=item.group or item.question, contexts=contexts)
+        fields = {name: row.cells[name] for name in self._fields if row.cells[name].strip()}
+        item = dataclasses.replace(item, group=item.group or item.question, contexts=contexts, fields=fields)
         return dataclasses.replace(item, item_id=named or item.sha)
 
     def lacking(self, item: Item) -> str | None:
         """What the judge asks for and the item has not; None where it has all. An answer may be empty."""
         if "question" in self.inputs and not item.question.strip():
             return "the question is empty"
-        if "reference_answer" in self.inputs and item.reference_answer is None:
-            return "there is no reference answer"
-        if self.inputs & {"context", "contexts"} and not item.contexts:
-            return "there is no context"
-        return None
+        lacking = sorted({_WORDS.get(name, name) for name in lacking_inputs(self.inputs, item)})
+        return f"there is no {', no '.join(lacking)}" if lacking else None
 
 
 def _contexts(value: Any) -> tuple[Context, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
+    CostEstimate,
     Experiment,
     Judgements,
-    Plan,
     RunOptions,
     StoredExperiment,
     Table,
@@ -25,7 +25,7 @@ from judgecal.experiment import (
     together,
     verdict_matrix,
 )
-from judgecal.judges import Judge
+from judgecal.judges import Judge, judge_named
 from judgecal.records import Item
 from judgecal.selection.choice import Caps, Measured, choose, measure, open_items, repeats_of
 from judgecal.selection.confirm import (
@@ -259,7 +259,7 @@ class SelectRun:
             InputError: its signature, program or model has changed or is gone.
         """
         name = chosen.column.judge
-        judge = Judge(name, workspace=self.workspace)
+        judge = judge_named(name, workspace=self.workspace)
         told = {str(one["judge"]): one["fingerprint"] for one in self.kept.experiment.config["judges"]}
         if judge.fingerprint != told[name]:
             raise InputError(
@@ -269,7 +269,7 @@ class SelectRun:
         LockedJudge.of(judge, self.workspace)
         return judge
 
-    def preview(self) -> Plan:
+    def preview(self) -> CostEstimate:
         """What confirmation and noise would call; the choice is made, nothing is written.
 
         Raises:
@@ -277,7 +277,7 @@ class SelectRun:
         """
         decided = self.decide()
         if decided.choice is None or self.recorded:
-            return Plan(0, 0, 0, 0.0, 0.0)
+            return CostEstimate(0, 0, 0, 0.0, 0.0)
         judge = self._judge(decided.chosen)
         test, rest = self.asked.test_items(), other_items(self.asked, judge)
         drawn = self._noise_items({item.item_id for item in (*test, *rest)})

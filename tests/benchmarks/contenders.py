@@ -105,7 +105,7 @@ def ours(args: argparse.Namespace) -> Run:
     """The real path: gold set, judge, journal on disk, stored replies, progress."""
     from judgecal.experiment import RunOptions, asked_items, open_journal, run_trials
     from judgecal.goldset import load_gold
-    from judgecal.judges import Judge
+    from judgecal.judges import PromptJudge
     from judgecal.workspace import find_workspace
 
     folder = Path(args.folder or tempfile.mkdtemp())
@@ -113,7 +113,7 @@ def ours(args: argparse.Namespace) -> Run:
         write_workspace(folder, args.n + WARM_UP, alias(args.api_base, args.concurrency))
     os.environ["JUDGECAL_CACHE_DIR"] = str(folder / "cache")
     workspace = find_workspace(folder)
-    judge = Judge(f"correctness_v3@{args.model}", workspace=workspace)
+    judge = PromptJudge(f"correctness_v3@{args.model}", workspace=workspace)
     items = asked_items(load_gold("made_up", workspace=workspace), "all")
 
     def run(count: int) -> int:
@@ -131,12 +131,12 @@ def resume(args: argparse.Namespace) -> Run:
     """A run of `ours` that is done, taken up again with the items of the warm-up as new ones; no stored replies."""
     from judgecal.experiment import RunOptions, asked_items, open_journal, run_trials
     from judgecal.goldset import load_gold
-    from judgecal.judges import Judge
+    from judgecal.judges import PromptJudge
     from judgecal.workspace import find_workspace
 
     folder = Path(args.folder)
     workspace = find_workspace(folder)
-    judge = Judge("correctness_v3@stub", workspace=workspace)
+    judge = PromptJudge("correctness_v3@stub", workspace=workspace)
     items = asked_items(load_gold("made_up", workspace=workspace), "all")
 
     def run(count: int) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.experiment import score
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Item, digest
 from judgecal.selection import (
     FittedThreshold,
@@ -37,7 +37,7 @@ STILL = Estimate(0.0, 0.0, 0.1, n=90, n_expected=90, n_groups=30, method="by han
 NO_NOISE = Noise(Estimate(0.0, n=30), Estimate(1.0, n=30), n_items=30, n_calls=3)
 
 
-def a_lock(judge: Judge, gold: GoldSet, **other: Any) -> Lock:
+def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
     """A lock of a judge on a gold set, with the verdicts that it gives now; `other` replaces fields."""
     rows = {row.item_id: row for row in score(judge, gold, split="all")}
     test = [item for item in gold.select("test") if item.item_id in gold.labels]
@@ -71,13 +71,13 @@ def a_lock(judge: Judge, gold: GoldSet, **other: Any) -> Lock:
     return Lock(**(fields | other))
 
 
-def lock_file(path: Path, judge: Judge, gold: GoldSet, **other: Any) -> Path:
+def lock_file(path: Path, judge: PromptJudge, gold: GoldSet, **other: Any) -> Path:
     """`a_lock` in a file."""
     write_lock(path, a_lock(judge, gold, **other))
     return path
 
 
-def lock_of(judge: Judge, **changes: Any) -> Lock:
+def lock_of(judge: PromptJudge, **changes: Any) -> Lock:
     """A lock of a judge with made-up numbers."""
     values: dict[str, Any] = {
         "judge": judge.name,
@@ -103,7 +103,7 @@ class Scripted:
     """A stub's judge: the verdict of each item, and what it does with it at each further call of that item."""
 
     gold: GoldSet
-    judge: Judge
+    judge: PromptJudge
     change: Callable[[Item, int, float], float | None] = lambda item, n, verdict: verdict
     model_id: str = MODEL_ID
     calls: Counter[str] = dataclasses.field(default_factory=Counter)
@@ -159,7 +159,7 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
         (workspace_dir / "judgecal.toml").write_text(toml)
         workspace = Workspace(workspace_dir, workspace_dir / "experiments")
         gold = load_gold("starter", workspace=workspace)
-        judge = Judge("correctness_v3@mine", workspace=workspace)
+        judge = PromptJudge("correctness_v3@mine", workspace=workspace)
         stub.script = script = Scripted(gold, judge)
         model = dataclasses.replace(lock_of(judge).model, model_id=MODEL_ID)
         lock = lock_of(

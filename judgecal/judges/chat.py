@@ -1,28 +1,83 @@
-"""Read the verdict from a reply.
+"""The two ends of a judge's chat: DSPy's adapter for what is sent, and the reading of what comes back.
 
-The reply is cut at DSPy's field markers and the verdict read from its own text, since DSPy's parser takes `true`
-for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`, `85.0`, `85 out of 100` and a JSON object
-are read; `150`, an empty reply and prose become a failure by name.
+The adapter differs from DSPy's in two things: text under test cannot forge a field (markers inside values get a
+zero-width space; texts without one give messages byte-equal to DSPy's own), and nothing is called twice. It serves
+the optimisers too. A reply is cut at DSPy's field markers and the verdict read from its own text, since DSPy's parser
+takes `true` for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`, `85.0`, `85 out of 100` and a JSON
+object are read; `150`, an empty reply and prose become a failure by name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
+
+import dspy
 
 from judgecal.engine import Reading
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["read_reply", "read_verdict"]
+__all__ = ["JudgeAdapter", "neutralised", "read_reply", "read_verdict"]
 
+_MARKER = "[[ ##"
+_HARMLESS = "[[\u200b ##"
 _HEADER = re.compile(r"^\s*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
 _NUMBER = re.compile(
     r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
 )
 _JSON_REPLY = re.compile(r"(?:```(?:json)?)?\s*(\{.*\})\s*(?:```)?", re.IGNORECASE | re.DOTALL)
 _WRAPPING = " \t\r\n\"'`*_"
+
+
+class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
+    """The chat adapter of every judgecal program; it never falls back to a second, paid call."""
+
+    def __init__(self) -> None:
+        super().__init__(use_json_adapter_fallback=False)
+
+    def format_user_message_content(
+        self,
+        signature: type[dspy.Signature],
+        inputs: dict[str, Any],
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        """DSPy's user message, from neutralised inputs."""
+        content: str = super().format_user_message_content(
+            signature, neutralised(inputs), prefix=prefix, suffix=suffix, main_request=main_request
+        )
+        return content
+
+    def format_assistant_message_content(
+        self,
+        signature: type[dspy.Signature],
+        outputs: dict[str, Any],
+        missing_field_message: str | None = None,
+    ) -> str:
+        """DSPy's demo reply, from neutralised outputs."""
+        content: str = super().format_assistant_message_content(
+            signature, neutralised(outputs), missing_field_message=missing_field_message
+        )
+        return content
+
+
+def neutralised(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values with every field marker inside a text made harmless, in lists and mappings too."""
+    return {name: _harmless(value) for name, value in values.items()}
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(_MARKER, _HARMLESS)
+    if isinstance(value, Mapping):
+        return neutralised(value)
+    if isinstance(value, list | tuple):
+        return [_harmless(inner) for inner in value]
+    return value
 
 
 def read_reply(signature: LoadedSignature, text: str) -> Reading:

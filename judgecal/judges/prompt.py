@@ -1,10 +1,12 @@
-"""A judge: signature + program + model + settings, printed and parsed as one string.
+"""A judge that is a prompt to a model: signature + program + model + settings.
 
-`correctness_v3@gemini-flash`, or with a compiled program `correctness_v3@gemini-flash#<experiment>`.
+A compiled program stands in an experiment's `program.json` as DSPy saves it, with what judgecal must know to trust it
+again; `dspy.Predict(signature).load(path)` reads it too, as our part stands under a key of its own.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,46 +17,25 @@ import dspy
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
-from judgecal.judges.adapter import JudgeAdapter, neutralised
-from judgecal.judges.programfile import ProgramFile, load_program
-from judgecal.judges.verdict import read_reply
+from judgecal.judges.chat import JudgeAdapter, neutralised, read_reply
+from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace
 
-__all__ = ["Judge", "JudgeName", "item_inputs"]
+__all__ = ["PROBE", "ProgramFile", "PromptJudge", "load_program", "save_program"]
 
+PROBE = Item("", "", "", "", reference_answers=("",))
+"""An empty item: the messages of a judge about it hold everything of the prompt but the item's own text."""
 
-@dataclass(frozen=True, slots=True)
-class JudgeName:
-    """A judge's string, taken apart: it is split at the first `@`."""
-
-    signature: str
-    model: str
-    program: str | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> JudgeName:
-        """Read a judge's string.
-
-        Raises:
-            InputError: it is not `signature@model` or `signature@model#experiment`.
-        """
-        signature, at, rest = text.partition("@")
-        model, mark, program = rest.partition("#")
-        if not (signature and at and model) or (mark and not program):
-            raise InputError(f"{text!r} is no judge: write signature@model or signature@model#experiment")
-        return cls(signature, model, program or None)
-
-    def __str__(self) -> str:
-        return f"{self.signature}@{self.model}" + (f"#{self.program}" if self.program else "")
+_OURS = "judgecal"
 
 
-class Judge:
-    """What can judge an item.
+class PromptJudge:
+    """A judge that calls a model.
 
     Args:
         spec: the judge's string.
@@ -64,12 +45,15 @@ class Judge:
     Attributes:
         name: the string.
         signature, model: what it resolves to.
+        unit: `chunk` where the signature has an input `chunk`, else `item`.
         program: the `dspy.Predict` whose instructions and demos make the prompt.
         trained_on: groups whose labels the program has seen.
 
     Raises:
         InputError: the string names something that is not there or cannot judge.
     """
+
+    kind: JudgeKind = "prompt"
 
     def __init__(
         self,
@@ -83,6 +67,8 @@ class Judge:
         self.name = str(parsed)
         self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
         self.scale: Scale = self.signature.judge_scale()
+        self.unit = self.signature.unit
+        self.inputs = self.signature.inputs
         self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
         self.trained_on: frozenset[str] = frozenset()
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
@@ -108,18 +94,13 @@ class Judge:
         The messages are those of an empty item, so signature, instructions, demos, adapter and neutralising are
         all in; a change to any of them is another key in the journal.
         """
-        probe = Item("", "", "", "", reference_answers=("",))
         version = VERSION if self.model.embedded else ""
-        return digest([self.model.settings(), version, self.messages(probe)])[:16]
+        return digest([self.model.settings(), version, self.messages(PROBE)])[:16]
 
     def messages(self, item: Item) -> list[Message]:
         """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made once."""
-        inputs = _values(self._inputs, item)
+        inputs = item_inputs(self.inputs, item)
         return [*self._prefix, {"role": "user", "content": self._user_message(neutralised(inputs))}]
-
-    @cached_property
-    def _inputs(self) -> tuple[str, ...]:
-        return tuple(self.signature.inputs)
 
     def _user_message(self, inputs: Mapping[str, str]) -> str:
         """The texts between the pieces of the frame; the adapter's own work where it has none."""
@@ -138,7 +119,7 @@ class Judge:
         Read off a message with a marker for each value; None where the adapter does more with a value than to set it
         in its place.
         """
-        marks = {name: f"\x02judgecal {number}\x03" for number, name in enumerate(self.signature.inputs)}
+        marks = {name: f"\x02judgecal {number}\x03" for number, name in enumerate(self.inputs)}
         text = self._adapter.format_user_message_content(self.compiled, marks, main_request=True)
         if any(text.count(mark) != 1 for mark in marks.values()):
             return None
@@ -152,7 +133,7 @@ class Judge:
 
     @cached_property
     def _prefix(self) -> Sequence[Message]:
-        empty = dict.fromkeys(self.signature.inputs, "")
+        empty = dict.fromkeys(self.inputs, "")
         formatted: list[dict[str, Any]] = self._adapter.format(self.compiled, self.demos, empty)
         return [{"role": message["role"], "content": message["content"]} for message in formatted[:-1]]
 
@@ -169,31 +150,72 @@ class Judge:
         """Refuse items that lack what the signature asks for.
 
         Raises:
-            InputError: some item has no reference answer, or no contexts; names how many and the first ones.
+            InputError: names how many and the first ones, for each input.
         """
-        wanted: dict[str, Any] = {"reference_answer": lambda item: item.reference_answer is not None}
-        wanted["context"] = wanted["contexts"] = lambda item: bool(item.contexts)
-        for name in self.signature.inputs:
-            lacking = [item.item_id for item in items if name in wanted and not wanted[name](item)]
-            if lacking:
-                raise InputError(
-                    f"signature {self.signature.name} asks for {name}, and {len(lacking)} of {len(items)} items have "
-                    f"none ({', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}): use a signature without it"
-                )
+        refuse_lacking(f"signature {self.signature.name}", self.inputs, items)
 
 
-def item_inputs(signature: LoadedSignature, item: Item) -> dict[str, str]:
-    """An item's values for a signature's input fields, in the order of the prompt."""
-    return _values(signature.inputs, item)
+@dataclass(frozen=True, slots=True)
+class ProgramFile:
+    """A compiled program and the groups whose labels it has seen."""
+
+    program: dspy.Predict
+    trained_on: frozenset[str]
 
 
-def _values(names: Iterable[str], item: Item) -> dict[str, str]:
-    contexts = "\n\n".join(context.text for context in item.contexts)
-    values: Mapping[str, str] = {
-        "question": item.question,
-        "reference_answer": item.reference_answer or "",
-        "answer_under_test": item.answer,
-        "context": contexts,
-        "contexts": contexts,
+def save_program(
+    path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
+) -> None:
+    """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
+    draft = path.with_name(f".draft-{path.name}")
+    program.save(str(draft))
+    state = json.loads(draft.read_text(encoding="utf-8"))
+    state["schema"] = SCHEMA
+    state[_OURS] = {
+        "signature": signature.name,
+        "signature_fingerprint": signature.fingerprint,
+        "trained_on": sorted(trained_on),
     }
-    return {name: values[name] for name in names}
+    draft.write_text(json.dumps(state, indent=2) + "\n", encoding="ascii")
+    draft.replace(path)
+
+
+def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
+    """Read a program back for the signature that it was compiled from.
+
+    Raises:
+        InputError: there is no program, it is no JSON of ours, or the signature has changed since.
+    """
+    state = _read_json(path)
+    check_schema(state, str(path))
+    ours = state.get(_OURS)
+    if not isinstance(ours, dict) or not {"signature", "signature_fingerprint", "trained_on"} <= ours.keys():
+        raise InputError(
+            f"{path}: not written by judgecal: it does not say which signature it was compiled from"
+        )
+    if ours["signature_fingerprint"] != signature.fingerprint:
+        raise InputError(
+            f"{path}: compiled from signature {ours['signature']} with fingerprint "
+            f"{ours['signature_fingerprint'][:8]}, and {signature.name} now has {signature.fingerprint[:8]}: "
+            "run judgecal optimize again"
+        )
+    program = dspy.Predict(signature.cls)
+    try:
+        program.load(str(path))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path}: DSPy cannot load this program ({type(error).__name__}: {error})"
+        ) from error
+    return ProgramFile(program, frozenset(ours["trained_on"]))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no compiled program here; judgecal optimize writes one") from None
+    except ValueError as error:
+        raise InputError(f"{path}: no JSON: {error}") from error
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: a program is a JSON object")
+    return state

@@ -1,0 +1,100 @@
+"""What a run would cost, before any call."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from judgecal.engine import Journal, expected_seconds, worst_cost_usd
+from judgecal.experiment.trials import Due, RunOptions
+from judgecal.judges import JudgeName, Respondent, calls_a_model
+from judgecal.records import Item
+
+__all__ = ["CostEstimate", "plan_calls", "together"]
+
+_CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What a run would cost, before any call.
+
+    Attributes:
+        calls: calls to be made.
+        stored: judgements that the journal has already.
+        prompt_tokens: an estimate, at four characters a token.
+        usd_at_most: an upper bound; None where some model has no price.
+        seconds: about how long the calls take where the provider keeps up; None where no latency of one of these
+            models has been measured in this journal.
+    """
+
+    calls: int
+    stored: int
+    prompt_tokens: int
+    usd_at_most: float | None
+    seconds: float | None = None
+
+
+def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
+    """Several estimates as one; what one of them does not know is not known of all."""
+
+    def added(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if len(known) == len(values) else None
+
+    return CostEstimate(
+        sum(one.calls for one in estimates),
+        sum(one.stored for one in estimates),
+        sum(one.prompt_tokens for one in estimates),
+        added([one.usd_at_most for one in estimates]),
+        added([one.seconds for one in estimates]),
+    )
+
+
+def plan_calls(
+    judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
+) -> CostEstimate:
+    """What `run_trials` or `keep_trials` would call, without a call; `items` may be read from its start again.
+
+    A judge that calls nobody costs nothing.
+    """
+    planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
+    measured = _latencies(journal)
+    return together(
+        [_plan(judge, Due(judge, items, journal, options), planned, measured) for judge in judges]
+    )
+
+
+def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
+    """The calls of one judge that nobody has planned yet; they are added to `planned`."""
+    wanted = calls = 0
+    tokens, usd = 0.0, 0.0
+    for item, key in due:
+        wanted += 1
+        if hash(key) in planned:
+            continue
+        planned.add(hash(key))
+        if calls_a_model(judge):
+            calls += 1
+            messages = judge.messages(item)
+            tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
+            usd += worst_cost_usd(judge.model, messages)
+    stored = due.count_all() - wanted
+    if judge.model is None or not calls:
+        return CostEstimate(0, stored, 0, 0.0, 0.0)
+    seconds = expected_seconds(judge.model, calls, latency_s=measured.get(judge.model.alias))
+    return CostEstimate(calls, stored, round(tokens), usd if judge.model.priced else None, seconds)
+
+
+def _latencies(journal: Journal) -> dict[str, float]:
+    """Model alias -> mean seconds of the calls that this journal holds; a recorded judge was not called."""
+    by_judge: dict[str, list[float]] = {}
+    for row in journal.latest.values():
+        if row.latency_s is not None:
+            by_judge.setdefault(row.judge, []).append(row.latency_s)
+    by_model: dict[str, list[float]] = {}
+    for judge, latencies in by_judge.items():
+        name = JudgeName.read(judge)
+        by_model.setdefault(judge if name is None else name.model, []).extend(latencies)
+    return {model: statistics.fmean(latencies) for model, latencies in by_model.items()}

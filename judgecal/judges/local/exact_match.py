@@ -1,0 +1,23 @@
+"""`exact_match@local`: 1 where the answer is one of the reference answers, letter for letter once both are folded.
+
+Folding is Unicode NFKC and casefold; white space becomes single spaces, punctuation at both ends is left away.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+SCALE = "binary"
+
+
+def exact_match(answer: str, reference_answers: Sequence[str]) -> bool:
+    """Whether the folded answer equals a folded reference answer."""
+    return _folded(answer) in {_folded(reference) for reference in reference_answers}
+
+
+def _folded(text: str) -> str:
+    once = unicodedata.normalize("NFKC", text).casefold()
+    words = " ".join(unicodedata.normalize("NFKC", once).split())
+    outer = "".join({char for char in words if unicodedata.category(char).startswith("P")})
+    return words.strip(outer + " ") or words

@@ -1,0 +1,270 @@
+"""What a judge is: anything that gives a verdict on an item, be it a prompt to a model, a rule, or the user's code.
+
+A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature and a
+model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
+`checks.py:score@python` (a function of the user's). Verdicts that came with the data are a recorded judge's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeGuard
+
+from judgecal.engine import Message, Reading
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec
+from judgecal.records import ITEM_UNIT, Item
+from judgecal.scale import Scale
+from judgecal.signatures import CHUNK, LoadedSignature
+
+__all__ = [
+    "ITEM_INPUTS",
+    "Caller",
+    "Decider",
+    "Judge",
+    "JudgeKind",
+    "JudgeName",
+    "RecordedJudge",
+    "Respondent",
+    "calls_a_model",
+    "decides_itself",
+    "item_inputs",
+    "lacking_inputs",
+    "refuse_lacking",
+    "units_of",
+]
+
+JudgeKind = Literal["prompt", "local", "python", "recorded"]
+_SHOWN = 3  # item ids named in one message
+_HAS: Mapping[str, Callable[[Item], object]] = {
+    "item": lambda item: True,
+    "question": lambda item: True,
+    "answer_under_test": lambda item: True,
+    "answer": lambda item: True,
+    "response": lambda item: True,
+    "reference_answer": lambda item: item.reference_answers,
+    "reference_answers": lambda item: item.reference_answers,
+    "context": lambda item: item.contexts,
+    "contexts": lambda item: item.contexts,
+    "conversation": lambda item: item.conversation,
+    "expect": lambda item: item.expect,
+    CHUNK: lambda item: item.contexts,
+}
+ITEM_INPUTS = frozenset(_HAS)
+"""The inputs that every item has a place for; any other name is that of a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeName:
+    """A judge's string, taken apart.
+
+    Attributes:
+        signature: the signature; of a local judge its name, of a python judge `file.py:function`.
+        model: the model's alias, or the word `local` or `python`.
+        program: the experiment that compiled its program, or None.
+    """
+
+    signature: str
+    model: str
+    program: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> JudgeName:
+        """Read a judge's string.
+
+        Raises:
+            InputError: it is not of the form.
+        """
+        name = cls.read(text)
+        if name is None:
+            raise InputError(
+                f"{text!r} is no judge: write signature@model, signature@model#experiment, NAME@local or "
+                "FILE.py:FUNCTION@python"
+            )
+        return name
+
+    @classmethod
+    def read(cls, text: str) -> JudgeName | None:
+        """Read a judge's string; None where the text is of another form, such as a model's name alone."""
+        signature, _, rest = text.partition("@")
+        model, mark, program = rest.partition("#")
+        name = cls(signature, model, program or None)
+        whole = signature and model and (program or not mark) and (name.kind == "prompt" or not program)
+        return name if whole else None
+
+    @property
+    def kind(self) -> JudgeKind:
+        """What the string names."""
+        kinds: Mapping[str, JudgeKind] = {"local": "local", "python": "python"}
+        return kinds.get(self.model, "prompt")
+
+    @property
+    def system(self) -> str:
+        """The model with its program, as it stands behind the `@`."""
+        return self.model + (f"#{self.program}" if self.program else "")
+
+    def __str__(self) -> str:
+        return f"{self.signature}@{self.system}"
+
+
+class Respondent(Protocol):
+    """Who is asked about items: a judge with a verdict, or an answerer whose verdict is its answer."""
+
+    @property
+    def name(self) -> str:
+        """The string, as rows of the journal carry it."""
+        ...
+
+    @property
+    def model(self) -> ModelSpec | None:
+        """Who is called; None where nobody is."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """`item`, or `chunk` where each context of an item is asked about by itself."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over everything that makes the verdict."""
+        ...
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Raises: InputError: items lack what is asked for."""
+        ...
+
+
+class Caller(Respondent, Protocol):
+    """A respondent with a call to make."""
+
+    @property
+    def model(self) -> ModelSpec:
+        """Who is called."""
+        ...
+
+    def messages(self, item: Item) -> Sequence[Message]:
+        """The chat messages for one item."""
+        ...
+
+    def read(self, text: str) -> Reading:
+        """What a reply says."""
+        ...
+
+
+class Decider(Respondent, Protocol):
+    """A respondent with a verdict to give."""
+
+    def verdict(self, item: Item) -> Reading:
+        """The verdict on one item, or why there is none."""
+        ...
+
+
+class Judge(Respondent, Protocol):
+    """What can judge items; a `Caller` or a `Decider` too, unless its verdicts were recorded."""
+
+    @property
+    def kind(self) -> JudgeKind:
+        """How it comes to its verdicts."""
+        ...
+
+    @property
+    def scale(self) -> Scale:
+        """Of its verdicts."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What it asks for of an item, by name."""
+        ...
+
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """Groups whose labels it has seen."""
+        ...
+
+    @property
+    def signature(self) -> LoadedSignature | None:
+        """Of a prompt; None where there is none."""
+        ...
+
+
+def calls_a_model(judge: Respondent) -> TypeGuard[Caller]:
+    """Whether somebody is called, so that there is something to pay and to wait for."""
+    return judge.model is not None
+
+
+def decides_itself(judge: Respondent) -> TypeGuard[Decider]:
+    """Whether it gives its verdicts without a call."""
+    return judge.model is None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedJudge:
+    """A judge whose verdicts came with the data: it can be read, and not be asked."""
+
+    name: str
+    scale: Scale
+    fingerprint: str
+    kind: JudgeKind = "recorded"
+    unit: str = ITEM_UNIT
+    inputs: tuple[str, ...] = ()
+    trained_on: frozenset[str] = frozenset()
+    model: None = None
+    signature: None = None
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Nothing is asked for."""
+
+
+def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, Item]]:
+    """What a judge is asked about of an item, under the names that its rows carry.
+
+    The whole item, or each of its contexts: then the item holds that text as its field `chunk`.
+    """
+    if judge.unit == ITEM_UNIT:
+        yield ITEM_UNIT, item
+        return
+    for place, context in enumerate(item.contexts):
+        yield f"{CHUNK}:{place}", dataclasses.replace(item, fields={**item.fields, CHUNK: context.text})
+
+
+def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
+    """An item's texts for the input fields of a prompt, in their order; a field that it has not is empty."""
+    contexts = "\n\n".join(context.text for context in item.contexts)
+    own: Mapping[str, str] = {
+        "question": item.question,
+        "reference_answer": item.reference_answer or "",
+        "answer_under_test": item.answer,
+        "answer": item.answer,
+        "response": item.answer,
+        "context": contexts,
+        "contexts": contexts,
+        "conversation": "\n\n".join(f"{turn.role}: {turn.content}" for turn in item.conversation),
+    }
+    return {name: own[name] if name in own else item.fields.get(name, "") for name in names}
+
+
+def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:
+    """The inputs that an item has nothing for; an answer may be empty, and so may a field that is there."""
+    return [name for name in names if not (_HAS[name](item) if name in ITEM_INPUTS else name in item.fields)]
+
+
+def refuse_lacking(who: str, names: Sequence[str], items: Sequence[Item]) -> None:
+    """Refuse items that lack what a judge asks for, all inputs in one message.
+
+    Raises:
+        InputError: names how many items and the first ones.
+    """
+    lacking: dict[str, list[str]] = {}
+    for item in items:
+        for name in lacking_inputs(names, item):
+            lacking.setdefault(name, []).append(item.item_id)
+    if lacking:
+        raise InputError(
+            f"{who} asks for {name}, and {len(ids)} of {len(items)} items have none "
+            f"({', '.join(ids[:_SHOWN])}{' ...' * (len(ids) > _SHOWN)}): use a judge without it"
+            for name, ids in lacking.items()
+        )
