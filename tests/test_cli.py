@@ -328,12 +328,12 @@ def test_a_finished_run_needs_no_key(
 
 
 def test_out_made_by_another_configuration_is_refused(judgecal: Run, workspace_dir: Path) -> None:
-    assert judgecal("score", "--out", "mine", "--split", "dev").code == 0
+    assert judgecal("score", "--name", "mine", "--split", "dev").code == 0
     before = tree(workspace_dir)
-    ran = judgecal("score", "--out", "mine", "--split", "train")
+    ran = judgecal("score", "--name", "mine", "--split", "train")
     assert (ran.code, ran.out) == (2, "")
-    assert "it differs in split" in ran.err and "choose another --out" in ran.err
-    ran = judgecal("optimize", "--out", "mine")
+    assert "it differs in split" in ran.err and "choose another --name" in ran.err
+    ran = judgecal("optimize", "--name", "mine")
     assert (ran.code, ran.out) == (2, "")
     assert tree(workspace_dir) == before
 
@@ -395,7 +395,7 @@ def _signal() -> None:
 def test_an_interrupted_run_exits_130_and_resumes(
     judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch, interrupt: Callable[[], None]
 ) -> None:
-    whole = one_object(judgecal("score", "--out", "whole", "--json"))
+    whole = one_object(judgecal("score", "--name", "whole", "--json"))
     real, calls = transport.reply, []
 
     def reply(messages: Sequence[Any]) -> str:
@@ -406,12 +406,12 @@ def test_an_interrupted_run_exits_130_and_resumes(
 
     with monkeypatch.context() as broken:
         broken.setattr(transport, "reply", reply)
-        ran = judgecal("score", "--out", "cut", "--json")
+        ran = judgecal("score", "--name", "cut", "--json")
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted; what was judged is kept, the same command resumes" in ran.err
     # A signal is answered at the loop's next turn, so a few replies may still be written.
     assert 5 <= len(journal(workspace_dir, "cut")) < whole["judges"][0]["n"]
-    resumed = one_object(judgecal("score", "--out", "cut", "--json"))
+    resumed = one_object(judgecal("score", "--name", "cut", "--json"))
     assert len(journal(workspace_dir, "cut")) == resumed["judges"][0]["n"]
     assert resumed["judges"][0]["agreement"] == whole["judges"][0]["agreement"]
 

@@ -220,12 +220,12 @@ def test_the_same_file_resumes_and_another_does_not_meet_it(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
 ) -> None:
     path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in people])
-    first = recorded(judgecal, path, "--out", "mine", "--json")
+    first = recorded(judgecal, path, "--name", "mine", "--json")
     kept = tree(workspace_dir / "experiments")
-    assert recorded(judgecal, path, "--out", "mine", "--json").out == first.out
+    assert recorded(judgecal, path, "--name", "mine", "--json").out == first.out
     assert tree(workspace_dir / "experiments") == kept
     table(path, "item_id,verdict", [(row["item_id"], "no") for row in people])
-    ran = recorded(judgecal, path, "--out", "mine")
+    ran = recorded(judgecal, path, "--name", "mine")
     assert ran.code == 2
     assert "it differs in recorded.sha256" in ran.err
     assert tree(workspace_dir / "experiments") == kept

@@ -288,7 +288,7 @@ def test_a_paid_model_through_the_same_engine(
     assert one["latency_s"]["p50"] > 0
     assert one["tokens"] == {"prompt": 13 * PROMPT_TOKENS, "completion": 13 * COMPLETION_TOKENS}
     # Other distractors, other prompts; the same ones come from the store, and cost in production what they cost.
-    (again,) = one_object(fair_run(judgecal, "--models", "mine", "--out", "again"))["systems"]
+    (again,) = one_object(fair_run(judgecal, "--models", "mine", "--name", "again"))["systems"]
     assert (served.calls, again["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
 
 

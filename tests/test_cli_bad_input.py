@@ -45,7 +45,7 @@ NUMBERS = [
     ("--budget-usd", "nan", "--budget-usd must be above 0, found nan"),
     ("--repeats", "two", "Invalid value for '--repeats'"),
     ("--seed", "-1", "Invalid value for '--seed'"),
-    ("--out", "a/b", "a slug is one folder name"),
+    ("--name", "a/b", "a slug is one folder name"),
 ]
 REFUSED = [
     (

@@ -46,7 +46,7 @@ def record(
             if verdict is not None
         ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, "--out", "rec", *more)
+    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, "--name", "rec", *more)
     assert ran.code == 0, ran.err
     return "rec"
 
@@ -275,7 +275,7 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
 
 
 def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
-    ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--out", "sc", "--limit", "60")
+    ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--name", "sc", "--limit", "60")
     assert ran.code == 0, ran.err
     one, two = "correctness_v1@embedded", "correctness_v3@embedded"
     found = one_object(judgecal("compare", "sc", one, two, "--json"))
@@ -292,7 +292,7 @@ def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
 
 
 def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> None:
-    done = one_object(judgecal("optimize", "--out", "opt", "--json"))
+    done = one_object(judgecal("optimize", "--name", "opt", "--json"))
     n_test = done["gold"]["n_items"]["test"]
     found = one_object(judgecal("compare", "opt", "--json"))
     assert (found["a"], found["b"]) == ("correctness_v3@embedded", "correctness_v3@embedded#opt")
@@ -310,18 +310,18 @@ def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> N
 
 
 def test_dev_chose_so_dev_does_not_compare(judgecal: Run) -> None:
-    assert judgecal("optimize", "--out", "opt", "--no-final").code == 0
+    assert judgecal("optimize", "--name", "opt", "--no-final").code == 0
     ran = judgecal("compare", "opt")
     assert ran.code == 2 and "judged no test item" in ran.err
 
 
 def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) -> None:
-    assert judgecal("optimize", "--out", "opt").code == 0
+    assert judgecal("optimize", "--name", "opt").code == 0
     program = json.loads((workspace_dir / "experiments" / "opt" / "program.json").read_text())
     trained = set(program["judgecal"]["trained_on"])
     assert trained, "the optimiser takes demos from train"
     judges = ("--judge", "correctness_v3@embedded", "--judge", "correctness_v3@embedded#opt")
-    assert judgecal("score", *judges, "--split", "train", "--out", "sc").code == 0
+    assert judgecal("score", *judges, "--split", "train", "--name", "sc").code == 0
     found = one_object(judgecal("compare", "sc", "--json"))
     gold = load_gold("starter", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     kept = [
@@ -421,7 +421,7 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
         *("--gold-label", "acceptable", "--scale", "binary"),
     )
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
-    recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--out", "nq")
+    recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
     close = one_object(
         judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json")

@@ -46,7 +46,7 @@ def test_a_reply_is_paid_once_across_experiments(
     assert costs == [pytest.approx(1000 * USD_A_CALL)] * 2
     assert second["judges"][0]["latency_s"] == {"p50": None, "p95": None}
     third = one_object(
-        judgecal("score", "--models", "mine", "--split", "dev", "--no-cache", "--out", "anew", "--json")
+        judgecal("score", "--models", "mine", "--split", "dev", "--no-cache", "--name", "anew", "--json")
     )
     assert served.calls == called + third["judges"][0]["n"]
 

@@ -424,7 +424,7 @@ def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) 
 
 
 def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any], tmp_path: Path) -> None:
-    assert judgecal("answer", "--limit", "14", "--out", "run1").code == 0
+    assert judgecal("answer", "--limit", "14", "--name", "run1").code == 0
     sheet = tmp_path / "anna.csv"
     out = judgecal("gold", "sheet", "run1", "-o", sheet)
     assert out.code == 0, out.err

@@ -274,9 +274,9 @@ def test_an_interrupted_run_resumes_to_the_same_result(
 
     with monkeypatch.context() as broken:
         broken.setattr(transport, "reply", reply)
-        assert judgecal("optimize", "--gold", "harsh", "--out", "cut").code == 130
+        assert judgecal("optimize", "--gold", "harsh", "--name", "cut").code == 130
     assert len(journal(workspace.root, "cut")) == 99
-    resumed = optimize(judgecal, "--out", "cut")
+    resumed = optimize(judgecal, "--name", "cut")
     assert len(journal(workspace.root, "cut")) == len(kept)
     for name in ("dev", "decision", "n_demos", "chosen"):
         assert resumed[name] == whole[name]

@@ -324,7 +324,7 @@ def _impatient() -> Any:
 def test_an_interrupted_run_resumes_without_paying_again(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
-    whole = one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))
+    whole = one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))
     paid, served.bodies[:] = served.calls, []
     log = calls_of(workspace, "whole")
     # What a killed process leaves: the first half of the record, a torn line, and no result.
@@ -334,7 +334,7 @@ def test_an_interrupted_run_resumes_without_paying_again(
     (folder / "optimizer_calls.jsonl").write_text(lines)
     for name in ("summary.json", "program.json"):
         (folder / name).unlink()
-    again = one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))
+    again = one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))
     assert served.calls <= len(log) - len(kept) < paid
     for name in ("dev", "test", "decision", "chosen", "n_demos"):
         assert again[name] == whole[name]
@@ -342,7 +342,7 @@ def test_an_interrupted_run_resumes_without_paying_again(
     assert len(set(keys)) == len(keys)
     # And a finished one makes no call at all.
     served.bodies[:] = []
-    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--out", "whole")))["usd"] == 0.0
+    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))["usd"] == 0.0
     assert served.calls == 0
 
 
@@ -360,9 +360,9 @@ def test_a_broken_line_of_the_record_is_named(
 def test_replies_of_another_experiment_are_taken(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
 ) -> None:
-    one_object(judgecal(*argv("gepa", "--limit", "6", "--out", "one")))
+    one_object(judgecal(*argv("gepa", "--limit", "6", "--name", "one")))
     called = served.calls
-    one_object(judgecal(*argv("gepa", "--limit", "6", "--out", "two")))
+    one_object(judgecal(*argv("gepa", "--limit", "6", "--name", "two")))
     assert served.calls == called
     assert all(call["cached"] and not call["cost_usd"] for call in calls_of(workspace, "two"))
 

@@ -207,7 +207,7 @@ def test_texts_of_a_retriever_are_never_run(judgecal: Run, tmp_path: Path) -> No
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     printed = printed_by(
         judgecal, "retrieval", "--documents", tmp_path / "documents.jsonl", "--questions",
-        tmp_path / "questions.jsonl", "--window", "4", "--out", "hostile",
+        tmp_path / "questions.jsonl", "--window", "4", "--name", "hostile",
     )  # fmt: skip
     check_page(judgecal, printed, ["ranks", "hand-on", "windows", "worst", "measures", "notes"])
 
@@ -217,7 +217,7 @@ def test_texts_of_a_retriever_are_never_run(judgecal: Run, tmp_path: Path) -> No
 
 def test_gate(judgecal: Run, served: Served) -> None:
     served.script.change = flips(0.15)
-    printed = printed_by(judgecal, "gate", "--lock", served.path, "--out", "g", code=1)
+    printed = printed_by(judgecal, "gate", "--lock", served.path, "--name", "g", code=1)
     n = len(printed["flipped"])
     shown = [
         told(printed["flip_rate"], 1, 100.0),
@@ -240,7 +240,7 @@ def test_gate(judgecal: Run, served: Served) -> None:
     [("pass", "Go on with this judge"), ("inconclusive", "Cannot tell whether the judge has drifted")],
 )
 def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: str, act: str) -> None:
-    judgecal("gate", "--lock", served.path, "--out", "g")
+    judgecal("gate", "--lock", served.path, "--name", "g")
     result = read_summary(find_experiment(find_workspace(None), "g"))
     report = gate_report({**result, "decision": decision, "model_changed": True}, {})
     assert report.decision.sentence.startswith(f"{act}: {decision}, as ")
@@ -294,7 +294,7 @@ def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Pa
     ]
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--out", "rec")
+    printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--name", "rec")
     page = check_page(judgecal, printed, ["systems", "pairs", "refusals", "questions", "notes"])
     assert "<strong>Use right</strong>: it averages " in page and "shown to be above the other one" in page
 
@@ -320,7 +320,7 @@ def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Pa
 
 
 def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    printed = printed_by(judgecal, "retrieval", "--out", "ret")
+    printed = printed_by(judgecal, "retrieval", "--name", "ret")
     path = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     for text, said in (
         ("{", "no JSON"),
@@ -336,7 +336,7 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
 
 
 def test_a_notebook_shows_every_kind(judgecal: Run) -> None:
-    slug = printed_by(judgecal, "retrieval", "--out", "ret")["experiment"]
+    slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
     assert "srcdoc=" in load_report(slug)._repr_html_()
 
 

@@ -67,7 +67,7 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
 
 def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: Path) -> None:
     again = judgecal(
-        "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--out", "rec", "--json"
+        "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "rec", "--json"
     )
     workspace = find_workspace(None)
     found = found_of_judges(workspace, read_experiment(workspace, slug), margin=0.03)

@@ -169,8 +169,8 @@ def test_the_same_command_is_the_same_experiment_and_another_is_not(judgecal: Ru
     first, again = one_object(judgecal(*argv)), one_object(judgecal(*argv))
     assert first == again
     assert one_object(judgecal(*argv, "-k", "3"))["experiment"] != first["experiment"]
-    assert one_object(judgecal(*argv, "--out", "mine"))["experiment"] == "mine"
-    ran = judgecal(*argv, "--out", "mine", "-k", "3")
+    assert one_object(judgecal(*argv, "--name", "mine"))["experiment"] == "mine"
+    ran = judgecal(*argv, "--name", "mine", "-k", "3")
     assert ran.code == 2 and "another configuration (it differs in k)" in ran.err
 
 

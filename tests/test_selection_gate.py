@@ -328,10 +328,10 @@ def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Serv
     budget = str(60 * USD_A_CALL)
     found = one_object(judgecal("gate", "--lock", served.path, "--budget-usd", budget, "--json"), code=3)
     assert found["repeats"] == 0 and "no whole pass" in found["why"] and 0 < served.stub.calls < 61
-    whole = one_object(judgecal("gate", "--lock", served.path, "--out", found["experiment"], "--json"))
+    whole = one_object(judgecal("gate", "--lock", served.path, "--name", found["experiment"], "--json"))
     assert (whole["experiment"], whole["decision"]) == (found["experiment"], "pass")
     assert served.stub.calls == 220
-    ended = judgecal("gate", "--lock", served.path, "--out", found["experiment"])
+    ended = judgecal("gate", "--lock", served.path, "--name", found["experiment"])
     assert ended.code == 2 and "this gate has ended" in ended.err and served.stub.calls == 220
 
 

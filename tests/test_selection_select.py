@@ -294,7 +294,7 @@ def recorded(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
         lines.append(f"{row['item_id']},lax,{'no' if row['kind'] == 'none' else 'yes'}")
     path = tmp_path / "rec.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--out", "rec").code == 0
+    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--name", "rec").code == 0
     return "rec"
 
 
@@ -315,7 +315,7 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
 def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.csv"
     assert (
-        judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--out", "dev").code
+        judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code
         == 0
     )
     ran = judgecal("select", "dev")
@@ -376,7 +376,7 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
 
 def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: StubServer) -> None:
     score_both(judgecal)
-    slug = one_object(judgecal("score", "--models", "cheap,dear", "--out", "again", "--json"))["experiment"]
+    slug = one_object(judgecal("score", "--models", "cheap,dear", "--name", "again", "--json"))["experiment"]
     found = one_object(judgecal("select", slug, "--max-usd-per-1k", "5", "--json"))
     costs = {one["judge"]: one["usd_per_1k"] for one in found["judges"]}
     # 1000 prompt and 50 completion tokens a call.

@@ -7,7 +7,7 @@ Exit codes: 0 done; 1 nobody within the caps, or a gate that failed; 2 wrong use
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from judgecal.cli.gate import gate
 from judgecal.cli.judge import judge
 from judgecal.cli.migrate import migrate
 from judgecal.cli.optimize import optimize
-from judgecal.cli.options import State
+from judgecal.cli.options import State, grouped
 from judgecal.cli.report import report
 from judgecal.cli.retrieval import retrieval
 from judgecal.cli.score import score
@@ -36,24 +36,37 @@ _INTERRUPTED = 130
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
     no_args_is_help=True,
-    rich_markup_mode=None,
+    # Panels and colours for people; plain text where it is piped, also to an encoding without line drawing.
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-app.command()(init)
-app.command()(models)
-app.add_typer(gold_group.app, name="gold")
-app.command()(score)
-app.command()(optimize)
-app.command()(agreement)
-app.command()(answer)
-app.command()(compare)
-app.command()(gate)
-app.command()(judge)
-app.command()(migrate)
-app.command()(report)
-app.command()(retrieval)
-app.command()(select)
+
+_PANELS: dict[str, dict[Callable[..., None], str]] = {
+    "Start": {init: "judgecal init my-workspace", models: "judgecal models"},
+    "Calibrate a judge": {
+        score: "judgecal score --models embedded --gold starter",
+        agreement: "judgecal agreement --judgements verdicts.csv --gold my-set",
+        compare: "judgecal compare EXPERIMENT A B",
+        optimize: "judgecal optimize --model gemini-flash",
+        select: "judgecal select EXPERIMENT -o judge.lock.json",
+    },
+    "Use it and watch it": {
+        gate: "judgecal gate --lock judge.lock.json",
+        migrate: "judgecal migrate --lock judge.lock.json --to gemini-flash",
+        judge: "judgecal judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a",
+    },
+    "The other parts of a RAG system": {
+        retrieval: "judgecal retrieval --gold starter",
+        answer: "judgecal answer --models embedded --gold starter",
+    },
+    "Read": {report: "judgecal report EXPERIMENT --format html"},
+}
+"""Where each command stands in the help, with an example that its own help ends with."""
+
+app.add_typer(gold_group.app, name="gold", rich_help_panel="Start")
+for _panel, _commands in _PANELS.items():
+    for _command, _example in _commands.items():
+        app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(grouped(_command))
 
 
 def _version(wanted: bool) -> None:
@@ -109,7 +122,7 @@ def _failed(message: str) -> int:
 
 
 def _interrupted() -> int:
-    _failed("interrupted; what was judged is kept, the same command resumes (gate with --out)")
+    _failed("interrupted; what was judged is kept, the same command resumes (gate with --name)")
     return _INTERRUPTED
 
 

@@ -28,19 +28,18 @@ def agreement(
     ] = "verdict",
     item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id",
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
-    limit: shared.Limit = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,
     seed: shared.Seed = 0,
-    out: shared.Out = None,
+    name: shared.Name = None,
     json: shared.Json = False,
 ) -> None:
     """Agreement of judgements recorded anywhere with the people of a gold set."""
-    options = shared.run_options(
-        repeats=1, limit=limit, budget_usd=None, retry_unscored=False, no_cache=False
-    )
-    from judgecal.experiment import AgreementRun, gold_config, plan_experiment, read_recorded
+    from judgecal.experiment import AgreementRun, RunOptions, gold_config, plan_experiment, read_recorded
     from judgecal.goldset import load_gold
     from judgecal.report import agreement_text, json_text
 
+    options = RunOptions(limit=limit)
+    options.check()
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
     recorded = read_recorded(
@@ -65,7 +64,7 @@ def agreement(
         split=split,
         options=options,
         seed=seed,
-        experiment=plan_experiment(workspace, config, out=out),
+        experiment=plan_experiment(workspace, config, out=name),
     )
     result = run.run()
     typer.echo(json_text(result) if json else agreement_text(result))

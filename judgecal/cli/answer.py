@@ -85,21 +85,11 @@ def answer(
         str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N questions; a larger N extends the run.")
-    ] = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """The answerer test: every signature x model pair with the right document in hand, rated by one judge."""
-    options = shared.run_options(
-        repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
-    )
+    options = call.options(repeats=repeats)
     from judgecal.answering import Answerer, AnswerInput, questions_of, read_answers
     from judgecal.experiment import together
     from judgecal.goldset import load_gold
@@ -121,7 +111,7 @@ def answer(
         recorded=recorded,
         rater=_rater(judge, lock, workspace),
         options=options,
-        seed=seed,
+        seed=call.seed,
         right_at=right_at,
         dropped=dropped,
     )
@@ -135,14 +125,17 @@ def answer(
         called=bool(called),
     )
     several = len(contexts) > 1
-    runs = [made.run(one, out=f"{out}-{one.kind}" if out and several else out) for one in contexts]
+    runs = [
+        made.run(one, out=f"{call.name}-{one.kind}" if call.name and several else call.name)
+        for one in contexts
+    ]
     for run in runs:
         run.check()
-    if dry_run:
-        shared.show_plan(together([run.preview() for run in runs]), json=json)
+    if call.dry_run:
+        shared.show_plan(together([run.preview() for run in runs]), json=call.json)
         return
     results = [run.run(question=question) for run in runs]
-    _show(results, question=question is not None, json=json)
+    _show(results, question=question is not None, json=call.json)
     _finish(runs, results)
 
 

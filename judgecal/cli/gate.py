@@ -37,11 +37,8 @@ def gate(
             "--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'
         ),
     ] = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.CallArguments,
 ) -> None:
     """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive.
 
@@ -62,23 +59,23 @@ def gate(
         lock,
         margin=margin,
         level=level,
-        budget_usd=budget_usd,
+        budget_usd=call.budget_usd,
         repeats_max=repeats_max,
-        seed=seed,
-        out=out,
+        seed=call.seed,
+        out=call.name,
     )
-    if dry_run:
-        shared.show_plan(planned.preview(), json=json)
-        if repeats_max > 1 and not json:
+    if call.dry_run:
+        shared.show_plan(planned.preview(), json=call.json)
+        if repeats_max > 1 and not call.json:
             typer.echo(
                 f"That is one pass; where it cannot tell, up to {repeats_max - 1} more take as much each."
             )
         return
     planned.check()
     slug = planned.experiment.slug
-    typer.echo(f"judgecal: gate in {slug}; if it is interrupted, --out {slug} goes on with it", err=True)
+    typer.echo(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it", err=True)
     result = run_gate(planned)
-    typer.echo(json_text(result) if json else gate_text(result))
+    typer.echo(json_text(result) if call.json else gate_text(result))
     if markdown is not None:
         _write(markdown, result)
     raise typer.Exit(_EXIT[result["decision"]])

@@ -26,23 +26,14 @@ def judge(
     group: rows.Group = None,
     system: rows.System = None,
     reference_separator: rows.Separator = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N rows, in the output too.")
-    ] = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """Judge a table of production answers with a locked judge: every row comes out, in order, with its verdict.
 
     Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole).
     """
-    options = shared.run_options(
-        repeats=1, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
-    )
+    options = call.options()
     columns = rows.row_columns(
         question=question,
         answer=answer,
@@ -71,13 +62,13 @@ def judge(
         judge=runnable,
         output=output,
         options=options,
-        out=out,
+        out=call.name,
     )
-    if dry_run:
-        shared.show_plan(run.preview(), json=json)
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if json else judge_text(result))
+    typer.echo(json_text(result) if call.json else judge_text(result))
     if result["n_unscored"]:
         error = result["columns"]["error"]
         typer.echo(

@@ -46,21 +46,11 @@ def migrate(
     group: rows.Group = None,
     system: rows.System = None,
     reference_separator: rows.Separator = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N items of the gold set, and rows of --on.")
-    ] = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
-    options = shared.run_options(
-        repeats=1, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
-    )
+    options = call.options()
     from judgecal.goldset import load_gold
     from judgecal.report.migrate_text import migrate_text
     from judgecal.report.plain import json_text
@@ -88,16 +78,16 @@ def migrate(
         new=new,
         margin=locked.margin if margin is None else margin,
         options=options,
-        seed=seed,
+        seed=call.seed,
         recent=_recent(on, named, context, (old, new)),
         output=output,
-        out=out,
+        out=call.name,
     )
-    if dry_run:
-        shared.show_plan(run.preview(), json=json)
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if json else migrate_text(result))
+    typer.echo(json_text(result) if call.json else migrate_text(result))
     shared.finish(n_unscored=result["n_unscored"], journal=run.experiment.journal)
 
 

@@ -31,19 +31,11 @@ def optimize(
         bool, typer.Option("--final/--no-final", help="Confirm once on test, or leave it sealed.")
     ] = True,
     repeats: shared.Repeats = 1,
-    limit: shared.Limit = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """Compile a judge on train, choose on dev, confirm once on test: before, after, difference, decision."""
-    options = shared.run_options(
-        repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
-    )
+    options = call.options(repeats=repeats)
     from judgecal.experiment import gold_config, judge_config, plan_experiment
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge
@@ -71,7 +63,7 @@ def optimize(
         **reflection_config(chosen, judge.model, writer),
         "final": final,
         "repeats": repeats,
-        "seed": seed,
+        "seed": call.seed,
     }
     run = OptimizeRun(
         workspace=workspace,
@@ -79,16 +71,16 @@ def optimize(
         judge=judge,
         optimizer=chosen,
         options=options,
-        seed=seed,
+        seed=call.seed,
         final=final,
-        experiment=plan_experiment(workspace, config, out=out),
+        experiment=plan_experiment(workspace, config, out=call.name),
         reflection=writer,
     )
-    if dry_run:
-        _show(preview_optimize(run), chosen, json=json)
+    if call.dry_run:
+        _show(preview_optimize(run), chosen, json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if json else optimize_text(result))
+    typer.echo(json_text(result) if call.json else optimize_text(result))
     shared.finish(n_unscored=run.unscored(), journal=run.experiment.journal)
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -13,31 +18,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetUsd",
+    "CallArguments",
     "DryRun",
     "GoldName",
     "Json",
-    "Limit",
-    "NoCache",
-    "Out",
+    "Name",
     "Repeats",
-    "RetryUnscored",
+    "RunArguments",
     "Seed",
     "State",
     "finish",
+    "grouped",
     "names",
-    "run_options",
     "show_plan",
     "workspace_of",
 ]
 
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Out = Annotated[
-    str | None, typer.Option("--out", help="Slug of the experiment, instead of <command>-<set>-<hash>.")
-]
-Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item by each judge.")]
-Limit = Annotated[
-    int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")
 ]
 BudgetUsd = Annotated[
     float | None,
@@ -46,11 +47,88 @@ BudgetUsd = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how many calls it would take and at what cost; call nothing.")
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")]
-RetryUnscored = Annotated[
-    bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The options of every command that calls models."""
+
+    budget_usd: BudgetUsd = None
+    dry_run: DryRun = False
+    seed: Seed = 0
+    name: Name = None
+    json: Json = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunArguments(CallArguments):
+    """The options of a command that judges items and resumes where it stopped."""
+
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
+    ] = None
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")
+    ] = False
+    retry_unscored: Annotated[
+        bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
+    ] = False
+
+    def options(self, *, repeats: int = 1) -> RunOptions:
+        """As the engine takes them, checked.
+
+        Raises:
+            InputError: a number is out of range.
+        """
+        from judgecal.experiment import RunOptions
+
+        options = RunOptions(
+            repeats=repeats,
+            limit=self.limit,
+            budget_usd=self.budget_usd,
+            retry_unscored=self.retry_unscored,
+            use_cache=not self.no_cache,
+        )
+        options.check()
+        return options
+
+
+Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item by each judge.")]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters that are dataclasses stand on the command line as their fields, each an option.
+
+    Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put together
+    again when the command runs.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        options = _options_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
+
+    @functools.wraps(command)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            fields = [field.name for field in dataclasses.fields(group)]
+            values[name] = group(**{field: values.pop(field) for field in fields})
+        command(**values)
+
+    vars(call)["__signature__"] = inspect.Signature(parameters)
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in dataclasses.fields(group)
+    ]
 
 
 class State:
@@ -71,23 +149,6 @@ def names(text: str | None) -> list[str]:
     """`A,B` as a list; empty parts are left out, and each name counts once."""
     parts = (part.strip() for part in (text or "").split(","))
     return list(dict.fromkeys(part for part in parts if part))
-
-
-def run_options(
-    *, repeats: int, limit: int | None, budget_usd: float | None, retry_unscored: bool, no_cache: bool
-) -> RunOptions:
-    """The options of a command that calls models, checked."""
-    from judgecal.experiment import RunOptions
-
-    options = RunOptions(
-        repeats=repeats,
-        limit=limit,
-        budget_usd=budget_usd,
-        retry_unscored=retry_unscored,
-        use_cache=not no_cache,
-    )
-    options.check()
-    return options
 
 
 def show_plan(plan: CostEstimate, *, json: bool) -> None:

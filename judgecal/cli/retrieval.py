@@ -97,7 +97,7 @@ def retrieval(
     markdown: Markdown = None,
     chart: Chart = None,
     seed: shared.Seed = 0,
-    out: shared.Out = None,
+    name: shared.Name = None,
     json: shared.Json = False,
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
@@ -122,7 +122,7 @@ def retrieval(
     files = _Files(documents, questions, qrels, columns)
     collection = _collection(workspace, files, gold=gold, repliqa=repliqa, has_run=run is not None)
     ranked = None if run is None else read_run(run)
-    result = _tested(workspace, collection, options, run=ranked, out=out)
+    result = _tested(workspace, collection, options, run=ranked, out=name)
     _write(result, markdown, chart)
     typer.echo(json_text(result) if json else retrieval_text(result))
 

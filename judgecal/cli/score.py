@@ -25,19 +25,11 @@ def score(
     gold: shared.GoldName = "starter",
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
     repeats: shared.Repeats = 1,
-    limit: shared.Limit = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """Every signature x model pair over a split of the gold set, then the agreement table."""
-    options = shared.run_options(
-        repeats=repeats, limit=limit, budget_usd=budget_usd, retry_unscored=retry_unscored, no_cache=no_cache
-    )
+    options = call.options(repeats=repeats)
     from judgecal.experiment import ScoreRun, gold_config, judge_config, plan_experiment, preview
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
@@ -52,7 +44,7 @@ def score(
         "split": split,
         "judges": [judge_config(one) for one in judges],
         "repeats": repeats,
-        "seed": seed,
+        "seed": call.seed,
     }
     run = ScoreRun(
         workspace=workspace,
@@ -60,15 +52,15 @@ def score(
         judges=judges,
         split=split,
         options=options,
-        seed=seed,
-        experiment=plan_experiment(workspace, config, out=out),
+        seed=call.seed,
+        experiment=plan_experiment(workspace, config, out=call.name),
     )
-    if dry_run:
+    if call.dry_run:
         run.check()
-        shared.show_plan(preview(judges, run.items, run.experiment, options), json=json)
+        shared.show_plan(preview(judges, run.items, run.experiment, options), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if json else agreement_text(result))
+    typer.echo(json_text(result) if call.json else agreement_text(result))
     n_unscored = sum(one["n_unscored"] for one in result["judges"])
     shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
 

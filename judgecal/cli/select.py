@@ -57,14 +57,8 @@ def select(
             "--repeats", help="Judgements of each test item; by default as many as the experiment made."
         ),
     ] = None,
-    limit: shared.Limit = None,
-    budget_usd: shared.BudgetUsd = None,
-    dry_run: shared.DryRun = False,
-    no_cache: shared.NoCache = False,
-    retry_unscored: shared.RetryUnscored = False,
-    seed: shared.Seed = 0,
-    out: shared.Out = None,
-    json: shared.Json = False,
+    *,
+    call: shared.RunArguments,
 ) -> None:
     """The cheapest judge shown to lose less than the margin against the best; confirmed on test; locked."""
     from judgecal.experiment import plan_experiment, read_experiment
@@ -75,31 +69,27 @@ def select(
     workspace = shared.workspace_of(ctx)
     kept = read_experiment(workspace, experiment)
     caps = Caps(max_usd_per_1k, max_p95_s, max_unscored, tuple(allow_provider or ()), local_only)
-    options = shared.run_options(
-        repeats=repeats_of(kept) if repeats is None else repeats,
-        limit=limit,
-        budget_usd=budget_usd,
-        retry_unscored=retry_unscored,
-        no_cache=no_cache,
+    options = call.options(repeats=repeats_of(kept) if repeats is None else repeats)
+    config = select_config(
+        kept, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed
     )
-    config = select_config(kept, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=seed)
     run = SelectRun(
         workspace=workspace,
         kept=kept,
-        experiment=plan_experiment(workspace, config, out=out),
+        experiment=plan_experiment(workspace, config, out=call.name),
         options=options,
         caps=caps,
         metric=metric,
         margin=margin,
         noise_calls=noise_calls,
         output=output,
-        seed=seed,
+        seed=call.seed,
     )
-    if dry_run:
-        shared.show_plan(run.preview(), json=json)
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if json else select_text(result))
+    typer.echo(json_text(result) if call.json else select_text(result))
     if result["chosen"] is None:
         raise typer.Exit(_NOBODY)
     shared.finish(n_unscored=result["n_unscored"], journal=run.experiment.journal)

@@ -98,7 +98,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     """
     slug = out or f"{config['command']}-{config['gold']['set']}-{digest(_plain(config))[:8]}"
     if slug in (".", "..") or any(char in slug for char in "/\\\0") or slug.startswith("."):
-        raise InputError(f"--out {slug!r}: a slug is one folder name under experiments/")
+        raise InputError(f"--name {slug!r}: a slug is one folder name under experiments/")
     folder = workspace.experiments / slug
     if (folder / _CONFIG).exists():
         stored = read_toml(folder / _CONFIG)
@@ -106,10 +106,10 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
         if differing:
             raise InputError(
                 f"{folder} was made by another configuration (it differs in {', '.join(differing)}): "
-                "choose another --out, or leave it out"
+                "choose another --name, or leave it out"
             )
     elif folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is no experiment (it has no {_CONFIG}): choose another --out")
+        raise InputError(f"{folder} is no experiment (it has no {_CONFIG}): choose another --name")
     return Experiment(folder, config)
 
 

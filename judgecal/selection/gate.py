@@ -47,7 +47,7 @@ def run_gate(gate: Gate) -> dict[str, Any]:
         passes = Passes(gate.judge, gate.items, journal=journal, options=gate.options, most=gate.repeats_max)
         standing = _stand(gate, passes)
     result = gate_result(gate, passes, standing)
-    if passes.n:  # without a whole pass the gate has not ended: it goes on with --out
+    if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
         gate.experiment.write_summary(result)
     return result
 

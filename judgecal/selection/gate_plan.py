@@ -109,7 +109,7 @@ class Gate:
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
-                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --out away or name "
+                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --name away or name "
                 "another one; only a gate that was interrupted goes on"
             )
 

@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shared", type=float, default=SHARED, help="0 = judges err independently")
-    parser.add_argument("--out", type=Path, help="also write the table here")
+    parser.add_argument("--name", type=Path, help="also write the table here")
     asked = parser.parse_args()
     start = time.perf_counter()
     made = table(asked.users, asked.seed, asked.shared) + "\n\n" + savings(asked.users, asked.seed)

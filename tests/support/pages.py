@@ -56,7 +56,7 @@ def recorded(
         if verdict is not None
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    ran = judgecal("agreement", "--gold", "made", "--judgements", path, "--out", "rec")
+    ran = judgecal("agreement", "--gold", "made", "--judgements", path, "--name", "rec")
     assert ran.code == 0, ran.err
     return "rec"
 

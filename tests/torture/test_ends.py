@@ -165,7 +165,7 @@ def test_a_server_that_is_not_there(world: World) -> None:
     with running(lambda _head, _body: Answer(GOOD)) as stub:
         world.alias(stub.api_base)
         # Another address is another judge; the folder keeps its configuration, so the run has a folder of its own.
-        again = world.run([*world.score(), "--out", "again"])
+        again = world.run([*world.score(), "--name", "again"])
         assert again.code == 0, again.err
         world.check_whole(slug="again")
 

@@ -43,7 +43,7 @@ def test_kill_9_loses_only_the_calls_in_flight(world: World, batch: int) -> None
     for number in range(KILLS):
         with running(lambda _head, _body: slow(rng)) as stub:
             world.alias(stub.api_base, max_concurrency=AT_ONCE)
-            argv = [*world.score(*options(rng)), "--out", f"run{number}"]
+            argv = [*world.score(*options(rng)), "--name", f"run{number}"]
             real = number == 0
             run = world.start(argv, real=real)
             strike(run, stub, rng, signal.SIGKILL)
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_in_130_and_the_same_command_resumes(world: World, batch: in
     for number in range(KILLS):
         with running(lambda _head, _body: slow(rng)) as stub:
             world.alias(stub.api_base, max_concurrency=AT_ONCE)
-            argv = [*world.score(*options(rng)), "--out", f"run{number}"]
+            argv = [*world.score(*options(rng)), "--name", f"run{number}"]
             run = world.start(argv, real=number == 0)
             strike(run, stub, rng, signal.SIGINT)
             ended = run.wait()

@@ -174,7 +174,7 @@ class World:
 
     def score(self, *argv: str) -> list[str]:
         """The command line that most of this is about."""
-        return ["score", "--models", "mine", "--gold", SET, "--split", "all", "--out", "run", *argv]
+        return ["score", "--models", "mine", "--gold", SET, "--split", "all", "--name", "run", *argv]
 
     def start(self, argv: Sequence[str], *, real: bool = False, **command: Any) -> Running:
         """Start a command line, forked from the launcher or as `python -m judgecal`."""
