@@ -39,8 +39,6 @@ LONG_FUNCTIONS = {
     "cli.retrieval:retrieval",
     "cli.score:score",
     "cli.select:select",
-    "stats.significance:interaction",
-    "stats.simultaneous:losses_against_best",
 }
 """Functions of more than 50 lines, as `room.module:function`."""
 UNTYPED_REPORT = {

@@ -322,7 +322,7 @@ def test_truth_values_are_no_percentages_and_halves_no_classes(as_array: bool) -
 
 
 def test_problems_are_told_by_the_ten() -> None:
-    for n, rest in ((10, []), (12, ["and 2 more"])):
+    for n, rest in ((10, []), (12, ["... and 2 more problems"])):
         with pytest.raises(InputError) as told:
             agreement([150] * n, [50] * n, scale="percentage")
         assert [one.partition(":")[0] for one in told.value.problems] == [

@@ -303,13 +303,8 @@ def test_holm_can_take_a_decision_back() -> None:
     assert found.decision == "cannot tell" and "after Holm over 6 comparisons" in found.why
 
 
-def test_one_against_the_others() -> None:
+def test_a_comparison_takes_two() -> None:
     gold, judges = several()
-    found = compare_all(gold, judges, scale="binary", metric="accuracy", reference="worst")
-    assert list(found) == [("worst", "best"), ("worst", "middle")]
-    assert {one.decision for one in found.values()} == {"B"}
-    with pytest.raises(InputError, match="unknown judge 'beast': did you mean best"):
-        compare_all(gold, judges, scale="binary", reference="beast")
     with pytest.raises(InputError, match="1 judge: a comparison takes two or more"):
         compare_all(gold, {"best": judges["best"]}, scale="binary")
 
@@ -331,11 +326,6 @@ def test_the_plan() -> None:
     assert planned_error(0.03, 0.04) == pytest.approx(np.sqrt(0.00125))
     assert smallest_detectable(np.sqrt(0.00125), 1e9) == pytest.approx(2.801585 * 0.0353553, abs=1e-5)
     assert smallest_detectable(0.1, 9) == pytest.approx((2.262157 + 0.883404) * 0.1, abs=1e-6)
-    for wrong in (0.0, 1.5):
-        with pytest.raises(InputError, match="planned discordance"):
-            planned_error(0.1, 0.1, discordance=wrong)
-    with pytest.raises(InputError, match=r"a power of 1\b"):
-        smallest_detectable(0.1, 9, power=1.0)
 
 
 def test_the_smallest_difference_does_not_follow_the_one_seen() -> None:
@@ -428,10 +418,10 @@ def test_a_missing_word_is_wrong_whichever_word_is_the_label() -> None:
         assert found.best_case.a == 1.0 and found.complete_case.a == 1.0
 
 
-def test_two_comparisons_are_several() -> None:
+def test_holm_is_named_where_there_are_several() -> None:
     gold, judges = several()
-    found = compare_all(gold, judges, scale="binary", metric="accuracy", reference="worst")
-    assert all(one.why.endswith(" after Holm over 2 comparisons") for one in found.values())
+    found = compare_all(gold, judges, scale="binary", metric="accuracy")
+    assert all(one.why.endswith(" after Holm over 3 comparisons") for one in found.values())
     alone = compare(gold, judges["worst"], judges["best"], scale="binary", metric="accuracy")
     assert "Holm" not in alone.why
 

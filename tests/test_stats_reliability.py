@@ -243,7 +243,7 @@ def test_a_scale_without_grades_has_no_icc() -> None:
         ({"a": [1, 0], "b": [1]}, None, "'a' 2, 'b' 1"),
         ({"a": [1, 5], "b": [1, 0]}, None, r"ratings\['a'\]\[1\]: '?5"),
         ({"a": [1, 0], "b": {"i": 1}}, None, "every rater's labels by item"),
-        ({"a": {"i": 1}, "b": {"i": 1}}, {"j": "q"}, "no group for 1 rated items: 'i'"),
+        ({"a": {"i": 1}, "b": {"i": 1}}, {"j": "q"}, "no group for 1 items: 'i'"),
         ({"a": [1, 0], "b": [1, 0]}, ["q"], "2 items but 1 groups"),
     ],
 )
@@ -255,7 +255,7 @@ def test_bad_input(ratings: dict[str, object], groups: object, message: str) -> 
 def test_every_bad_label_is_named_in_one_message() -> None:
     with pytest.raises(InputError) as caught:
         reliability([[7] * 30, [1] * 30], scale="binary")
-    assert len(caught.value.problems) == 11 and caught.value.problems[-1] == "and 20 more"
+    assert len(caught.value.problems) == 11 and caught.value.problems[-1] == "... and 20 more problems"
 
 
 def test_two_thousand_draws_are_the_rule() -> None:

@@ -20,7 +20,7 @@ from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_facts
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
-from judgecal.stats.significance import POWER, smallest_detectable
+from judgecal.stats.significance import smallest_detectable
 
 __all__ = ["GateDecision", "GateRule", "Loss", "Standing", "TwoTimes", "lasting", "loss_of", "upper_bound"]
 
@@ -365,7 +365,7 @@ def _more_questions(loss: float, half: float, difference: Estimate, *, margin: f
     """
     df, apart = difference.n_groups - 1.0, abs(margin - loss)
     error = half / t_quantile(difference.level, df)
-    needed = smallest_detectable(error, df, level=difference.level, power=POWER)
+    needed = smallest_detectable(error, df, level=difference.level)
     if apart * math.sqrt(_MOST_QUESTIONS) < needed * math.sqrt(difference.n_groups):
         return None
     return max(1, math.ceil(difference.n_groups * (needed / apart) ** 2) - difference.n_groups)

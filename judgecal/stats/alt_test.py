@@ -17,8 +17,8 @@ from scipy.special import stdtr
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS
-from judgecal.stats.reliability import Ratings, read_ratings
-from judgecal.stats.sample import Bools, Floats, Ints, as_scale, codes_of
+from judgecal.stats.reliability import Ratings, groups_of, read_ratings
+from judgecal.stats.sample import Bools, Floats, Ints, as_scale
 
 __all__ = ["AltTest", "alt_test", "winning_rates"]
 
@@ -169,7 +169,7 @@ def _wins(
     rated = ~np.isnan(humans.labels)
     shared = rated.sum(axis=1) >= 2
     scored = ~np.isnan(judge)
-    codes = _codes(groups, humans.items)
+    codes = groups_of(groups, humans.items)
     won, of, n_items, left_out = {}, {}, {}, {}
     for place, name in enumerate(humans.raters):
         rows = rated[:, place] & shared & scored
@@ -196,17 +196,8 @@ def _read(
     """The humans' table, and the judge's labels of its items."""
     humans = [str(name) for name in human_ratings]
     rows = {f"human {name}": row for name, row in human_ratings.items()}
-    both = read_ratings({**rows, "judge": judge_labels}, scale=people, name="ratings")
+    both = read_ratings({**rows, "judge": judge_labels}, scale=people)
     return Ratings(tuple(humans), both.items, both.labels[:, :-1], both.words), both.labels[:, -1]
-
-
-def _codes(groups: Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]) -> Ints:
-    if groups is None:
-        return codes_of(None, len(items))
-    lost = [repr(item) for item in items if item not in groups]
-    if lost:
-        raise InputError(f"no group for {len(lost)} items: {', '.join(lost[:5])}")
-    return codes_of([groups[item] for item in items], len(items))
 
 
 def _too_few(n_items: int, n_groups: int, *, grouped: bool) -> str | None:

@@ -150,14 +150,7 @@ def _recalibrated(part: _Part, maps: list[_Map], people: Scale) -> Sample:
 
 def _on_people(part: _Part, people: Scale) -> Sample:
     """A part whose verdicts are on the people's scale already, as a sample; missing ones count as farthest."""
-    return build(
-        part.gold,
-        part.verdicts,
-        part.groups,
-        people=people,
-        judge=people,
-        unscored="wrong",
-    )
+    return build(part.gold, part.verdicts, part.groups, people=people, judge=people, unscored="wrong")
 
 
 def _error_of_fit(

@@ -206,12 +206,7 @@ def _gwet_of(sample: Sample, *, quadratic: bool) -> Totals | str:
 
 
 def _beyond_chance(
-    codes: Floats,
-    sample: Sample,
-    weights: Floats,
-    *,
-    expected: Callable[[Floats], Floats],
-    undefined: str,
+    codes: Floats, sample: Sample, weights: Floats, *, expected: Callable[[Floats], Floats], undefined: str
 ) -> Totals:
     """(observed - expected) / (1 - expected) agreement, from sums over the items."""
     counts = counts_of(codes, len(weights))

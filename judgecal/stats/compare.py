@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import check_level
@@ -112,27 +112,25 @@ def compare_all(
     *,
     scale: Scale | str,
     scales: Mapping[str, Scale | str] | None = None,
-    reference: str | None = None,
     metric: str | None = None,
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
     seed: int = 0,
     n_perm: int = N_PERM,
 ) -> dict[tuple[str, str], Comparison]:
-    """Compare several judges, every pair or one of them with all others; p values after Holm decide.
+    """Compare several judges, every pair of them; p values after Holm decide.
 
     Args:
         gold_labels, scale, groups, metric, level, seed, n_perm: as in `compare`.
         judges: name -> n verdicts, or n rows of repeats.
         scales: name -> that judge's scale; the people's where not given.
-        reference: the judge that the others are held against; every pair where not given.
 
     Returns:
         (a, b) -> comparison, in the order of `judges`. The smallest detectable differences are those of the first
         step of Holm, at 1 - (1 - level) / number of comparisons.
 
     Raises:
-        InputError: as `compare`; or fewer than two judges, or the reference is none of them.
+        InputError: as `compare`; or fewer than two judges.
     """
     check_level(level)
     people, own = as_scale(scale), scales or {}
@@ -141,14 +139,12 @@ def compare_all(
     labels, codes = list(gold_labels), None if groups is None else list(groups)
     verdicts = {judge: list(rows) for judge, rows in judges.items()}
     scale_of = {judge: as_scale(own.get(judge, people)) for judge in judges}
+    if len(judges) < 2:
+        raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
     found = {}
-    for a, b in _pairs(list(judges), reference):
+    for a, b in itertools.combinations(judges, 2):
         read = read_verdicts(
-            labels,
-            (verdicts[a], verdicts[b]),
-            people=people,
-            scales=(scale_of[a], scale_of[b]),
-            groups=codes,
+            labels, (verdicts[a], verdicts[b]), people=people, scales=(scale_of[a], scale_of[b]), groups=codes
         )
         found[a, b] = _Pair(read, chosen, at_mark, level, seed, n_perm).ends()
     adjusted = holm([main.p_value for main, _ in found.values()])
@@ -156,16 +152,6 @@ def compare_all(
         pair: _comparison(name, main, ends, p_adjusted=p, level=level, of=len(found))
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
-
-
-def _pairs(judges: Sequence[str], reference: str | None) -> list[tuple[str, str]]:
-    if len(judges) < 2:
-        raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
-    if reference is None:
-        return list(itertools.combinations(judges, 2))
-    if reference not in judges:
-        raise unknown_name("judge", reference, judges)
-    return [(reference, judge) for judge in judges if judge != reference]
 
 
 @dataclass(frozen=True, slots=True)

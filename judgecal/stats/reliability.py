@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.records import Estimate
 from judgecal.scale import Kind, Label, Scale
 from judgecal.stats.agreement import estimate
@@ -18,12 +19,11 @@ from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of
 
-__all__ = ["RaterLabels", "Ratings", "read_ratings", "reliability"]
+__all__ = ["RaterLabels", "Ratings", "groups_of", "read_ratings", "reliability"]
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
 
-_SHOWN = 10  # problems listed in one message
 _EQUAL = "no disagreement is expected: all ratings are equal"
 _GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 
@@ -45,9 +45,7 @@ class Ratings:
     words: tuple[str, ...] = ()
 
 
-def read_ratings(
-    ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale, name: str = "ratings"
-) -> Ratings:
+def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale) -> Ratings:
     """Read raters x items, given as rows of equal length or as mappings from item to label.
 
     Items that are given by name come in the order of their first mention.
@@ -56,16 +54,14 @@ def read_ratings(
         InputError: rows differ in length or in form, or a label is none of the scale.
     """
     rows = dict(ratings) if isinstance(ratings, Mapping) else {str(i): row for i, row in enumerate(ratings)}
-    table = _by_item({str(rater): row for rater, row in rows.items()}, name=name)
+    table = _by_item({str(rater): row for rater, row in rows.items()})
     items = tuple(dict.fromkeys(item for row in table.values() for item in row))
     problems: list[str] = []
     read = {
-        rater: {item: _label(row[item], scale, f"{name}[{rater!r}][{item!r}]", problems) for item in row}
+        rater: {item: _label(row[item], scale, f"ratings[{rater!r}][{item!r}]", problems) for item in row}
         for rater, row in table.items()
     }
-    if problems:
-        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise InputError(problems[:_SHOWN] + more)
+    refuse(problems, most=10)
     said = {label for row in read.values() for label in row.values() if isinstance(label, str)}
     words = tuple(dict.fromkeys([*scale.categories, *sorted(said)]))
     number = {word: float(code) for code, word in enumerate(words)}
@@ -78,17 +74,19 @@ def read_ratings(
     return Ratings(tuple(read), items, labels, words)
 
 
-def _by_item(rows: Mapping[str, RaterLabels], *, name: str) -> dict[str, dict[Hashable, object]]:
+def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object]]:
     named = {rater: row for rater, row in rows.items() if isinstance(row, Mapping)}
     if len(named) == len(rows):
         return {rater: dict(row) for rater, row in named.items()}
     if named:
-        raise InputError(f"{name}: give every rater's labels by item, or every rater's as a row")
+        raise InputError("ratings: give every rater's labels by item, or every rater's as a row")
     listed = {rater: list(row) for rater, row in rows.items()}
     lengths = {rater: len(row) for rater, row in listed.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{rater!r} {n}" for rater, n in lengths.items())
-        raise InputError(f"{name}: rows of {found} items: give one label per item and rater (None = missing)")
+        raise InputError(
+            f"ratings: rows of {found} items: give one label per item and rater (None = missing)"
+        )
     return {rater: dict(enumerate(row)) for rater, row in listed.items()}
 
 
@@ -137,7 +135,7 @@ def reliability(
     people = as_scale(scale)
     table = read_ratings(ratings, scale=people)
     rated: Bools = (~np.isnan(table.labels)).sum(axis=1) > 0
-    codes = _groups(groups, table.items)
+    codes = groups_of(groups, table.items)
     order = np.argsort(codes, kind="stable")
     order = order[rated[order]]
     panel = _Panel(
@@ -150,9 +148,14 @@ def reliability(
     return found
 
 
-def _groups(
+def groups_of(
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]
 ) -> Ints:
+    """Group numbers of the items, given in their order or by item; each item its own where not given.
+
+    Raises:
+        InputError: an item has none.
+    """
     if groups is None:
         return codes_of(None, len(items))
     if not isinstance(groups, Mapping):
@@ -162,7 +165,7 @@ def _groups(
         return codes_of(keys, len(items))
     lost = [repr(item) for item in items if item not in groups]
     if lost:
-        raise InputError(f"no group for {len(lost)} rated items: {', '.join(lost[:5])}")
+        raise InputError(f"no group for {len(lost)} items: {', '.join(lost[:5])}")
     return codes_of([groups[item] for item in items], len(items))
 
 
@@ -196,12 +199,8 @@ def _fleiss(rated: _Rated) -> Terms:
     return fleiss(rated.codes, rated.values, rated.sample, undefined=_EQUAL)
 
 
-def _ac1(rated: _Rated) -> Terms:
-    return gwet(rated.codes, rated.values, rated.sample, quadratic=False)
-
-
-def _ac2(rated: _Rated) -> Terms:
-    return gwet(rated.codes, rated.values, rated.sample, quadratic=True)
+def _gwet(rated: _Rated, *, quadratic: bool) -> Terms:
+    return gwet(rated.codes, rated.values, rated.sample, quadratic=quadratic)
 
 
 def _icc(rated: _Rated) -> Terms:
@@ -235,17 +234,9 @@ _CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
 _LINES = (
     _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, "percentage")),
     _Line("fleiss_kappa", "scott_pi", _fleiss, 1, _CATEGORIES),
-    _Line("gwet_ac1", "gwet_ac1", _ac1, 1, _CATEGORIES),
-    _Line("gwet_ac2", "gwet_ac2", _ac2, 1, ("ordinal",), at_mark=False, why_not=""),
-    _Line(
-        "icc_2_1",
-        "icc_2_1",
-        _icc,
-        None,
-        _GRADED,
-        at_mark=False,
-        why_not="taken on percentage and ordinal scales only",
-    ),
+    _Line("gwet_ac1", "gwet_ac1", partial(_gwet, quadratic=False), 1, _CATEGORIES),
+    _Line("gwet_ac2", "gwet_ac2", partial(_gwet, quadratic=True), 1, ("ordinal",), False, ""),
+    _Line("icc_2_1", "icc_2_1", _icc, None, _GRADED, False, "taken on percentage and ordinal scales only"),
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.scale import Scale, common_scale, onto
 
 __all__ = [
@@ -36,7 +36,6 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_SHOWN = 10  # problems listed in one message
 _NUMBER_TYPES = {int, float, type(None), np.float64}
 Unscored = Literal["wrong", "drop", "right"]
 """What an unscored verdict counts as: the farthest from its label, left out, or its label."""
@@ -86,9 +85,7 @@ def read_both(
     problems: list[str] = []
     ours = _read_all(gold, people, where="gold_labels", width=1, problems=problems)
     theirs = _read_all(flat, judge, where="judge_labels", width=width, problems=problems)
-    if problems:
-        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise InputError(problems[:_SHOWN] + more)
+    refuse(problems, most=10)
     words = _words(
         people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side]
     )

@@ -14,7 +14,7 @@ from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import group_parts, prepare
 from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, too_few
-from judgecal.stats.metrics import Metric, leading_metric, metric_named
+from judgecal.stats.metrics import leading_metric, metric_named
 from judgecal.stats.sample import Floats, as_scale
 
 __all__ = [
@@ -145,10 +145,10 @@ def _tie(parts: Floats) -> float:
     return 1e-9 * float(np.abs(parts).sum())
 
 
-def planned_error(a_error: float, b_error: float, *, discordance: float = PLANNED_DISCORDANCE) -> float:
+def planned_error(a_error: float, b_error: float) -> float:
     """Standard error by group that the paired difference of two such judges is planned to have.
 
-    sqrt(discordance (v_a + v_b)), v the squared error of either judge's own value: v_a + v_b is the variance of
+    sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared error of either judge's own value: v_a + v_b is the variance of
     the difference of two judges that err independently, of right or wrong verdicts p_a (1 - p_b) + p_b (1 - p_a)
     discordant items. Judges find the same items hard. The three recorded judges of a public set of 301 questions
     are discordant on 0.40 to 0.48 of that many items, so one half errs a little on the side of caution.
@@ -161,34 +161,22 @@ def planned_error(a_error: float, b_error: float, *, discordance: float = PLANNE
 
     Args:
         a_error, b_error: standard errors by group of either judge's value.
-        discordance: above 0 and up to 1, see above.
-
-    Raises:
-        InputError: the discordance lies outside that.
     """
-    if not 0.0 < discordance <= 1.0:
-        raise InputError(f"a planned discordance of {discordance:g}: give a share above 0 and up to 1")
-    return math.sqrt(discordance * (a_error**2 + b_error**2))
+    return math.sqrt(PLANNED_DISCORDANCE * (a_error**2 + b_error**2))
 
 
-def smallest_detectable(error: float, df: float, *, level: float = 0.95, power: float = POWER) -> float:
-    """The true difference that a two-sided test at 1 - level finds with this power: (t_level + t_power) error.
+def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
+    """The true difference that a two-sided test at 1 - level finds with `POWER`: (t_level + t_power) error.
 
     Args:
         error: standard error of the paired difference, planned or otherwise known, never the difference seen.
         df: its degrees of freedom.
         level: of the interval that goes with the test.
-        power: the chance to find it, 0.5..1.
 
     Returns:
         In units of the metric. Source: Bloom (1995), with t for small numbers of groups.
-
-    Raises:
-        InputError: the power lies outside 0.5..1.
     """
-    if not 0.5 <= power < 1.0:
-        raise InputError(f"a power of {power:g}: give one from 0.5 to below 1")
-    return (t_quantile(level, df) + float(stdtrit(df, power))) * error
+    return (t_quantile(level, df) + float(stdtrit(df, POWER))) * error
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,22 +235,13 @@ def interaction(
     studentised by sum of squares as in the clustered McNemar test, are squared and added over the cells, and held
     against the same under random signs of whole groups ((1 + hits) / (1 + draws)). The cells' own p values are
     those of the largest one (Westfall and Young 1993), so that all may be read at once. Unscored verdicts count as
-    the farthest from their labels.
+    the farthest from their labels. "cannot tell" with the reason where a cell is missing, where there are fewer than
+    two prompts or models or fewer than ten groups, or where a judge has no value.
 
     Args:
-        gold_labels, scale, groups: as in `agreement`.
-        grid: (prompt, model) -> n verdicts, or n rows of repeats.
-        scales: (prompt, model) -> that judge's scale; the people's where not given.
-        metric: a name of the people's scale; the leading one where not given.
+        grid: (prompt, model) -> n verdicts, or n rows of repeats; `scales` of those whose scale is not the people's.
         level: below 1 - level additivity is refuted.
-        seed, n_perm: of the random signs.
-
-    Returns:
-        "cannot tell" with the reason where a cell is missing, where there are fewer than two prompts or models or
-        fewer than ten groups, or where a judge has no value.
-
-    Raises:
-        InputError: as `agreement`.
+        seed, n_perm: of the random signs; the others as in `agreement`.
     """
     check_level(level)
     people = as_scale(scale)
@@ -277,27 +256,15 @@ def interaction(
     own = scales or {}
     found: list[Floats] = []
     for key in ((row, column) for row in rows for column in columns):
-        parts, reason = _parts(labels, grid[key], own.get(key), people, codes, (chosen, at_mark))
-        if reason:
-            return _untested(f"{key[0]}@{key[1]} has no value: {reason}", 0)
+        sample = prepare(
+            labels, grid[key], people=people, judge_scale=own.get(key), groups=codes, unscored="wrong"
+        )
+        parts = group_parts(chosen, sample, at_mark=at_mark)
+        if isinstance(parts, str):
+            return _untested(f"{key[0]}@{key[1]} has no value: {parts}", 0)
         found.append(parts)
     by_group = np.stack(found, axis=1).reshape(-1, len(rows), len(columns))
     return _tested(by_group, rows, columns, level=level, seed=seed, n_perm=n_perm)
-
-
-def _parts(
-    labels: Sequence[object],
-    verdicts: Iterable[object],
-    judge_scale: Scale | str | None,
-    people: Scale,
-    groups: Sequence[Hashable] | None,
-    metric: tuple[Metric, bool],
-) -> tuple[Floats, str]:
-    sample = prepare(
-        labels, verdicts, people=people, judge_scale=judge_scale, groups=groups, unscored="wrong"
-    )
-    parts = group_parts(metric[0], sample, at_mark=metric[1])
-    return (np.empty(0), parts) if isinstance(parts, str) else (parts, "")
 
 
 def _untested(why: str, n_groups: int, cells: tuple[Cell, ...] = ()) -> Interaction:

@@ -112,8 +112,8 @@ class Losses:
     method: str
     pairs: _Pairs | None
 
-    def questions_needed(self, judge: str, margin: float, *, power: float = POWER) -> int | None:
-        """Questions at which a judge would be shown to lose less than the margin, with this power.
+    def questions_needed(self, judge: str, margin: float) -> int | None:
+        """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
 
         Takes the differences seen for the true ones: with d_i the difference of another judge i from this one, r_i =
         margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 + u_i r_i) / r_i^2, the
@@ -122,7 +122,7 @@ class Losses:
         Returns:
             None where there are no bounds, or where some judge was seen to be better by the margin or more.
         """
-        return None if self.pairs is None else self.pairs.needed(judge, margin, self.n_groups, power)
+        return None if self.pairs is None else self.pairs.needed(judge, margin, self.n_groups)
 
 
 def losses_against_best(
@@ -144,24 +144,13 @@ def losses_against_best(
 
     - s is the error by group of the paired difference, linearised, or by the jackknife for coefficients;
     - u is what one more group that differs would add. If judge j truly lost b more than was seen, then b / u more
-      groups would differ: as in Wilson's interval of a rate, the variance is that at the bound. It matters where two
-      judges differ on few groups. u is sum(p^2) / sum(|p|) over the groups' parts p of the difference and one further
-      group with the whole range; so judges alike on every item have b = c^2 range / G, close to the rule of three;
-    - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j, drawn from a multivariate t with the
-      covariance of the judges' influences by group and the fewest degrees of freedom among these differences.
+      groups would differ: as in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) /
+      sum(|p|) over the groups' parts p of the difference and one further group with the whole range; so judges
+      alike on every item have b = c^2 range / G, close to the rule of three;
+    - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j (`critical_values`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
-    whichever judge i that is.
-
-    Args:
-        gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
-        judges: name -> n verdicts, or n rows of repeats; None or NaN = unscored.
-        scale: the people's scale, with its pass mark.
-        scales: name -> that judge's scale; the people's where not given.
-        metric: a name of that scale; the leading one where not given.
-        groups: the question of each item; each item its own where not given.
-        level: at which all bounds hold together.
-        seed, n_draws: of the draws.
+    whichever judge i that is. Arguments as in `compare_all`; `n_draws` of the multivariate t.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -180,10 +169,16 @@ def losses_against_best(
     }
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
-    valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
-    if not valued:
+    if all(isinstance(worth, str) for worth in read.values()):
         raise InputError(f"no judge has a value in {metric}: {next(iter(read.values()), 'none is given')}")
-    n_groups = next(iter(samples.values())).n_groups
+    return _losses(read, next(iter(samples.values())).n_groups, level=level, seed=seed, n_draws=n_draws)
+
+
+def _losses(
+    read: Mapping[str, _Worth | str], n_groups: int, *, level: float, seed: int, n_draws: int
+) -> Losses:
+    """From what each judge is worth, or why it has no value."""
+    valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
     best = max(valued, key=lambda judge: valued[judge].merit)
     pairs = None
     if n_groups >= MIN_GROUPS and not any(worth.lame for worth in valued.values()):
@@ -303,14 +298,14 @@ class _Pairs:
         bounds = self.differences[:, j] + c**2 * u / 2.0 + c * np.sqrt(s**2 + (c * u) ** 2 / 4.0)
         return float(max(0.0, np.delete(bounds, j).max(initial=0.0)))
 
-    def needed(self, judge: str, margin: float, n_groups: int, power: float) -> int | None:
+    def needed(self, judge: str, margin: float, n_groups: int) -> int | None:
         j = self.names.index(judge)
         others = [i for i in range(len(self.names)) if i != j]
         room = margin - self.differences[others, j]
         s, u = self.errors[others, j], self.units[others, j]
         if not np.all(room > _EPS) or np.isnan(s).any():
             return None
-        reach = (self.critical[others] + stdtrit(self.df[others, j], power)) ** 2
+        reach = (self.critical[others] + stdtrit(self.df[others, j], POWER)) ** 2
         return math.ceil(n_groups * float((reach * (s**2 + u * room) / room**2).max(initial=0.0)))
 
 
