@@ -12,8 +12,7 @@ import pytest
 from rank_bm25 import BM25Okapi
 
 from judgecal.errors import InputError
-from judgecal.retrieval.bm25 import Bm25, standing, top
-from judgecal.retrieval.tokens import tokenizer_named
+from judgecal.retrieval.bm25 import Bm25, standing, tokenizer_named, top
 
 WORDS = tokenizer_named("words").tokens
 

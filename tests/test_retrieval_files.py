@@ -24,7 +24,9 @@ from judgecal.retrieval import (
     read_qrels,
     read_run,
 )
-from judgecal.retrieval.repliqa import answerable
+from judgecal.retrieval.findings import EmptyDocuments, MissingReferences, RunFindings
+from judgecal.retrieval.ranking import RankBin
+from judgecal.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table
 
 
@@ -39,39 +41,32 @@ def test_a_reference_document_that_the_corpus_lacks_scores_nought_and_is_named(t
     result = read(tmp_path, DOCUMENTS[:2])
     # Two documents and BM25's floor of idf: "rain" stands in half of them and weighs nothing, so q2's comes second by a
     # tie. (1 + 0.8 + 0) / 3.
-    assert result["reference_document_score"].value == pytest.approx(0.6)
-    assert result["reference_document_score"].n == 3
-    assert result["missing_references"] == {
-        "n_questions": 1, "n_unanswerable": 1, "n_documents": 1, "questions": ["q3"], "documents": ["d3"],
-    }  # fmt: skip
-    assert any(
-        "3 questions name 1 reference documents that the corpus lacks (d3)" in n for n in result["notes"]
-    )
-    assert result["histogram"][-1] == {"ranks": "not found", "n": 1}
+    assert result.reference_document_score.value == pytest.approx(0.6)
+    assert result.reference_document_score.n == 3
+    assert result.missing_references == MissingReferences(1, 1, 1, ("q3",), ("d3",))
+    assert any("3 questions name 1 reference documents that the corpus lacks (d3)" in n for n in result.notes)
+    assert result.histogram[-1] == RankBin("not found", 1)
 
 
 def test_a_question_with_another_reference_is_not_lost(tmp_path: Path) -> None:
     result = read(tmp_path, asked=[("q1", "sun?", '["d1", "gone"]'), *QUESTIONS[1:]])
-    assert result["reference_document_score"].value == 1.0
-    assert result["recall"]["1"].value == pytest.approx((0.5 + 1 + 1) / 3)
-    assert (result["missing_references"]["n_questions"], result["missing_references"]["n_unanswerable"]) == (
-        1,
-        0,
-    )
+    assert result.reference_document_score.value == 1.0
+    assert result.recall["1"].value == pytest.approx((0.5 + 1 + 1) / 3)
+    assert (result.missing_references.n_questions, result.missing_references.n_unanswerable) == (1, 0)
 
 
 def test_empty_documents_are_named_and_stay_in_the_corpus(tmp_path: Path) -> None:
     result = read(tmp_path, [*DOCUMENTS, ("d4", ""), ("d5", "  ")])
-    assert result["n_documents"] == 5
-    assert result["empty_documents"] == {"n": 2, "documents": ["d4", "d5"]}
-    assert "2 of 5 documents are empty and can never be found: d4, d5" in result["notes"]
+    assert result.n_documents == 5
+    assert result.empty_documents == EmptyDocuments(2, ("d4", "d5"))
+    assert "2 of 5 documents are empty and can never be found: d4, d5" in result.notes
 
 
 def test_an_id_with_two_texts_is_an_error_and_with_one_text_is_said(tmp_path: Path) -> None:
     result = read(tmp_path, [*DOCUMENTS, DOCUMENTS[0], DOCUMENTS[0]])
-    assert result["n_documents"] == 3
-    assert (result["duplicates"]["n_rows"], result["duplicates"]["documents"]) == (2, ["d1"])
-    assert any("2 rows repeat a document with the same text and count once: d1" in n for n in result["notes"])
+    assert result.n_documents == 3
+    assert (result.duplicates.n_rows, result.duplicates.documents) == (2, ("d1",))
+    assert any("2 rows repeat a document with the same text and count once: d1" in n for n in result.notes)
     with pytest.raises(InputError, match=r"documents\.csv:5: document 'd1' has another text than at .*csv:2"):
         read(tmp_path, [*DOCUMENTS, ("d1", "the moon")])
 
@@ -91,13 +86,11 @@ def test_ids_that_match_on_neither_side_are_shown_with_a_hint(
     tmp_path: Path, ids: tuple[str, ...], hint: str | None
 ) -> None:
     result = read(tmp_path, [(name, text) for name, (_, text) in zip(ids, DOCUMENTS, strict=True)])
-    found = result["unmatched_ids"]
-    assert set(found["documents"]) <= set(ids) and set(found["references"]) <= {"d1", "d2", "d3"}
-    assert (
-        found["n_references"] == found["n_documents"] == sum(name not in ("d1", "d2", "d3") for name in ids)
-    )
-    assert found["hint"] is None if hint is None else hint in found["hint"]
-    assert any(note.startswith("ids without a partner:") for note in result["notes"])
+    found = result.unmatched_ids
+    assert set(found.documents) <= set(ids) and set(found.references) <= {"d1", "d2", "d3"}
+    assert found.n_references == found.n_documents == sum(name not in ("d1", "d2", "d3") for name in ids)
+    assert found.hint is None if hint is None else hint in found.hint
+    assert any(note.startswith("ids without a partner:") for note in result.notes)
 
 
 def test_a_document_without_id_and_a_question_without_text_are_refused(tmp_path: Path) -> None:
@@ -119,7 +112,7 @@ def test_a_question_on_several_lines_has_several_references(tmp_path: Path) -> N
 
 def test_an_empty_reference_is_no_reference(tmp_path: Path) -> None:
     result = read(tmp_path, asked=[*QUESTIONS, ("q4", "moon?", "")])
-    assert (result["n_questions"], result["n_without_reference"], result["mrr"].n) == (4, 1, 3)
+    assert (result.n_questions, result.n_without_reference, result.mrr.n) == (4, 1, 3)
 
 
 def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
@@ -139,7 +132,7 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     plain = collection_of_files(folder, asked, columns=FileColumns())
     result = measure_retrieval(plain, RetrievalOptions()).result
     assert (
-        result["unmatched_ids"]["hint"]
+        result.unmatched_ids.hint
         == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
     )
     again = collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs_repliqa_0_<id>"))
@@ -163,7 +156,7 @@ def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
         ("d2", "Rain"),
         ("d3", None),
     ]
-    assert measure_retrieval(found, RetrievalOptions()).result["recall"]["1"].value == 1.0
+    assert measure_retrieval(found, RetrievalOptions()).result.recall["1"].value == 1.0
     asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
     columns = FileColumns(question_id="nr", question="ask", reference="where", separator=";")
     found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
@@ -207,13 +200,11 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
     path.write_text('{"question_id": "q1", "ranked": ["x", "d1"]}\n{"question_id": "q8", "ranked": []}\n')
     asked = collection_of_files(documents(tmp_path), questions(tmp_path), columns=FileColumns())
     result = measure_retrieval(asked, RetrievalOptions(), read_run(path)).result
-    assert result["reference_document_score"].value == pytest.approx(0.8 / 3)
-    assert (result["mrr"].n, result["mrr"].value) == (3, pytest.approx(0.5 / 3))
-    assert result["run"] == {
-        "absent_questions": ["q2", "q3"], "unknown_questions": ["q8"], "unknown_documents": ["x"],
-    }  # fmt: skip
-    assert "2 of 3 questions are absent from the run and score 0: q2, q3" in result["notes"]
-    assert "bm25" not in result["run_line"] and "run:mine.jsonl@" in result["run_line"]
+    assert result.reference_document_score.value == pytest.approx(0.8 / 3)
+    assert (result.mrr.n, result.mrr.value) == (3, pytest.approx(0.5 / 3))
+    assert result.run == RunFindings(("q2", "q3"), ("q8",), ("x",))
+    assert "2 of 3 questions are absent from the run and score 0: q2, q3" in result.notes
+    assert "bm25" not in result.run_line and "run:mine.jsonl@" in result.run_line
     path.write_text('{"question_id": "q1", "ranked": ["a", "a"]}\n{"question_id": "q1"}\n')
     with pytest.raises(InputError, match=r"(?s)jsonl:1: document a is ranked twice.*jsonl:2: not"):
         read_run(path)
@@ -222,8 +213,7 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp_path: Path) -> None:
     """BM25's rankings written down and read again: two roads to the same numbers."""
-    from judgecal.retrieval.bm25 import Bm25, top
-    from judgecal.retrieval.tokens import tokenizer_named
+    from judgecal.retrieval.bm25 import Bm25, tokenizer_named, top
 
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
@@ -250,8 +240,8 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
         "hand_on",
         "spread",
     ):
-        assert ours[name] == run[name], name
-    assert [one["question_id"] for one in ours["worst"]] == [one["question_id"] for one in run["worst"]]
+        assert getattr(ours, name) == getattr(run, name), name
+    assert [one.question_id for one in ours.worst] == [one.question_id for one in run.worst]
 
 
 def test_a_gold_set_gives_one_question_a_group(workspace_dir: Path) -> None:
@@ -260,9 +250,9 @@ def test_a_gold_set_gives_one_question_a_group(workspace_dir: Path) -> None:
     assert len(found.questions) == gold.n_groups(gold.items)
     named = {item.group for item in gold.items if item.reference_documents}
     result = measure_retrieval(found, RetrievalOptions()).result
-    assert result["n_without_reference"] == len(found.questions) - len(named)
-    assert result["n_documents"] == len(gold.documents)
-    assert gold.sha256[:12] in result["run_line"]
+    assert result.n_without_reference == len(found.questions) - len(named)
+    assert result.n_documents == len(gold.documents)
+    assert gold.sha256[:12] in result.run_line
 
 
 # RepLiQA: a small local data set of the same schema, through the same call.
@@ -280,8 +270,8 @@ def test_repliqa_is_read_through_load_dataset(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [one.reference_documents for one in found.questions] == [("aaaa",), (), ("bbbb",), (), ("cccc",)]
     result = measure_retrieval(found, RetrievalOptions()).result
-    assert (result["n_questions"], result["n_without_reference"], result["mrr"].value) == (5, 2, 1.0)
-    assert "repliqa:repliqa_1@" in result["run_line"]
+    assert (result.n_questions, result.n_without_reference, result.mrr.value) == (5, 2, 1.0)
+    assert "repliqa:repliqa_1@" in result.run_line
 
 
 def test_repliqa_with_faults_is_refused(tmp_path: Path) -> None:

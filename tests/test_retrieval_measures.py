@@ -21,9 +21,9 @@ from judgecal.retrieval import (
     measure_retrieval,
     read_run,
 )
-from judgecal.retrieval.measures import Measured, cuts, histogram
-from judgecal.retrieval.ranking import Pairs, by_run
-from judgecal.retrieval.windows import windows
+from judgecal.retrieval.ranking import Measured, Pairs, by_run, cuts, histogram
+from judgecal.retrieval.result import Ties
+from judgecal.retrieval.weak_spots import Observed, windows
 from judgecal.stats.intervals import mean_estimate
 
 
@@ -57,23 +57,23 @@ def test_the_score_falls_from_one_to_a_fifth_and_then_to_nought() -> None:
     ranking = ["a", "b", "c", "d", "e", "f"]
     asked = collection({name: {name: 1} for name in ranking})
     tested = measure_retrieval(asked, RetrievalOptions(), run(dict.fromkeys(ranking, ranking)))
-    assert [row["score"] for row in tested.ranks] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
-    assert [row["rank"] for row in tested.ranks] == [1, 2, 3, 4, 5, 6]
+    assert [row.score for row in tested.ranks] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
+    assert [row.rank for row in tested.ranks] == [1, 2, 3, 4, 5, 6]
     # (1 + 1/2 + 1/3 + 1/4 + 1/5 + 1/6) / 6: over the full ranking, not cut at k.
-    assert tested.result["mrr"].value == pytest.approx(sum(1 / rank for rank in range(1, 7)) / 6)
-    assert tested.result["reference_document_score"].value == pytest.approx(0.5)
+    assert tested.result.mrr.value == pytest.approx(sum(1 / rank for rank in range(1, 7)) / 6)
+    assert tested.result.reference_document_score.value == pytest.approx(0.5)
 
 
 def test_several_reference_documents_score_as_the_best_and_recall_all() -> None:
     asked = collection({"q": {"x": 1, "b": 1, "d": 1}})
     result = measure_retrieval(asked, RetrievalOptions(), run({"q": ["a", "b", "c", "d"]})).result
     # Ranks 2 and 4 of three; x is not ranked. The best is second: 0.8.
-    assert result["reference_document_score"].value == pytest.approx(0.8)
-    assert result["recall"]["3"].value == pytest.approx(1 / 3)
-    assert result["recall"]["5"].value == pytest.approx(2 / 3)
-    assert result["success"]["3"].value == 1.0
+    assert result.reference_document_score.value == pytest.approx(0.8)
+    assert result.recall["3"].value == pytest.approx(1 / 3)
+    assert result.recall["5"].value == pytest.approx(2 / 3)
+    assert result.success["3"].value == 1.0
     dcg, ideal = 1 / math.log2(3) + 1 / math.log2(5), 1 + 1 / math.log2(3) + 1 / math.log2(4)
-    assert result["ndcg"]["5"].value == pytest.approx(dcg / ideal)
+    assert result.ndcg["5"].value == pytest.approx(dcg / ideal)
 
 
 def test_grades_are_gains_and_the_unjudged_are_counted() -> None:
@@ -81,11 +81,11 @@ def test_grades_are_gains_and_the_unjudged_are_counted() -> None:
     result = measure_retrieval(asked, RetrievalOptions(k=3), run({"q": ["b", "u", "a", "c"]})).result
     # Gains 2 at rank 1 and 1 at rank 4; ideal 2 at 1 and 1 at 2. At 3 the c is not yet there.
     ideal = 2 + 1 / math.log2(3)
-    assert result["ndcg"]["3"].value == pytest.approx(2 / ideal)
-    assert result["ndcg"]["5"].value == pytest.approx((2 + 1 / math.log2(5)) / ideal)
-    assert result["judged"]["3"].value == pytest.approx(2 / 3)
-    assert result["judged"]["10"].value == pytest.approx(3 / 4)  # of the four that were ranked
-    assert result["recall"]["3"].value == pytest.approx(1 / 2)  # grades 0 and -1 are no references
+    assert result.ndcg["3"].value == pytest.approx(2 / ideal)
+    assert result.ndcg["5"].value == pytest.approx((2 + 1 / math.log2(5)) / ideal)
+    assert result.judged["3"].value == pytest.approx(2 / 3)
+    assert result.judged["10"].value == pytest.approx(3 / 4)  # of the four that were ranked
+    assert result.recall["3"].value == pytest.approx(1 / 2)  # grades 0 and -1 are no references
 
 
 # Of pytrec_eval 0.5, which wraps trec_eval's own code, on these files; recip_rank is in out.test too.
@@ -99,13 +99,13 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
     expected = {line.split()[0]: line.split()[2] for line in (folder / "out.test").read_text().splitlines()}
     asked = collection_of_files(None, None, qrels=folder / "qrels.test", columns=FileColumns())
     tested = measure_retrieval(asked, RetrievalOptions(), read_run(folder / "results.test"))
-    assert f"{tested.result['mrr'].value:.4f}" == expected["recip_rank"]
-    assert values(tested.result["ndcg"]) == NDCG_CUT
-    assert values(tested.result["recall"]) == RECALL
-    found = values(tested.result["success"])
+    assert f"{tested.result.mrr.value:.4f}" == expected["recip_rank"]
+    assert values(tested.result.ndcg) == NDCG_CUT
+    assert values(tested.result.recall) == RECALL
+    found = values(tested.result.success)
     assert [found[k] for k in ("1", "3", "5", "10")] == [0.3333, 0.3333, 0.3333, 0.6667]
-    assert tested.result["n_documents"] is None
-    assert tested.result["mrr"].reason == "3 groups: fewer than 10 give no interval"
+    assert tested.result.n_documents is None
+    assert tested.result.mrr.reason == "3 groups: fewer than 10 give no interval"
     # Precision is recall times the number of relevant documents by k, question by question.
     pairs = Pairs.of(asked)
     measured = Measured(pairs, by_run(read_run(folder / "results.test"), asked, pairs, keep=1))
@@ -120,10 +120,10 @@ def test_scifact_has_the_known_values(shared_data: Path) -> None:
         folder / "documents.csv", folder / "queries.csv", qrels=folder / "qrels.txt", columns=FileColumns()
     )
     text = measure_retrieval(asked, RetrievalOptions()).result
-    assert (round(text["ndcg"]["10"].value, 3), round(text["recall"]["100"].value, 3)) == (0.636, 0.871)
+    assert (round(text.ndcg["10"].value, 3), round(text.recall["100"].value, 3)) == (0.636, 0.871)
     titled = measure_retrieval(asked, RetrievalOptions(with_title=True)).result
-    assert (round(titled["ndcg"]["10"].value, 3), round(titled["recall"]["100"].value, 3)) == (0.652, 0.873)
-    assert "indexed:title+text" in titled["run_line"]
+    assert (round(titled.ndcg["10"].value, 3), round(titled.recall["100"].value, 3)) == (0.652, 0.873)
+    assert "indexed:title+text" in titled.run_line
 
 
 @pytest.mark.shared_data
@@ -131,20 +131,20 @@ def test_xquad_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
     result = measure_retrieval(asked, RetrievalOptions()).result
-    found = {name: result["recall"][name].value for name in ("1", "5")} | {"mrr": result["mrr"].value}
+    found = {name: result.recall[name].value for name in ("1", "5")} | {"mrr": result.mrr.value}
     assert {name: round(value, 4) for name, value in found.items()} == {
         "1": 0.9185,
         "5": 0.9857,
         "mrr": 0.9481,
     }
-    first = result["recall"]["1"]
+    first = result.recall["1"]
     assert (first.n, first.n_expected, first.n_groups) == (1190, 1190, 240)
     assert first.method == "Wilson, effective n, t(239)"
-    names = [row["name"] for row in result["windows"]]
+    names = [row.name for row in result.windows]
     assert names == [*(f"{start:05d}_00110" for start in range(0, 1100, 110)), "01100_00090"]
-    total = sum(row["n"] * row["score"] for row in result["windows"])
-    assert total / 1190 == pytest.approx(result["reference_document_score"].value)
-    assert sum(one["n"] for one in result["histogram"]) == 1190
+    total = sum(row.n * row.score for row in result.windows)
+    assert total / 1190 == pytest.approx(result.reference_document_score.value)
+    assert sum(one.n for one in result.histogram) == 1190
 
 
 def test_cuts_hold_the_chosen_k_and_stop_at_the_corpus() -> None:
@@ -155,12 +155,12 @@ def test_cuts_hold_the_chosen_k_and_stop_at_the_corpus() -> None:
 
 def test_the_histogram_counts_every_question_once() -> None:
     found = histogram([1, 1, 2, 5, 6, 10, 11, 250, 0], 5)
-    assert {one["ranks"]: one["n"] for one in found} == {
+    assert {one.ranks: one.n for one in found} == {
         "1": 2, "2": 1, "3": 0, "4": 0, "5": 1, "6-10": 2, "11-20": 1, "21-50": 0, "51-100": 0, "101-250": 1,
         "not found": 1,
     }  # fmt: skip
-    assert [one["ranks"] for one in histogram([0, 0], 3)] == ["1", "2", "3", "not found"]
-    assert sum(one["n"] for one in histogram(list(range(400)), 150)) == 400
+    assert [one.ranks for one in histogram([0, 0], 3)] == ["1", "2", "3", "not found"]
+    assert sum(one.n for one in histogram(list(range(400)), 150)) == 400
 
 
 def test_ties_go_by_the_corpus_and_are_told() -> None:
@@ -178,9 +178,9 @@ def test_ties_go_by_the_corpus_and_are_told() -> None:
     )
     tested = measure_retrieval(asked, RetrievalOptions(k=3))
     # q3 shares no word with anything: all five score 0, and "more" is the fourth of them.
-    assert [(row["rank"], row["ties"]) for row in tested.ranks] == [(2, 1), (1, 0), (4, 4)]
-    assert tested.result["ties"] == {"n_questions": 2, "n_in_first_k": 1}
-    assert any("2 documents share their text" in note for note in tested.result["notes"])
+    assert [(row.rank, row.ties) for row in tested.ranks] == [(2, 1), (1, 0), (4, 4)]
+    assert tested.result.ties == Ties(2, 1)
+    assert any("2 documents share their text" in note for note in tested.result.notes)
 
 
 def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
@@ -192,13 +192,13 @@ def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
         "d",
         "q",
     )
-    found = measure_retrieval(asked, RetrievalOptions()).result["hand_on"]
+    found = measure_retrieval(asked, RetrievalOptions()).result.hand_on
     # q1: a (3), then b (1); q2: c (2), then a (3); in the end all six words.
-    assert [(one["k"], one["tokens"]) for one in found] == [(1, 2.5), (2, 4.5), (3, 6.0)]
+    assert [(one.k, one.tokens) for one in found] == [(1, 2.5), (2, 4.5), (3, 6.0)]
     many = collection({"q": {"a": 1}})
-    found = measure_retrieval(many, RetrievalOptions(k=7), run({"q": ["a"]})).result["hand_on"]
-    assert [one["k"] for one in found] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 50, 100]
-    assert {one["tokens"] for one in found} == {None}
+    found = measure_retrieval(many, RetrievalOptions(k=7), run({"q": ["a"]})).result.hand_on
+    assert [one.k for one in found] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 50, 100]
+    assert {one.tokens for one in found} == {None}
 
 
 def test_the_worst_question_shows_which_words_won() -> None:
@@ -206,11 +206,11 @@ def test_the_worst_question_shows_which_words_won() -> None:
     documents = tuple(Document(name, None, text) for name, text in texts.items())
     questions = (Question("q1", "sun sun sea", {"about": 1}), Question("q2", "rain", {"third": 1}))
     asked = Collection("made-up", documents, questions, "d", "q")  # q2 comes first: nothing to show of it
-    (row,) = measure_retrieval(asked, RetrievalOptions()).result["worst"]
-    assert (row["rank"], row["reference_document"]) == (2, "about")
-    assert [one["document_id"] for one in row["above"]] == ["wrong"]
-    (won,) = row["words"]
-    assert won["word"] == "sun" and won["above"] > won["reference"] == 0.0
+    (row,) = measure_retrieval(asked, RetrievalOptions()).result.worst
+    assert (row.rank, row.reference_document) == (2, "about")
+    assert [one.document_id for one in row.above] == ["wrong"]
+    (won,) = row.words
+    assert won.word == "sun" and won.above > won.reference == 0.0
 
 
 def test_a_question_without_reference_is_counted_and_left_out() -> None:
@@ -218,13 +218,13 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
     tested = measure_retrieval(
         asked, RetrievalOptions(window=2), run({"q1": ["a"], "q2": ["a"], "q3": ["a"]})
     )
-    assert (tested.result["n_questions"], tested.result["n_without_reference"]) == (3, 1)
-    assert (tested.result["mrr"].value, tested.result["mrr"].n) == (0.5, 2)
-    assert [(row["name"], row["n"], row["score"]) for row in tested.result["windows"]] == [
+    assert (tested.result.n_questions, tested.result.n_without_reference) == (3, 1)
+    assert (tested.result.mrr.value, tested.result.mrr.n) == (0.5, 2)
+    assert [(row.name, row.n, row.score) for row in tested.result.windows] == [
         ("00000_00002", 1, 1.0),
         ("00002_00001", 1, 0.0),
     ]
-    assert tested.ranks[1]["score"] is None
+    assert tested.ranks[1].score is None
     with pytest.raises(InputError, match="none of the 1 questions of q names a reference document"):
         measure_retrieval(collection({"q2": {}}), RetrievalOptions(), run({"q2": ["a"]}))
 
@@ -248,11 +248,11 @@ def test_a_low_window_that_chance_does_not_make_stands_out() -> None:
     scores, groups = grouped([[1.0] * 5] * 36 + [[0.0] * 5] * 4)
     rows, spread = windows(scores, groups, size=20, seed=0)
     assert spread is not None
-    assert [row["score"] for row in rows] == [1.0] * 9 + [0.0]
-    assert rows[-1]["outside"] == "below" and rows[-1]["n_documents"] == 4
+    assert [row.score for row in rows] == [1.0] * 9 + [0.0]
+    assert rows[-1].outside == "below" and rows[-1].n_documents == 4
     # All four of the missed documents in one window of four is one of very many orders.
-    assert spread["p_sd"] < 0.01 and spread["p_min"] < 0.01
-    assert spread["observed"] == {"sd": pytest.approx(math.sqrt(0.1)), "min": 0.0, "max": 1.0}
+    assert spread.p_sd < 0.01 and spread.p_min < 0.01
+    assert spread.observed == Observed(pytest.approx(math.sqrt(0.1)), 0.0, 1.0)
 
 
 def test_windows_of_documents_in_random_order_do_not_stand_out() -> None:
@@ -262,7 +262,7 @@ def test_windows_of_documents_in_random_order_do_not_stand_out() -> None:
         scores, groups = grouped([[float(rng.random() < 0.8)] * 4 for _ in range(60)])
         spread = windows(scores, groups, size=24, seed=seed)[1]
         assert spread is not None
-        high += spread["p_sd"] < 0.05
+        high += spread.p_sd < 0.05
     assert high <= 6  # 2 of 40 expected; 7 or more has probability 0.003
 
 
@@ -271,10 +271,10 @@ def test_draws_keep_whole_documents() -> None:
     scores, groups = grouped([[1.0] * 10, [0.0] * 10] * 5)
     rows, spread = windows(scores, groups, size=10, seed=0)
     assert spread is not None
-    assert {tuple(row["chance"]) for row in rows} == {(0.0, 1.0)}
-    assert spread["chance"]["sd"]["low"] == pytest.approx(spread["observed"]["sd"])
-    assert spread["documents_together"] is True
-    assert windows(scores, np.tile(groups[::10], 10), size=10, seed=0)[1]["documents_together"] is False  # type: ignore[index]
+    assert {tuple(row.chance) for row in rows} == {(0.0, 1.0)}
+    assert spread.chance.sd.low == pytest.approx(spread.observed.sd)
+    assert spread.documents_together is True
+    assert windows(scores, np.tile(groups[::10], 10), size=10, seed=0)[1].documents_together is False  # type: ignore[index]
 
 
 def test_draws_are_seeded_and_one_window_has_no_spread() -> None:
@@ -282,7 +282,7 @@ def test_draws_are_seeded_and_one_window_has_no_spread() -> None:
     assert windows(scores, groups, size=7, seed=1) == windows(scores, groups, size=7, seed=1)
     assert windows(scores, groups, size=60, seed=1)[1] is None
     empty = windows(np.array([np.nan, np.nan, 1.0]), np.arange(3), size=2, seed=0)[0]
-    assert (empty[0]["n"], empty[0]["score"], empty[0]["chance"]) == (0, None, None)
+    assert (empty[0].n, empty[0].score, empty[0].chance) == (0, None, None)
 
 
 # Means by group

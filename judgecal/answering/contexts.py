@@ -16,11 +16,10 @@ from judgecal.answering.questions import Question, some_of
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset import Document, GoldSet
 from judgecal.records import Context
-from judgecal.retrieval.bm25 import Bm25
+from judgecal.retrieval.bm25 import Bm25, tokenizer_named
 from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.corpus import Question as Query
 from judgecal.retrieval.ranking import Pairs, Ranking, by_bm25
-from judgecal.retrieval.tokens import tokenizer_named
 
 __all__ = ["ContextKind", "ContextOptions", "Served", "context_kind", "corpus_notes", "serve"]
 

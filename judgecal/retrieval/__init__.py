@@ -1,10 +1,8 @@
 """The retriever test: where the reference document ranks."""
 
-from judgecal.retrieval.corpus import Collection, Question
-from judgecal.retrieval.files import FileColumns, collection_of_files
-from judgecal.retrieval.gold import collection_of_gold
-from judgecal.retrieval.repliqa import load_repliqa
-from judgecal.retrieval.result import RetrievalOptions, measure_retrieval
+from judgecal.retrieval.corpus import Collection, Question, collection_of_gold
+from judgecal.retrieval.result import RetrievalOptions, RetrievalResult, Tested, measure_retrieval
+from judgecal.retrieval.sources import FileColumns, collection_of_files, load_repliqa
 from judgecal.retrieval.trec import Run, read_qrels, read_run
 
 __all__ = [
@@ -12,7 +10,9 @@ __all__ = [
     "FileColumns",
     "Question",
     "RetrievalOptions",
+    "RetrievalResult",
     "Run",
+    "Tested",
     "collection_of_files",
     "collection_of_gold",
     "load_repliqa",

@@ -1,4 +1,4 @@
-"""BM25 as rank-bm25's `BM25Okapi` defines it, for many queries at once: the same scores, bit for bit.
+"""The words of a text, and BM25 over them as rank-bm25's `BM25Okapi` defines it: the same scores, bit for bit.
 
 With f the times a word stands in a document, n the documents that hold it, N all documents, l the document's words and
 L their mean:
@@ -17,18 +17,22 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from functools import cache
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
-__all__ = ["EPSILON", "K1", "B", "Bm25", "standing", "top"]
+from judgecal.errors import InputError, unknown_name
+
+__all__ = ["EPSILON", "K1", "B", "Bm25", "Floats", "Ints", "Tokenizer", "standing", "tokenizer_named", "top"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,6 +40,60 @@ T = TypeVar("T")
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 _BLOCK = 1_000_000  # scores held at once
+
+_WORD = re.compile(r"\w+")
+_PLAIN: dict[str, Callable[[str], list[str]]] = {
+    "words": lambda text: _WORD.findall(text.lower()),
+    "split": lambda text: text.split(" "),  # as rank-bm25's own examples do: case and punctuation stay
+}
+_STEM = "stem:"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A tokeniser and the name that reproduces it.
+
+    Attributes:
+        name: as it stands in the run line.
+        tokens: from a text to its words, in their order, repeated ones included.
+    """
+
+    name: str
+    tokens: Callable[[str], list[str]]
+
+
+def tokenizer_named(name: str) -> Tokenizer:
+    """Find a tokeniser: `words` (lower-cased `\\w+`), `split` (at single spaces), `stem:LANGUAGE` (Snowball).
+
+    Raises:
+        InputError: there is none of that name, or the extra `stem` is not installed.
+    """
+    if name in _PLAIN:
+        return Tokenizer(name, _PLAIN[name])
+    if name.startswith(_STEM):
+        return Tokenizer(name, _stemmed(name.removeprefix(_STEM)))
+    raise unknown_name("tokenizer", name, [*_PLAIN, f"{_STEM}english"])
+
+
+def _stemmed(language: str) -> Callable[[str], list[str]]:
+    stemmers = _snowball()
+    languages = stemmers.algorithms()
+    if language not in languages:
+        raise unknown_name("stemmer", language, languages)
+    stem: Callable[[str], str] = cache(stemmers.Stemmer(language).stemWord)
+    words = _PLAIN["words"]
+    return lambda text: [stem(word) for word in words(text)]
+
+
+def _snowball() -> Any:
+    try:
+        import Stemmer
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "stemming needs PyStemmer, which is not installed: install judgecal with the extra `stem`, "
+            "or use --tokenizer words"
+        ) from error
+    return Stemmer
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +140,9 @@ class Bm25:
         Yields:
             The number of the block's first query, and queries x documents scores.
         """
-        return self.worked(queries, lambda start, scores: (start, scores))
+        return self.map_blocks(queries, lambda start, scores: (start, scores))
 
-    def worked(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], T]) -> Iterator[T]:
+    def map_blocks(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], T]) -> Iterator[T]:
         """What `work` makes of each of the `blocks`, in their order; several are worked on at once.
 
         Args:
@@ -108,8 +166,8 @@ class Bm25:
                 yield under_way.popleft().result()
 
     def _block(self, queries: Sequence[Sequence[str]]) -> Floats:
-        found: Floats = (self._asked(queries) @ self.weights).toarray()
-        return found
+        scores: Floats = (self._query_matrix(queries) @ self.weights).toarray()
+        return scores
 
     def scores(self, query: Sequence[str]) -> Floats:
         """Scores of one query against all documents."""
@@ -118,14 +176,14 @@ class Bm25:
     def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
         """What each word of a query adds to a document's score, the largest first; without those that add nothing."""
         column = self.weights[:, [document]].toarray()[:, 0]
-        found: dict[str, float] = {}
+        shares: dict[str, float] = {}
         for word in query:
             added = float(column[self.vocabulary[word]]) if word in self.vocabulary else 0.0
             if added:
-                found[word] = found.get(word, 0.0) + added
-        return dict(sorted(found.items(), key=lambda entry: -entry[1]))
+                shares[word] = shares.get(word, 0.0) + added
+        return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
-    def _asked(self, queries: Sequence[Sequence[str]]) -> csr_array:
+    def _query_matrix(self, queries: Sequence[Sequence[str]]) -> csr_array:
         """Queries x words, in the order of the words and repeated as they are, so that sums keep their order."""
         known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
         ends = np.cumsum([0, *(len(query) for query in known)])

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from judgecal.errors import InputError
+from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.rows import Document
+from judgecal.records import Item
 
-__all__ = ["Collection", "DocumentPile", "Question", "refuse_problems", "some"]
+__all__ = ["Collection", "DocumentPile", "Question", "collection_of_gold", "refuse_problems", "some"]
 
 _SHOWN = 10  # problems listed in one message
 _NAMED = 5  # names in one note
@@ -99,7 +101,7 @@ class DocumentPile:
     """Documents as they are read: an id may come again with the same text, never with another one."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Document] = {}
+        self._documents: dict[str, Document] = {}
         self._first: dict[str, str] = {}
         self._repeated: Counter[str] = Counter()
         self._problems: list[str] = []
@@ -107,15 +109,15 @@ class DocumentPile:
     def add(self, document: Document, where: str) -> None:
         """One document, and where it stands."""
         name = document.document_id
-        kept = self._found.setdefault(name, document)
+        before = self._documents.setdefault(name, document)
         first = self._first.setdefault(name, where)
-        if kept is document:
+        if before is document:
             return
-        if (kept.text, kept.title) == (document.text, document.title):
+        if (before.text, before.title) == (document.text, document.title):
             self._repeated[name] += 1
             return
-        what = "text" if kept.text != document.text else "title"
-        self._problems.append(
+        what = "text" if before.text != document.text else "title"
+        self.refuse(
             f"{where}: document {name!r} has another {what} than at {first}: give each document an id of its own"
         )
 
@@ -130,7 +132,7 @@ class DocumentPile:
             InputError: an id stands for different texts, or a row was no document: the first ones are listed.
         """
         refuse_problems(self._problems)
-        return tuple(self._found.values()), dict(self._repeated)
+        return tuple(self._documents.values()), dict(self._repeated)
 
 
 def refuse_problems(problems: list[str]) -> None:
@@ -144,3 +146,35 @@ def some(names: Sequence[str]) -> str:
     """The first few names of many."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+def collection_of_gold(gold: GoldSet) -> Collection:
+    """One question a group, with the reference documents of all its items; no label is read.
+
+    Raises:
+        InputError: the set has no documents.
+    """
+    if not gold.documents:
+        raise InputError(
+            f"gold set {gold.name} has no documents: put them into documents.jsonl "
+            "(document_id, title, text), or give --documents and --questions"
+        )
+    groups: dict[str, list[Item]] = {}
+    for item in gold.items:
+        groups.setdefault(item.group, []).append(item)
+    source = f"{gold.name}@{gold.sha256[:12]}"
+    several = sum(len({item.question for item in items}) > 1 for items in groups.values())
+    notes = (f"{several} groups hold more than one wording: the first was asked",) if several else ()
+    return Collection(
+        name=gold.name,
+        documents=gold.documents,
+        questions=tuple(_question(name, items) for name, items in groups.items()),
+        documents_from=f"gold:{source}",
+        questions_from=f"gold:{source}",
+        notes=notes,
+    )
+
+
+def _question(group: str, items: Sequence[Item]) -> Question:
+    named = dict.fromkeys(document for item in items for document in item.reference_documents)
+    return Question(group, items[0].question, dict.fromkeys(named, 1))

@@ -3,100 +3,202 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
 
 from judgecal.retrieval.corpus import Collection, some
-from judgecal.retrieval.ids import missing_references, unmatched_ids
 from judgecal.retrieval.trec import Run
 
-__all__ = ["collection_findings", "finding_notes", "run_findings"]
+__all__ = ["Duplicates", "EmptyDocuments", "MissingReferences", "RunFindings", "UnmatchedIds", "findings_of"]
+
+_EXAMPLES = 5
+_TRIED = 200  # ids looked at for something that wraps them
+
+_FOLDS: dict[str, Callable[[str], str]] = {
+    "white space at their ends": str.strip,
+    "case": str.casefold,
+    "the ending of a file's name": lambda name: PurePath(name).stem if PurePath(name).suffix else name,
+    "the folders before a file's name": lambda name: PurePath(name).name or name,
+    "zeros in front": lambda name: name.lstrip("0") or name,
+}
 
 
-def collection_findings(collection: Collection) -> dict[str, Any]:
-    """The findings of a collection, as they stand in the result."""
-    documents = collection.documents or ()
-    empty = [one.document_id for one in documents if not one.text.strip()]
-    texts = Counter(one.text for one in documents if one.text.strip())
-    missing = missing_references(collection)
-    return {
-        "missing_references": missing,
-        "unmatched_ids": unmatched_ids(collection, missing["documents"]),
-        "empty_documents": {"n": len(empty), "documents": empty},
-        "duplicates": {
-            "n_rows": sum(collection.repeated.values()),
-            "documents": list(collection.repeated),
-            "n_same_text": sum(count for count in texts.values() if count > 1),
-        },
-    }
+@dataclass(frozen=True, slots=True)
+class MissingReferences:
+    """Reference documents that the corpus lacks, and the questions that name them.
+
+    `n_unanswerable` questions name none that is there: they score 0.
+    """
+
+    n_questions: int
+    n_unanswerable: int
+    n_documents: int
+    questions: tuple[str, ...]
+    documents: tuple[str, ...]
 
 
-def run_findings(run: Run, collection: Collection) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class UnmatchedIds:
+    """How many ids only the questions have and only the documents have, some of them, and what may be the matter."""
+
+    n_references: int
+    references: tuple[str, ...]
+    n_documents: int
+    documents: tuple[str, ...]
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyDocuments:
+    """Documents without a text."""
+
+    n: int
+    documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Rows that repeat a document, under which ids, and how many documents share a text with another id."""
+
+    n_rows: int
+    documents: tuple[str, ...]
+    n_same_text: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFindings:
     """What of a run and of the collection does not meet."""
+
+    absent_questions: tuple[str, ...]
+    unknown_questions: tuple[str, ...]
+    unknown_documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All of it; `unmatched_ids` is None where every id matches, `run` where BM25 ranked."""
+
+    missing_references: MissingReferences
+    unmatched_ids: UnmatchedIds | None
+    empty_documents: EmptyDocuments
+    duplicates: Duplicates
+    run: RunFindings | None
+
+    def notes(self, *, n_questions: int, n_documents: int | None) -> list[str]:
+        """The findings in words, the gravest first."""
+        notes = [*_missing_notes(self.missing_references, n_questions), *_unmatched_notes(self.unmatched_ids)]
+        empty, twice = self.empty_documents, self.duplicates
+        if empty.n:
+            notes.append(
+                f"{empty.n} of {n_documents} documents are empty and can never be found: {some(empty.documents)}"
+            )
+        if twice.documents:
+            notes.append(
+                f"{twice.n_rows} rows repeat a document with the same text and count once: {some(twice.documents)}"
+            )
+        if twice.n_same_text:
+            notes.append(
+                f"{twice.n_same_text} documents share their text with another id: which of them is found is chance"
+            )
+        return [*notes, *(_run_notes(self.run, n_questions) if self.run else ())]
+
+
+def findings_of(collection: Collection, run: Run | None) -> Findings:
+    """Look for everything that can be wrong with a collection, and with a run on it."""
+    documents = collection.documents or ()
+    empty = tuple(one.document_id for one in documents if not one.text.strip())
+    texts = Counter(one.text for one in documents if one.text.strip())
+    missing = _missing_references(collection)
+    return Findings(
+        missing,
+        _unmatched_ids(collection, missing.documents),
+        EmptyDocuments(len(empty), empty),
+        Duplicates(
+            sum(collection.repeated.values()),
+            tuple(collection.repeated),
+            sum(count for count in texts.values() if count > 1),
+        ),
+        None if run is None else _run_findings(run, collection),
+    )
+
+
+def _missing_references(collection: Collection) -> MissingReferences:
+    documents: dict[str, None] = {}
+    questions: list[str] = []
+    unanswerable = 0
+    for question in collection.questions:
+        absent = [name for name in question.reference_documents if collection.lacks(name)]
+        if absent:
+            documents.update(dict.fromkeys(absent))
+            questions.append(question.question_id)
+            unanswerable += len(absent) == len(question.reference_documents)
+    return MissingReferences(len(questions), unanswerable, len(documents), tuple(questions), tuple(documents))
+
+
+def _unmatched_ids(collection: Collection, absent: Sequence[str]) -> UnmatchedIds | None:
+    if not absent or collection.documents is None:
+        return None
+    named = {name for question in collection.questions for name in question.grades}
+    spare = [one.document_id for one in collection.documents if one.document_id not in named]
+    shown, hint = tuple(spare[:_EXAMPLES]), _hint(absent, spare)
+    return UnmatchedIds(len(absent), tuple(absent[:_EXAMPLES]), len(spare), shown, hint)
+
+
+def _hint(absent: Sequence[str], spare: Sequence[str]) -> str | None:
+    """What the ids differ in, where one simple thing accounts for some of them."""
+    for what, fold in _FOLDS.items():
+        folded = {fold(name) for name in spare}
+        matched = sum(fold(name) in folded for name in absent)
+        if matched:
+            return f"{matched} of {len(absent)} would match but for {what}: make the ids the same"
+    for name in absent[:_TRIED]:
+        for longer in spare[:_TRIED]:
+            before, inside, after = longer.partition(name)
+            if name and inside and before + after:
+                return f"the documents' ids wrap the questions': --id-pattern '{before}<id>{after}'"
+    return None
+
+
+def _run_findings(run: Run, collection: Collection) -> RunFindings:
     asked = {question.question_id for question in collection.questions}
     scored = [question.question_id for question in collection.questions if question.reference_documents]
-    absent = [name for name in scored if name not in run.ranked]
     unknown = {name for ranked in run.ranked.values() for name in ranked if collection.lacks(name)}
-    return {
-        "absent_questions": absent,
-        "unknown_questions": [name for name in run.ranked if name not in asked],
-        "unknown_documents": sorted(unknown),
-    }
-
-
-def finding_notes(found: Mapping[str, Any], *, n_questions: int, n_documents: int | None) -> list[str]:
-    """The findings in words, the gravest first."""
-    notes = [*_missing(found["missing_references"], n_questions), *_unmatched(found["unmatched_ids"])]
-    empty, twice = found["empty_documents"], found["duplicates"]
-    if empty["n"]:
-        notes.append(
-            f"{empty['n']} of {n_documents} documents are empty and can never be found: {some(empty['documents'])}"
-        )
-    if twice["documents"]:
-        notes.append(
-            f"{twice['n_rows']} rows repeat a document with the same text and count once: {some(twice['documents'])}"
-        )
-    if twice["n_same_text"]:
-        notes.append(
-            f"{twice['n_same_text']} documents share their text with another id: which of them is found is chance"
-        )
-    return [*notes, *_run_notes(found.get("run"), n_questions)]
-
-
-def _missing(missing: Mapping[str, Any], n_questions: int) -> Iterable[str]:
-    if not missing["n_questions"]:
-        return
-    yield (
-        f"{missing['n_questions']} of {n_questions} questions name {missing['n_documents']} reference documents that "
-        f"the corpus lacks ({some(missing['documents'])}); {missing['n_unanswerable']} of them name no other and score "
-        f"0: {some(missing['questions'])}"
+    return RunFindings(
+        absent_questions=tuple(name for name in scored if name not in run.ranked),
+        unknown_questions=tuple(name for name in run.ranked if name not in asked),
+        unknown_documents=tuple(sorted(unknown)),
     )
 
 
-def _unmatched(unmatched: Mapping[str, Any] | None) -> Iterable[str]:
-    if unmatched is None or not unmatched["n_documents"]:
-        return
-    hint = f"; {unmatched['hint']}" if unmatched["hint"] else ""
-    yield (
-        f"ids without a partner: {unmatched['n_references']} that questions name, such as "
-        f"{_quoted(unmatched['references'])}, and {unmatched['n_documents']} documents that no question names, such as "
-        f"{_quoted(unmatched['documents'])}{hint}"
-    )
+def _missing_notes(missing: MissingReferences, n_questions: int) -> Iterable[str]:
+    if missing.n_questions:
+        yield (
+            f"{missing.n_questions} of {n_questions} questions name {missing.n_documents} reference documents that "
+            f"the corpus lacks ({some(missing.documents)}); {missing.n_unanswerable} of them name no other and score "
+            f"0: {some(missing.questions)}"
+        )
+
+
+def _unmatched_notes(unmatched: UnmatchedIds | None) -> Iterable[str]:
+    if unmatched is not None and unmatched.n_documents:
+        hint = f"; {unmatched.hint}" if unmatched.hint else ""
+        yield (
+            f"ids without a partner: {unmatched.n_references} that questions name, such as "
+            f"{_quoted(unmatched.references)}, and {unmatched.n_documents} documents that no question names, such as "
+            f"{_quoted(unmatched.documents)}{hint}"
+        )
 
 
 def _quoted(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def _run_notes(run: Mapping[str, Any] | None, n_questions: int) -> Iterable[str]:
-    if run is None:
-        return
-    if run["absent_questions"]:
-        n = len(run["absent_questions"])
-        yield f"{n} of {n_questions} questions are absent from the run and score 0: {some(run['absent_questions'])}"
-    if run["unknown_questions"]:
-        n = len(run["unknown_questions"])
-        yield f"{n} questions of the run are none of these and were passed over: {some(run['unknown_questions'])}"
-    if run["unknown_documents"]:
-        n = len(run["unknown_documents"])
-        yield f"{n} documents of the run are not in the corpus and keep their ranks: {some(run['unknown_documents'])}"
+def _run_notes(run: RunFindings, n_questions: int) -> Iterable[str]:
+    for names, what in (
+        (run.absent_questions, f"of {n_questions} questions are absent from the run and score 0"),
+        (run.unknown_questions, "questions of the run are none of these and were passed over"),
+        (run.unknown_documents, "documents of the run are not in the corpus and keep their ranks"),
+    ):
+        if names:
+            yield f"{len(names)} {what}: {some(names)}"

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from judgecal import __version__
 from judgecal.errors import InputError
-from judgecal.records import Estimate
-from judgecal.retrieval.bm25 import EPSILON, K1, B, Bm25
+from judgecal.records import Estimate, Result
+from judgecal.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, Tokenizer, tokenizer_named
 from judgecal.retrieval.corpus import Collection
-from judgecal.retrieval.findings import collection_findings, finding_notes, run_findings
-from judgecal.retrieval.measures import CUTS, Measured, cuts, histogram
-from judgecal.retrieval.ranking import Floats, Ints, Pairs, by_bm25, by_run
-from judgecal.retrieval.tokens import Tokenizer, tokenizer_named
+from judgecal.retrieval.findings import (
+    Duplicates,
+    EmptyDocuments,
+    MissingReferences,
+    RunFindings,
+    UnmatchedIds,
+    findings_of,
+)
+from judgecal.retrieval.ranking import CUTS, Marks, Measured, Pairs, RankBin, by_bm25, by_run, cuts, histogram
 from judgecal.retrieval.trec import Run
-from judgecal.retrieval.windows import windows
-from judgecal.retrieval.worst import worst_questions
+from judgecal.retrieval.weak_spots import Spread, Window, WorstQuestion, windows, worst_questions
 from judgecal.stats.intervals import mean_estimate
 
-__all__ = ["RetrievalOptions", "Tested", "measure_retrieval"]
+__all__ = ["HandOn", "RankRow", "RetrievalOptions", "RetrievalResult", "Tested", "Ties", "measure_retrieval"]
 
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 
@@ -63,11 +66,81 @@ class RetrievalOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
-    """A finished test: the contract's object, and a row a question for `ranks.jsonl`."""
+class Ties:
+    """Questions whose best reference document shares its score with others."""
 
-    result: dict[str, Any]
-    ranks: list[dict[str, Any]]
+    n_questions: int
+    n_in_first_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class HandOn:
+    """What handing on the first k documents gives and costs: recall, and tokens on average where texts are known."""
+
+    k: int
+    recall: Estimate
+    tokens: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """A question's line of `ranks.jsonl`: None where it names no reference document, or that is not in the ranking."""
+
+    question_id: str
+    reference_documents: tuple[str, ...]
+    rank: int | None
+    ties: int
+    score: float | None
+    reciprocal_rank: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult(Result):
+    """What a retriever comes to; the mappings are by depth, such as "5".
+
+    Attributes:
+        n_documents: None where the corpus is not known.
+        reference_document_score: 1 for a reference document that comes first, less 1/k for each place behind.
+        judged: the share of the first documents that qrels judge at all; None without qrels.
+        one_reference: no question names several reference documents.
+        hand_on: over how many documents are handed on. tokens_by: the tokenizer that counts them.
+        run: what of a run does not meet the collection; None for BM25.
+    """
+
+    n_questions: int
+    n_documents: int | None
+    n_without_reference: int
+    k: int
+    reference_document_score: Estimate
+    mrr: Estimate
+    recall: Mapping[str, Estimate]
+    success: Mapping[str, Estimate]
+    ndcg: Mapping[str, Estimate]
+    judged: Mapping[str, Estimate] | None
+    one_reference: bool
+    histogram: tuple[RankBin, ...]
+    ties: Ties
+    hand_on: tuple[HandOn, ...]
+    tokens_by: str
+    windows: tuple[Window, ...]
+    spread: Spread | None
+    worst: tuple[WorstQuestion, ...]
+    missing_references: MissingReferences
+    unmatched_ids: UnmatchedIds | None
+    empty_documents: EmptyDocuments
+    duplicates: Duplicates
+    run: RunFindings | None
+    notes: tuple[str, ...]
+    run_line: str
+    experiment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A finished test, and a row a question."""
+
+    result: RetrievalResult
+    ranks: tuple[RankRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +170,12 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
     pairs = Pairs.of(collection)
     keep = max(options.k, *CUTS)
     if run is not None:
-        ranked = _Ranked(
-            Measured(pairs, by_run(run, collection, pairs, keep=keep)), _lengths(collection, tokenizer)
-        )
+        by_it = Measured(pairs, by_run(run, collection, pairs, keep=keep))
+        ranked = _Ranked(by_it, _lengths(collection, tokenizer))
     else:
         ranked = _by_bm25(collection, pairs, tokenizer, with_title=options.with_title, keep=keep)
-    return Tested(
-        _result(collection, options, ranked, run=run), _rows(collection, ranked.measured, options.k)
-    )
+    result = _result(collection, options, ranked, run=run)
+    return Tested(result, _rows(collection, ranked.measured, options.k))
 
 
 def _check(collection: Collection, run: Run | None) -> None:
@@ -143,42 +214,46 @@ def _lengths(collection: Collection, tokenizer: Tokenizer) -> Ints | None:
 
 def _result(
     collection: Collection, options: RetrievalOptions, ranked: _Ranked, *, run: Run | None
-) -> dict[str, Any]:
+) -> RetrievalResult:
     measured, k = ranked.measured, options.k
     n_documents = None if collection.documents is None else len(collection.documents)
     scored, n_questions = int(measured.has_reference.sum()), len(collection.questions)
     means = _Means(_groups(collection), measured.has_reference, options.level)
-    depths = cuts(k, n_documents)
-    found = collection_findings(collection) | ({"run": run_findings(run, collection)} if run else {})
     rows, spread = windows(measured.score(k), means.groups, size=options.window, seed=options.seed)
-    notes = finding_notes(found, n_questions=scored, n_documents=n_documents)
-    return {
-        "n_questions": n_questions,
-        "n_documents": n_documents,
-        "n_without_reference": n_questions - scored,
-        "k": k,
-        "reference_document_score": means.of(measured.score(k)),
-        "mrr": means.of(measured.reciprocal_rank()),
-        "recall": {str(depth): means.of(measured.recall(depth)) for depth in depths},
-        "success": {str(depth): means.of(measured.success(depth)) for depth in depths},
-        "ndcg": {str(depth): means.of(measured.ndcg(depth)) for depth in depths},
-        "judged": {str(depth): means.of(measured.judged(depth)) for depth in depths}
-        if collection.graded
-        else None,
-        "one_reference": bool(measured.n_references.max() == 1),
-        "histogram": histogram(measured.rank[measured.has_reference], k),
-        "ties": _ties(measured, k),
-        "hand_on": _hand_on(measured, means, ranked.lengths, k=k),
-        "tokens_by": options.tokenizer,
-        "windows": rows,
-        "spread": spread,
-        "worst": worst_questions(
+    findings = findings_of(collection, run)
+
+    def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
+        return {str(depth): means.of(measure(depth)) for depth in cuts(k, n_documents)}
+
+    return RetrievalResult(
+        n_questions=n_questions,
+        n_documents=n_documents,
+        n_without_reference=n_questions - scored,
+        k=k,
+        reference_document_score=means.of(measured.score(k)),
+        mrr=means.of(measured.reciprocal_rank()),
+        recall=by_depth(measured.recall),
+        success=by_depth(measured.success),
+        ndcg=by_depth(measured.ndcg),
+        judged=by_depth(measured.judged) if collection.graded else None,
+        one_reference=bool(measured.n_references.max() == 1),
+        histogram=histogram(measured.rank[measured.has_reference], k),
+        ties=_ties(measured, k),
+        hand_on=_hand_on(measured, means, ranked.lengths, k=k),
+        tokens_by=options.tokenizer,
+        windows=rows,
+        spread=spread,
+        worst=worst_questions(
             collection, measured, n=options.n_worst, index=ranked.index, queries=ranked.queries, run=run
         ),
-        **found,
-        "notes": [*notes, *collection.notes],
-        "run_line": _run_line(collection, options, scored, run=run),
-    }
+        missing_references=findings.missing_references,
+        unmatched_ids=findings.unmatched_ids,
+        empty_documents=findings.empty_documents,
+        duplicates=findings.duplicates,
+        run=findings.run,
+        notes=(*findings.notes(n_questions=scored, n_documents=n_documents), *collection.notes),
+        run_line=_run_line(collection, options, scored, run=run),
+    )
 
 
 def _groups(collection: Collection) -> Ints:
@@ -195,34 +270,33 @@ class _Means:
     """Means over the questions that name a reference document, with intervals by document."""
 
     groups: Ints
-    scored: np.typing.NDArray[np.bool_]
+    scored: Marks
     level: float
 
     def of(self, values: Floats) -> Estimate:
         return mean_estimate(values[self.scored], self.groups[self.scored].tolist(), level=self.level)
 
 
-def _ties(measured: Measured, k: int) -> dict[str, int]:
-    """Questions whose best reference document shares its score with others."""
+def _ties(measured: Measured, k: int) -> Ties:
     tied = measured.ties > 0
-    return {"n_questions": int(tied.sum()), "n_in_first_k": int((tied & (measured.rank <= k)).sum())}
+    return Ties(int(tied.sum()), int((tied & (measured.rank <= k)).sum()))
 
 
-def _hand_on(measured: Measured, means: _Means, lengths: Ints | None, *, k: int) -> list[dict[str, Any]]:
+def _hand_on(measured: Measured, means: _Means, lengths: Ints | None, *, k: int) -> tuple[HandOn, ...]:
     """Recall and the mean tokens of the first documents, over how many are handed on; k is among them."""
     head = measured.ranking.head[measured.has_reference]
     most = head.shape[1] if lengths is None else min(head.shape[1], len(lengths))
-    depths = sorted(depth for depth in {k, *_HANDED_ON} if depth <= most)
-    tokens: list[float | None] = [None] * len(depths)
-    if lengths is not None:
-        counted = np.cumsum(
-            np.append(lengths, 0)[head], axis=1
-        )  # a head's -1 is the 0 behind the last document
-        tokens = [float(counted[:, depth - 1].mean()) for depth in depths]
-    return [
-        {"k": depth, "recall": means.of(measured.recall(depth)), "tokens": count}
-        for depth, count in zip(depths, tokens, strict=True)
-    ]
+    # A head's -1 is the 0 behind the last document.
+    tokens = None if lengths is None else np.cumsum(np.append(lengths, 0)[head], axis=1)
+    return tuple(
+        HandOn(
+            depth,
+            means.of(measured.recall(depth)),
+            None if tokens is None else float(tokens[:, depth - 1].mean()),
+        )
+        for depth in sorted({k, *_HANDED_ON})
+        if depth <= most
+    )
 
 
 def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run: Run | None) -> str:
@@ -243,18 +317,17 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run:
     return "|".join([*parts, "by:document", f"version:{__version__}"])
 
 
-def _rows(collection: Collection, measured: Measured, k: int) -> list[dict[str, Any]]:
-    """A row a question: null where it names no reference document, or where that is not in the ranking."""
+def _rows(collection: Collection, measured: Measured, k: int) -> tuple[RankRow, ...]:
     score, reciprocal = measured.score(k).tolist(), measured.reciprocal_rank().tolist()
     ranks, ties, has = measured.rank.tolist(), measured.ties.tolist(), measured.has_reference.tolist()
-    return [
-        {
-            "question_id": question.question_id,
-            "reference_documents": list(question.reference_documents),
-            "rank": ranks[place] or None,
-            "ties": ties[place],
-            "score": score[place] if has[place] else None,
-            "reciprocal_rank": reciprocal[place] if has[place] else None,
-        }
+    return tuple(
+        RankRow(
+            question.question_id,
+            question.reference_documents,
+            ranks[place] or None,
+            ties[place],
+            score[place] if has[place] else None,
+            reciprocal[place] if has[place] else None,
+        )
         for place, question in enumerate(collection.questions)
-    ]
+    )
