@@ -63,12 +63,7 @@ UNTYPED_REPORT = {
     "report.page_judges": 12,
     "report.page_optimize": 20,
     "report.page_result": 2,
-    "report.page_retrieval": 10,
     "report.page_words": 16,
-    "report.retrieval_chart": 5,
-    "report.retrieval_page": 2,
-    "report.retrieval_parts": 12,
-    "report.retrieval_text": 2,
     "report.select_text": 6,
     "report.wording": 2,
 }
@@ -80,7 +75,6 @@ MARKUP_IN_REPORT = {
     "report.page_blocks": 51,
     "report.page_index": 8,
     "report.page_result": 12,
-    "report.retrieval_page": 18,
 }
 """Modules of `report/` -> how many of their strings hold markup."""
 TEXT_MODULES = {
@@ -91,7 +85,6 @@ TEXT_MODULES = {
     "report.judge_text",
     "report.migrate_text",
     "report.optimize_text",
-    "report.retrieval_text",
     "report.select_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""

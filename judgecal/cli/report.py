@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.report_kinds import KINDS, MARGIN, report_of
 from judgecal.errors import InputError
+
+if TYPE_CHECKING:
+    from judgecal.report import page, rendered
 
 
 class Format(enum.StrEnum):
@@ -58,7 +61,7 @@ def report(
         return
     found = report_of(workspace, experiment, margin=margin)
     if json:
-        typer.echo(json_text(found.plain()))
+        typer.echo(json_text(_plain(found)))
         return
     if form is Format.HTML:
         from judgecal.experiment.stored import find_experiment
@@ -66,4 +69,16 @@ def report(
         path = find_experiment(workspace, experiment).folder / "report.html"
         typer.echo(found.write(path))
         return
-    typer.echo(found.markdown if form is Format.MD else found.text)
+    typer.echo(found.markdown if form is Format.MD else _text(found))
+
+
+def _plain(found: page.Report | rendered.Report) -> dict[str, Any]:
+    from judgecal.report.rendered import Report
+
+    return found.as_json() if isinstance(found, Report) else found.plain()
+
+
+def _text(found: page.Report | rendered.Report) -> str:
+    from judgecal.report.rendered import Report
+
+    return found.text(width=shared.screen_width()) if isinstance(found, Report) else found.text

@@ -10,23 +10,26 @@ from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
+from judgecal.report import rendered
 from judgecal.report.page import Report
 from judgecal.report.page_answer import answer_report
 from judgecal.report.page_gate import gate_report
 from judgecal.report.page_judge import judge_report
-from judgecal.report.page_retrieval import retrieval_report
+from judgecal.report.retrieval import retrieval_document
+from judgecal.retrieval import RetrievalResult
 from judgecal.workspace import Workspace
 
 __all__ = ["report_on_answer", "report_on_gate", "report_on_judge", "report_on_retrieval"]
 
 
-def report_on_retrieval(workspace: Workspace, name: str, _margin: float) -> Report:
+def report_on_retrieval(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
     """The report of `retrieval`; the margin is one of judges, and has no part in it.
 
     Raises:
         InputError: as `find_experiment` and `read_summary`.
     """
-    return retrieval_report(read_summary(find_experiment(workspace, name)))
+    result = find_experiment(workspace, name).read_summary(RetrievalResult)
+    return rendered.Report(retrieval_document(result))
 
 
 def report_on_gate(workspace: Workspace, name: str, _margin: float) -> Report:

@@ -9,6 +9,7 @@ from judgecal.cli.report_kinds import report_of
 from judgecal.errors import InputError
 from judgecal.experiment.folder import read_config
 from judgecal.report.page_index import Listed, index_html
+from judgecal.report.rendered import Report
 from judgecal.workspace import Workspace
 
 __all__ = ["write_index"]
@@ -42,4 +43,6 @@ def _listed(workspace: Workspace, folder: Path, kinds: Mapping[str, str], *, mar
         found = report_of(workspace, folder.name, margin=margin)
     except InputError as error:
         return Listed(folder.name, "", "", str(error), page)
+    if isinstance(found, Report):
+        return Listed(folder.name, command, found.document.about, found.document.headline.sentence, page)
     return Listed(folder.name, command, found.about, found.decision.sentence, page)

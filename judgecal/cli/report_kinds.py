@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
-    from judgecal.report.page import Report
+    from judgecal.report import page, rendered
     from judgecal.workspace import Workspace
 
 __all__ = ["KINDS", "MARGIN", "load_report", "report_of"]
@@ -30,7 +29,7 @@ KINDS = {
 """Command -> module:function(workspace, name, margin) -> Report. A new kind is a line here."""
 
 
-def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
+def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> page.Report | rendered.Report:
     """The report of one experiment, rebuilt from what it kept; no model is called.
 
     Raises:
@@ -48,14 +47,15 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
         )
     module, _, function = KINDS[command].partition(":")
     make = cast(
-        "Callable[[Workspace, str, float], Report]", getattr(importlib.import_module(module), function)
+        "Callable[[Workspace, str, float], page.Report | rendered.Report]",
+        getattr(importlib.import_module(module), function),
     )
     return make(workspace, name, margin)
 
 
 def load_report(
     experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
-) -> Report:
+) -> page.Report | rendered.Report:
     """The report of an experiment; in a notebook it displays itself.
 
     Args:

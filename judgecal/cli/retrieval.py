@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,8 @@ from judgecal.errors import InputError
 
 if TYPE_CHECKING:
     from judgecal.experiment import Experiment
-    from judgecal.retrieval import Collection, FileColumns, RetrievalOptions, Run
+    from judgecal.report.rendered import Report
+    from judgecal.retrieval import Collection, FileColumns, RetrievalOptions, RetrievalResult, Run, Tested
     from judgecal.workspace import Workspace
 
 _CHARTS = (".html", ".svg", ".png")
@@ -102,7 +103,8 @@ def retrieval(
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
     from judgecal.report import json_text
-    from judgecal.report.retrieval_text import retrieval_text
+    from judgecal.report.rendered import Report
+    from judgecal.report.retrieval import retrieval_document
     from judgecal.retrieval import FileColumns, RetrievalOptions, read_run
 
     options = RetrievalOptions(k, tokenizer, with_title, window, worst, seed)
@@ -123,8 +125,12 @@ def retrieval(
     collection = _collection(workspace, files, gold=gold, repliqa=repliqa, has_run=run is not None)
     ranked = None if run is None else read_run(run)
     result = _tested(workspace, collection, options, run=ranked, out=name)
-    _write(result, markdown, chart)
-    typer.echo(json_text(result) if json else retrieval_text(result))
+    report = Report(retrieval_document(result))
+    if markdown is not None:
+        markdown.write_text(report.markdown, encoding="utf-8")
+    if chart is not None:
+        _write_chart(chart, result, report)
+    print_result(result, report.document, json=json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +188,14 @@ def _collection(
 
 def _tested(
     workspace: Workspace, collection: Collection, options: RetrievalOptions, *, run: Run | None, out: Name
-) -> dict[str, Any]:
-    """Measure and keep; a slug that cannot be used is told before the work."""
+) -> RetrievalResult:
+    """Measure and store; a slug that cannot be used is told before the work."""
     from judgecal.retrieval import measure_retrieval
 
     experiment = _plan(workspace, collection, options, run=run, out=out)
     tested = measure_retrieval(collection, options, run)
-    result = {**tested.result, "experiment": experiment.slug}
-    _keep(experiment, result, tested.ranks)
+    result = replace(tested.result, experiment=experiment.slug)
+    _store(experiment, replace(tested, result=result))
     return result
 
 
@@ -219,24 +225,24 @@ def _plan(
     return plan_experiment(workspace, config, out=out or f"retrieval-{collection.name}-{digest(config)[:8]}")
 
 
-def _keep(experiment: Experiment, result: dict[str, Any], ranks: list[dict[str, Any]]) -> None:
+def _store(experiment: Experiment, tested: Tested) -> None:
     """experiment.toml, summary.json and ranks.jsonl, a line a question."""
     from judgecal.experiment import open_experiment
+    from judgecal.records import as_plain
+    from judgecal.workspace import write_text
 
     open_experiment(experiment)
-    lines = (json_module.dumps(row, ensure_ascii=False) for row in ranks)
-    draft = experiment.folder / ".ranks.jsonl"
-    draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    draft.replace(experiment.folder / "ranks.jsonl")
-    experiment.write_summary(result)
+    lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in tested.ranks)
+    write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
+    experiment.write_summary(tested.result)
 
 
-def _write(result: dict[str, Any], markdown: File, chart: File) -> None:
-    if markdown is not None:
-        from judgecal.report.retrieval_text import retrieval_markdown
+def _write_chart(path: Path, result: RetrievalResult, report: Report) -> None:
+    """The page, or its charts as one picture."""
+    from judgecal.report.retrieval_chart import chart_file
 
-        markdown.write_text(retrieval_markdown(result), encoding="utf-8")
-    if chart is not None:
-        from judgecal.report.retrieval_page import chart_file
-
-        chart.write_bytes(chart_file(result, chart.suffix.lower()))
+    ending = path.suffix.lower()
+    if ending == ".html":
+        report.write(path)
+    else:
+        path.write_bytes(chart_file(result, ending))
