@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.command import Ran, Run
 from tests.support.corpora import documents, local_repliqa, questions, table
+from tests.support.pages import Parsed, page_of
 
 ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored", "method", "reason"}
 HOSTILE = "</script><img src=x onerror=alert(1)> | `x` \x1b[31m"
@@ -61,20 +62,22 @@ def test_xquad_on_the_command_line(judgecal: Run, shared_data: Path) -> None:
     found = one_object(judgecal("retrieval", *argv, "--json"))
     assert found["recall"]["1"]["value"] == pytest.approx(0.918, abs=0.001)
     assert found["experiment"].startswith("retrieval-xquad-")
-    text = judgecal("retrieval", *argv).out
-    assert text.startswith(
+    ran = judgecal("retrieval", *argv)
+    assert ran.said.startswith(
         "The reference document is among the first 5 for 98.6% [97.4, 99.2] of 1,190 questions on 240 documents, and "
         "first for 91.8% [89.7, 93.6]"
     )
-    for part in (
-        "Measures.",
-        "Rank of the reference",
+    parts = (
+        "Rank of the reference document",
         "How many documents",
         "Windows of",
-        "Worst questions.",
-    ):
-        assert f"\n{part}" in text
-    assert f"run: {found['run_line']}" in text
+        "Worst questions",
+        "Measures",
+    )
+    assert [ran.out.index(f"\n{part}") for part in parts] == sorted(
+        ran.out.index(f"\n{part}") for part in parts
+    )
+    assert f"run: {found['run_line']}\nnext: judgecal report {found['experiment']} --format html\n" in ran.out
 
 
 @pytest.mark.shared_data
@@ -84,7 +87,7 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
     found = one_object(judgecal(*argv, "--json"))
     assert (found["n_questions"], found["n_documents"]) == (3, None)
     assert round(found["mrr"]["value"], 4) == 0.4064
-    text = judgecal(*argv).out
+    text = judgecal(*argv).said
     assert "Tokens are not known: no documents were given." in text
     assert "A document that nobody judged counts as no reference" in text
 
@@ -114,8 +117,8 @@ def test_a_run_of_ones_own(judgecal: Run, tmp_path: Path) -> None:
     path.write_text("q1 Q0 d1 1 3.0 me\nq2 Q0 d1 1 3.0 me\nq2 Q0 d2 2 2.0 me\n")
     ran = judgecal(*files(tmp_path), "--run", path)
     assert ran.code == 0
-    assert "1 of 3 questions are absent from the run and score 0: q3." in ran.out
-    assert "Which words won is not known of a retriever of your own" in ran.out.replace("\n", " ")
+    assert "1 of 3 questions are absent from the run and score 0: q3." in ran.said
+    assert "Which words won is not known of a retriever of your own" in ran.said
     found = one_object(judgecal(*files(tmp_path), "--run", path, "--json"))
     assert found["reference_document_score"]["value"] == pytest.approx((1.0 + 0.8) / 3)
 
@@ -124,8 +127,8 @@ def test_no_document_found_is_the_first_sentence(judgecal: Run, tmp_path: Path) 
     asked = questions(tmp_path, [("q1", "sun?", "D1"), ("q2", "rain?", "D2")])
     ran = judgecal("retrieval", "--documents", documents(tmp_path), "--questions", asked)
     assert ran.code == 0
-    assert ran.out.startswith("None of the 2 questions on 3 documents can be answered from this corpus")
-    assert "2 of 2 would match but for case: make the ids the same" in ran.out
+    assert ran.said.startswith("None of the 2 questions on 3 documents can be answered from this corpus")
+    assert "2 of 2 would match but for case: make the ids the same" in ran.said
 
 
 def test_repliqa_from_a_local_copy(judgecal: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +139,7 @@ def test_repliqa_from_a_local_copy(judgecal: Run, tmp_path: Path, monkeypatch: p
     found = json.loads(ran.out)  # stderr holds the progress of `datasets`
     assert (found["n_questions"], found["n_without_reference"], found["n_documents"]) == (5, 2, 3)
     ran = judgecal("retrieval", "--repliqa", f"{folder}:repliqa_0")
-    assert "2 of 5 questions name no reference document and are left out of the means." in ran.out
+    assert "2 of 5 questions name no reference document and are left out of the means." in ran.said
 
 
 def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Path) -> None:
@@ -154,9 +157,12 @@ def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Pa
     assert ran.code == 0
     assert "\x1b" not in ran.out
     html = page.read_text()
-    assert "<script" not in html and "<img" not in html and "&lt;img src=x" in html
-    assert html.count("<svg") == 3
+    parsed = Parsed(html)
+    assert len(parsed.scripts) == 2 and not parsed.all("img") and "&lt;img src=x" in html
+    assert html.count("<svg") == 6
     assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?!#)[a-z]+:""", html)
+    slug = html.partition("<title>")[2].partition(":")[0]
+    assert page_of(judgecal, slug) == html  # the command's page and the report's are one
     marked = text.read_text()
     assert "<img" not in marked.replace("\\<img", "") and marked.startswith("**")
     assert "| k | recall | ndcg |" in marked

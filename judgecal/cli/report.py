@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import shutil
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,4 +82,8 @@ def _plain(found: page.Report | rendered.Report) -> dict[str, Any]:
 def _text(found: page.Report | rendered.Report) -> str:
     from judgecal.report.rendered import Report
 
-    return found.text(width=shared.screen_width()) if isinstance(found, Report) else found.text
+    return (
+        found.text(width=shutil.get_terminal_size((80, 24)).columns)
+        if isinstance(found, Report)
+        else found.text
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,7 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> pag
             f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(KINDS)} do"
         )
     module, _, function = KINDS[command].partition(":")
-    make = cast(
-        "Callable[[Workspace, str, float], page.Report | rendered.Report]",
-        getattr(importlib.import_module(module), function),
-    )
+    make: Callable[..., page.Report | rendered.Report] = getattr(importlib.import_module(module), function)
     return make(workspace, name, margin)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,7 +103,6 @@ def retrieval(
     json: shared.Json = False,
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
-    from judgecal.report import json_text
     from judgecal.report.rendered import Report
     from judgecal.report.retrieval import retrieval_document
     from judgecal.retrieval import FileColumns, RetrievalOptions, read_run

@@ -196,7 +196,7 @@ def _worst(result: RetrievalResult) -> Section:
     if all(one.words is None for one in result.worst):
         text += ". Which words won is not known of a retriever of your own."
     else:
-        text += ", and the words by which the first of them beat the reference document: what each adds to the two scores."
+        text += ", and the words by which the first beat the reference document: what each adds to the two scores."
     rows = [
         [
             _clipped(one.question_id, 24),

@@ -62,7 +62,7 @@ def rank_chart(result: RetrievalResult) -> Any:
     base = alt.Chart(rows_of(rows)).encode(
         x=alt.X(
             "ranks:N",
-            sort=[row["ranks"] for row in rows],
+            sort=[str(row["ranks"]) for row in rows],
             title="rank of the reference document",
             axis=alt.Axis(labelAngle=0),
         ),
