@@ -283,8 +283,8 @@ def _schema_problem(one: Mapping[str, Any], model: Any, at: str | At) -> str:
     elif kind == "literal_error":
         words = one["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
         what = f"{name} must be one of {words}, found {value!r}"
-    elif kind == "value_error":  # ours: it says what it is about
-        what = str(one["ctx"]["error"])
+    elif kind == "value_error":  # from a validator of ours
+        what = ": ".join(filter(None, (name, str(one["ctx"]["error"]))))
     else:
         what = f"{name}: {one['msg']}, found {value!r}"
     return f"{where}: {what}"

@@ -15,9 +15,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Card, Document, GoldSet, Problem, RaterCard, Splits, check_gold, load_gold
-from judgecal.goldset.audit import baselines, near_pass_mark
-from judgecal.goldset.audit.references import sentences
-from judgecal.goldset.audit.wording import clusters
+from judgecal.goldset.check_labels import baselines, near_pass_mark
+from judgecal.goldset.check_wording import clusters, sentences
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace
@@ -403,8 +402,8 @@ def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
         load_gold("starter", workspace=workspace)
     line = text.count("\n") + 3
     assert [problem.split("card.toml:")[1] for problem in error.value.problems] == [
+        f"{line}: explained.thin_tag: empty: say why, or take it out",
         f"{line + 1}: explained.thin_split must be text, found 3: put it in quotes",
-        f"{line}: [explained] thin_tag is empty: say why, or take it out",
     ]
 
 

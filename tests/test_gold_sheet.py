@@ -21,7 +21,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, import_sheets, load_gold, write_gold, write_sheets
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.sheet import code_of
-from judgecal.goldset.sheet_labels import read_label
+from judgecal.goldset.sheet_import import read_label
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
 from judgecal.tables import defuse, same_text, undo
@@ -381,7 +381,7 @@ def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> 
         "gold", "sheet", "starter", "-o", tmp_path / "s.csv", "--raters", "2", "--limit", "20", "--json"
     )
     assert out.code == 0, out.err
-    assert json.loads(out.out)["n_items"] == 20 and "pass mark: 75" in out.err
+    assert json.loads(out.out)["n_items"] == 20 and "pass mark: 75" in out.out
     files = [Path(path) for path in json.loads(out.out)["sheets"]]
     for file, label in zip(files, ("100", "95%"), strict=True):
         fill_by_column(file, label)
@@ -403,7 +403,7 @@ def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) 
     plain, drafted = tmp_path / "plain.csv", tmp_path / "drafted.csv"
     assert judgecal("gold", "sheet", slug, "-o", plain).code == 0
     shown = judgecal("gold", "sheet", slug, "-o", drafted, "--draft")
-    assert shown.code == 0 and "correctness_v3@embedded" in shown.err
+    assert shown.code == 0 and "correctness_v3@embedded" in shown.out
     rows = [
         json.loads(line)
         for line in (Path("experiments") / slug / "judgements.jsonl").read_text().splitlines()

@@ -32,7 +32,6 @@ LONG_FUNCTIONS = {
     "cli.agreement:agreement",
     "cli.answer:answer",
     "cli.gate:gate",
-    "cli.gold_import:import_command",
     "cli.judge:judge",
     "cli.migrate:migrate",
     "cli.optimize:optimize",

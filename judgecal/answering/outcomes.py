@@ -13,8 +13,7 @@ from typing import Any, Literal
 from judgecal.answering.contexts import Served
 from judgecal.answering.questions import Question, refuses
 from judgecal.errors import InputError
-from judgecal.goldset.rows import read_items
-from judgecal.goldset.write import item_row
+from judgecal.goldset import item_row, read_items
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate

@@ -1,17 +1,32 @@
 """Gold sets: load, audit, split, import, blind sheets."""
 
-from judgecal.goldset.audit import Problem, check_gold
-from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, RaterCard, Splits
+from judgecal.goldset.check import (
+    GoldCheck,
+    GoldChecks,
+    GoldList,
+    ListedSet,
+    check_gold,
+    check_set,
+    check_sets,
+    list_sets,
+)
 from judgecal.goldset.columns import Columns
-from judgecal.goldset.gold_set import GOLD, GoldSet, common_label
+from judgecal.goldset.finding import Problem
+from judgecal.goldset.gold_set import (
+    GOLD,
+    GoldSet,
+    common_label,
+    list_gold,
+    load_gold,
+    require_splits,
+    split_counts,
+)
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
-from judgecal.goldset.load import list_gold, load_gold
-from judgecal.goldset.rows import Document
+from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets
-from judgecal.goldset.split import SPLIT_NAMES, SPLITS, Splits
-from judgecal.goldset.summary import check_summary, require_splits, split_counts
-from judgecal.goldset.write import item_row, write_gold
+from judgecal.goldset.write import write_gold
 
 __all__ = [
     "GOLD",
@@ -20,20 +35,27 @@ __all__ = [
     "Card",
     "Columns",
     "Document",
+    "GoldCheck",
+    "GoldChecks",
+    "GoldList",
     "GoldSet",
     "Imported",
+    "ListedSet",
     "Problem",
     "RaterCard",
     "Sheets",
     "Splits",
     "check_gold",
-    "check_summary",
+    "check_set",
+    "check_sets",
     "common_label",
     "import_gold",
     "import_sheets",
     "item_row",
     "list_gold",
+    "list_sets",
     "load_gold",
+    "read_items",
     "read_mapping",
     "require_splits",
     "split_counts",

@@ -1,40 +1,91 @@
-"""card.toml: what a gold set is, where it comes from, what its labels mean, and who gave them."""
+"""card.toml: what a gold set is, where it comes from, what its labels mean, who gave them, and its splits."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 
 from judgecal.errors import InputError
-from judgecal.goldset.split import SPLITS, Splits
-from judgecal.scale import Scale
+from judgecal.scale import Label, Scale
 from judgecal.tables import decode, read_bytes
-from judgecal.workspace import check_keys, read_toml, shown
+from judgecal.workspace import SCHEMA, read_toml, schema_problems, shown, toml_text
 
-__all__ = ["CARD_KEPT", "Card", "RaterCard", "read_card", "try_card"]
+__all__ = [
+    "CARD_KEPT",
+    "SPLITS",
+    "SPLIT_NAMES",
+    "Card",
+    "RaterCard",
+    "Splits",
+    "card_text",
+    "members",
+    "plain_label",
+    "read_card",
+    "try_card",
+]
 
-SAMPLINGS = ("random", "curated", "unknown")
-LABELLERS = ("people", "project", "unknown")
-TEXTS = (
-    "name",
-    "version",
-    "licence",
-    "source",
-    "made_by",
-    "sampling",
-    "labels_by",
-    "rubric",
-    "rubric_sha256",
-)
 CARD_KEPT = ("splits", "licence", "sampling", "labels_by", "rubric", "rubric_sha256", "explained")
 """What an import that replaces a set keeps of its card, beside its raters and anchors."""
-_KEYS = ("schema", *TEXTS, "scale", "raters", "splits", "explained")
-_SCALE_KEYS = ("kind", "min", "max", "step", "pass_at", "categories", "anchors")
-RATER_KEYS = ("who", "instructions")
-SPLIT_KEYS = ("seed", *SPLITS)
+SPLITS = ("train", "dev", "test")
+"""train gives demonstrations, dev chooses, test is sealed."""
+
+_MEMBERS = {
+    "train": ("train",),
+    "dev": ("dev",),
+    "test": ("test",),
+    "open": ("train", "dev"),
+    "all": SPLITS,
+}
+SPLIT_NAMES = tuple(_MEMBERS)
+"""What `--split` takes: the three splits, `open` (train and dev) and `all`."""
+
+
+def members(split: str) -> tuple[str, ...] | None:
+    """The splits that a `--split` name stands for; None for an unknown name."""
+    return _MEMBERS.get(split)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The seed and the shares of a card's `[splits]`; the shares are of questions and sum to 1.
+
+    Which split a question belongs to is decided by its own hash, so it never moves when a set grows.
+    """
+
+    seed: int = 0
+    train: float = 0.25
+    dev: float = 0.30
+    test: float = 0.45
+
+    def of(self, group: str) -> str:
+        """The split of a question: `train`, `dev` or `test`."""
+        text = f"{self.seed}:{group}".encode("utf-8", "surrogatepass")
+        position = int(hashlib.sha256(text).hexdigest()[:16], 16) / 2**64
+        if position < self.train:
+            return "train"
+        # The shares may sum to 1 only within rounding: without a test share nothing falls there.
+        return "dev" if position < self.train + self.dev or self.test == 0.0 else "test"
+
+    def problems(self) -> list[str]:
+        """What is wrong with the shares, if anything."""
+        shares = {"train": self.train, "dev": self.dev, "test": self.test}
+        found = [
+            f"{name} must lie between 0 and 1, found {share:g}"
+            for name, share in shares.items()
+            if not 0.0 <= share <= 1.0
+        ]
+        total = math.fsum(shares.values())
+        if not found and not math.isclose(total, 1.0, abs_tol=1e-9):
+            named = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+            found.append(f"the shares must sum to 1, found {total:g} ({named}): change one of them")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,59 +127,59 @@ class Card:
     explained: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Reader:
-    """The parsed file, its lines, and what is wrong with it."""
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
 
-    def __init__(self, path: Path) -> None:
-        self.where = shown(path)
-        text, self.problems = decode(read_bytes(path), self.where)
-        if self.problems:
-            raise InputError(self.problems)
-        self.lines = _key_lines(text)
-        self.table = read_toml(path)
 
-    def at(self, *keys: str) -> str:
-        """`file:line` of a key; of the first line where it is not written out."""
-        return f"{self.where}:{self.lines.get(keys, 1)}"
+class _ScaleTable(_Table):
+    kind: str = ""
+    min: float | None = None
+    max: float | None = None
+    step: float | None = None
+    pass_at: float | None = None
+    categories: list[str] = []
+    anchors: dict[str, str] = {}
 
-    def fail(self, what: str, *keys: str) -> None:
-        self.problems.append(f"{self.at(*keys)}: {what}")
 
-    def section(self, table: Mapping[str, Any], *keys: str, known: tuple[str, ...] | None) -> dict[str, Any]:
-        """A sub-table; its unknown keys are problems (`known` None: any key will do)."""
-        value = table.get(keys[-1], {})
-        if not isinstance(value, dict):
-            self.fail(f"[{'.'.join(keys)}] must be a table, found {value!r}", *keys)
-            return {}
-        if known is not None:
-            self.only(value, known, *keys)
-        return value
+class _RaterTable(_Table):
+    who: str = ""
+    instructions: str = ""
 
-    def only(self, table: Mapping[str, Any], known: tuple[str, ...], *keys: str) -> None:
-        for key in table:
-            self.problems.extend(check_keys({key: None}, known, self.at(*keys, key)))
 
-    def text(self, table: Mapping[str, Any], *keys: str, default: str = "") -> str:
-        value = table.get(keys[-1], default)
-        if isinstance(value, str):
-            return value
-        self.fail(f"{'.'.join(keys)} must be text, found {value!r}: put it in quotes", *keys)
-        return default
+class _SplitsTable(_Table):
+    seed: int = Splits().seed
+    train: float = Splits().train
+    dev: float = Splits().dev
+    test: float = Splits().test
 
-    def number(self, table: Mapping[str, Any], *keys: str) -> float | None:
-        value = table.get(keys[-1])
-        if value is None:
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        self.fail(f"{'.'.join(keys)} must be a number, found {value!r}", *keys)
-        return None
+    @model_validator(mode="after")
+    def _share(self) -> Self:
+        problems = Splits(**self.model_dump()).problems()
+        if problems:
+            raise ValueError(", ".join(problems))
+        return self
 
-    def choice(self, *keys: str, among: tuple[str, ...]) -> str:
-        value = self.text(self.table, *keys, default="unknown")
-        if value not in among:
-            self.fail(f"{keys[-1]} must be one of {', '.join(among)}, found {value!r}", *keys)
-        return value
+
+def _said(why: str) -> str:
+    if not why.strip():
+        raise ValueError("empty: say why, or take it out")
+    return why
+
+
+class _CardTable(_Table):
+    name: str = ""
+    version: str = ""
+    licence: str = ""
+    source: str = ""
+    made_by: str = ""
+    sampling: Literal["random", "curated", "unknown"] = "unknown"
+    labels_by: Literal["people", "project", "unknown"] = "unknown"
+    rubric: str = ""
+    rubric_sha256: str = ""
+    scale: _ScaleTable = _ScaleTable()
+    raters: dict[str, _RaterTable] = {}
+    splits: _SplitsTable = _SplitsTable()
+    explained: dict[str, Annotated[str, AfterValidator(_said)]] = {}
 
 
 def read_card(path: Path) -> Card:
@@ -149,128 +200,128 @@ def try_card(path: Path) -> tuple[Card | None, list[str]]:
     With the scale known, the labels of a set can be held against it in spite of an unknown key elsewhere.
     """
     try:
-        reader = _Reader(path)
+        text, problems = decode(read_bytes(path), shown(path))
+        table = {} if problems else read_toml(path)
     except InputError as error:
-        return None, list(error.problems)
-    table = reader.table
-    reader.only(table, _KEYS)
-    before = len(reader.problems)
-    scale = _read_scale(reader)
-    scale_stands = len(reader.problems) == before
-    texts = {key: reader.text(table, key) for key in TEXTS if key not in ("name", "sampling", "labels_by")}
-    card = Card(
-        name=reader.text(table, "name") or path.absolute().parent.name,
-        scale=scale,
-        sampling=reader.choice("sampling", among=SAMPLINGS),
-        labels_by=reader.choice("labels_by", among=LABELLERS),
-        anchors=_read_anchors(reader, scale) if scale_stands else {},
-        raters=_read_raters(reader),
-        splits=_read_splits(reader),
-        explained=_read_explained(reader),
-        **texts,
-    )
-    return (card if scale_stands else None), reader.problems
+        problems = list(error.problems)
+    if problems:
+        return None, problems
+    reader = _Reader(shown(path), _key_lines(text))
+    whole = reader.table(_CardTable, {key: value for key, value in table.items() if key != "schema"})
+    labels = whole.scale if whole else reader.scale_alone(table.get("scale", {}))
+    scale = None if labels is None else reader.scale(labels)
+    if scale is None:
+        return None, reader.problems
+    name = path.absolute().parent.name
+    return (Card(name, scale) if whole is None else reader.card(whole, scale, name)), reader.problems
 
 
-def _read_scale(reader: _Reader) -> Scale:
-    section = reader.section(reader.table, "scale", known=_SCALE_KEYS)
-    fallback = Scale("nominal", 0.0, 0.0)
-    if "kind" not in section:
-        reader.fail("no kind in [scale]: write percentage, ordinal, binary or nominal", "scale")
-        return fallback
-    kind = reader.text(section, "scale", "kind")
-    low, high = reader.number(section, "scale", "min"), reader.number(section, "scale", "max")
-    step, pass_at = reader.number(section, "scale", "step"), reader.number(section, "scale", "pass_at")
-    if kind == "ordinal" and (low is None or high is None or low % 1 or high % 1):
-        reader.fail("an ordinal scale needs min and max, both whole numbers", "scale", "kind")
-        return fallback
-    if kind == "fraction":
-        reader.fail("fraction is for imports only: store percentages, kind percentage", "scale", "kind")
-        return fallback
-    try:
-        scale = Scale.parse(f"ordinal:{low:.0f}:{high:.0f}" if kind == "ordinal" else kind)
-    except InputError as error:
-        reader.fail(str(error), "scale", "kind")
-        return fallback
-    _check_ends(reader, scale, low=low, high=high)
-    try:
-        scale = Scale.parse(str(scale), pass_at=pass_at, step=step)
-    except InputError as error:
-        reader.fail(str(error), "scale")
-    return replace(scale, categories=_read_categories(reader, section, kind))
+class _Reader:
+    """What a card's tables say, and what is wrong with them, with the line of each key."""
 
+    def __init__(self, where: str, lines: Mapping[tuple[str, ...], int]) -> None:
+        self.where, self.lines = where, lines
+        self.problems: list[str] = []
 
-def _check_ends(reader: _Reader, scale: Scale, *, low: float | None, high: float | None) -> None:
-    for key, found, right in (("min", low, scale.low), ("max", high, scale.high)):
-        if found is not None and found != right:
-            reader.fail(
-                f"{key} of the scale {scale} is {right:g}, found {found:g}: take it out", "scale", key
-            )
+    def at(self, keys: Sequence[str]) -> str:
+        """`file:line` of a key; of the first line where it is not written out."""
+        return f"{self.where}:{self.lines.get(tuple(keys), 1)}"
 
+    def fail(self, what: str, *keys: str) -> None:
+        self.problems.append(f"{self.at(keys)}: {what}")
 
-def _read_categories(reader: _Reader, section: Mapping[str, Any], kind: str) -> tuple[str, ...]:
-    value = section.get("categories", [])
-    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        reader.fail(f"categories must be a list of words, found {value!r}", "scale", "categories")
-        return ()
-    if value and kind != "nominal":
-        reader.fail(f"categories belong to a nominal scale, this one is {kind}", "scale", "categories")
-    if len(set(value)) < len(value):
-        reader.fail(f"a category stands twice: {value!r}", "scale", "categories")
-    return tuple(value)
-
-
-def _read_anchors(reader: _Reader, scale: Scale) -> dict[str, str]:
-    scale_table = reader.table.get("scale")
-    if not isinstance(scale_table, dict):
-        return {}
-    anchors = reader.section(scale_table, "scale", "anchors", known=None)
-    for label in anchors:
-        reader.text(anchors, "scale", "anchors", label)
+    def table(self, model: type[_CardTable], table: Mapping[str, Any]) -> _CardTable | None:
         try:
-            scale.read(label)
-        except ValueError as error:
-            reader.fail(
-                f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label
-            )
-    return {label: str(meaning) for label, meaning in anchors.items()}
+            return model.model_validate(table)
+        except ValidationError as error:
+            self.problems += schema_problems(error, model, self.at)
+            return None
+
+    def scale_alone(self, table: Any) -> _ScaleTable | None:
+        """The scale of a card that has a problem, which is told already; None where it lies in the scale."""
+        try:
+            return _ScaleTable.model_validate(table)
+        except ValidationError:
+            return None
+
+    def card(self, table: _CardTable, scale: Scale, name: str) -> Card:
+        raters = {rater: RaterCard(**texts.model_dump()) for rater, texts in table.raters.items()}
+        self._check_anchors(table.scale.anchors, scale)
+        plain = table.model_dump(include={key for key in _CardTable.model_fields if key in _TEXTS})
+        plain["name"] = plain["name"] or name
+        return Card(
+            **plain,
+            scale=scale,
+            anchors=table.scale.anchors,
+            raters=raters,
+            splits=Splits(**table.splits.model_dump()),
+            explained=table.explained,
+        )
+
+    def scale(self, table: _ScaleTable) -> Scale | None:
+        """The scale; None where there is a problem with it."""
+        before = len(self.problems)
+        kind, low, high = table.kind, table.min, table.max
+        if not kind:
+            self.fail("no kind in [scale]: write percentage, ordinal, binary or nominal", "scale")
+        elif kind == "ordinal" and (low is None or high is None or low % 1 or high % 1):
+            self.fail("an ordinal scale needs min and max, both whole numbers", "scale", "kind")
+        elif kind == "fraction":
+            self.fail("fraction is for imports only: store percentages, kind percentage", "scale", "kind")
+        else:
+            scale = self._parsed(f"ordinal:{low:.0f}:{high:.0f}" if kind == "ordinal" else kind, "kind")
+            if scale is not None:
+                self._check_ends(scale, table)
+                self._check_categories(table)
+                scale = self._parsed(str(scale), pass_at=table.pass_at, step=table.step)
+            if scale is not None and len(self.problems) == before:
+                return replace(scale, categories=tuple(table.categories))
+        return None
+
+    def _parsed(self, text: str, *key: str, **more: float | None) -> Scale | None:
+        try:
+            return Scale.parse(text, **more)
+        except InputError as error:
+            self.fail(str(error), "scale", *key)
+            return None
+
+    def _check_ends(self, scale: Scale, table: _ScaleTable) -> None:
+        for key, given, right in (("min", table.min, scale.low), ("max", table.max, scale.high)):
+            if given is not None and given != right:
+                self.fail(
+                    f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key
+                )
+
+    def _check_categories(self, table: _ScaleTable) -> None:
+        words, keys = table.categories, ("scale", "categories")
+        if not all(word.strip() for word in words):
+            self.fail(f"categories must be a list of words, found {words!r}", *keys)
+        if words and table.kind != "nominal":
+            self.fail(f"categories belong to a nominal scale, this one is {table.kind}", *keys)
+        if len(set(words)) < len(words):
+            self.fail(f"a category stands twice: {words!r}", *keys)
+
+    def _check_anchors(self, anchors: Mapping[str, str], scale: Scale) -> None:
+        for label in anchors:
+            try:
+                scale.read(label)
+            except ValueError as error:
+                self.fail(
+                    f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label
+                )
 
 
-def _read_raters(reader: _Reader) -> dict[str, RaterCard]:
-    raters = reader.section(reader.table, "raters", known=None)
-    found = {}
-    for name in raters:
-        section = reader.section(raters, "raters", name, known=RATER_KEYS)
-        texts = (reader.text(section, "raters", name, key) for key in RATER_KEYS)
-        found[name] = RaterCard(*texts)
-    return found
-
-
-def _read_splits(reader: _Reader) -> Splits:
-    section = reader.section(reader.table, "splits", known=SPLIT_KEYS)
-    seed = section.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        reader.fail(f"seed must be a whole number, found {seed!r}", "splits", "seed")
-        seed = 0
-    splits = Splits(seed)
-    train, dev, test = (reader.number(section, "splits", name) for name in SPLITS)
-    splits = Splits(
-        seed,
-        train=splits.train if train is None else train,
-        dev=splits.dev if dev is None else dev,
-        test=splits.test if test is None else test,
-    )
-    reader.problems.extend(splits.problems(reader.at("splits")))
-    return splits
-
-
-def _read_explained(reader: _Reader) -> dict[str, str]:
-    section = reader.section(reader.table, "explained", known=None)
-    found = {kind: reader.text(section, "explained", kind, default="-") for kind in section}
-    for kind, why in found.items():
-        if not why.strip():
-            reader.fail(f"[explained] {kind} is empty: say why, or take it out", "explained", kind)
-    return found
+_TEXTS = (
+    "name",
+    "version",
+    "licence",
+    "source",
+    "made_by",
+    "sampling",
+    "labels_by",
+    "rubric",
+    "rubric_sha256",
+)
 
 
 def _key_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -291,3 +342,35 @@ def _key_lines(text: str) -> dict[tuple[str, ...], int]:
 def _split_key(text: str) -> list[str]:
     parts = re.findall(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""", text)
     return ["".join(part) for part in parts]
+
+
+def card_text(card: Card) -> str:
+    """The card as TOML; `read_card` gives the same card back."""
+    table: dict[str, Any] = {"schema": SCHEMA}
+    table |= {key: getattr(card, key) or None for key in _TEXTS}
+    table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
+    table["raters"] = {
+        name: {key: text or None for key, text in asdict(rater).items()}
+        for name, rater in card.raters.items()
+    }
+    table["splits"] = asdict(card.splits)
+    if card.explained:
+        table["explained"] = dict(card.explained)
+    return toml_text(table)
+
+
+def _scale_table(scale: Scale) -> dict[str, Any]:
+    ends = scale.kind in ("ordinal", "percentage")
+    return {
+        "kind": scale.kind,
+        "min": plain_label(scale.low) if ends else None,
+        "max": plain_label(scale.high) if ends else None,
+        "step": plain_label(scale.step) if ends and scale.step is not None else None,
+        "pass_at": None if scale.pass_at is None else plain_label(scale.pass_at),
+        "categories": list(scale.categories) or None,
+    }
+
+
+def plain_label(label: Label) -> Label:
+    """A label as files have it: a whole number without a point."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label

@@ -1,22 +1,39 @@
-"""The gold set: items, ratings and card, and the views on them that every command takes."""
+"""The gold set: items, ratings and card, the views on them that every command takes, and how it is read."""
 
 from __future__ import annotations
 
+import hashlib
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from judgecal.errors import unknown_name
-from judgecal.goldset.card import Card
-from judgecal.goldset.rows import Document
-from judgecal.goldset.split import SPLIT_NAMES, members
+from judgecal.errors import InputError, unknown_name
+from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, members, try_card
+from judgecal.goldset.rows import Document, read_document, read_item, read_rating
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.tables.json_files import JsonLines
+from judgecal.workspace import Workspace, find_workspace, shown
 
-__all__ = ["GOLD", "GoldSet", "common_label"]
+__all__ = [
+    "CARD",
+    "DOCUMENTS",
+    "GOLD",
+    "ITEMS",
+    "RATINGS",
+    "GoldSet",
+    "SplitCounts",
+    "common_label",
+    "content_sha",
+    "list_gold",
+    "load_gold",
+    "require_splits",
+    "split_counts",
+]
 
 GOLD = "gold"
 """The rater name of the adjudicated label."""
@@ -155,3 +172,222 @@ class GoldSet:
     def n_groups(items: Iterable[Item]) -> int:
         """How many questions the items belong to."""
         return len({item.group for item in items})
+
+
+CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
+
+
+def list_gold(workspace: Workspace) -> list[str]:
+    """The names of the sets in a workspace, sorted: the folders of `gold/` that hold a card or items."""
+    if not workspace.gold.is_dir():
+        return []
+    folders = (folder for folder in workspace.gold.iterdir() if not folder.name.startswith("."))
+    return sorted(folder.name for folder in folders if _is_set(folder))
+
+
+def _is_set(folder: Path) -> bool:
+    return (folder / CARD).is_file() or (folder / ITEMS).is_file()
+
+
+def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -> GoldSet:
+    """Load a gold set and hold every row against the format.
+
+    Args:
+        name_or_path: the name of a set under the workspace's `gold/`, or the path of a set's folder.
+        workspace: where names are looked up; by default the one that `find_workspace` finds.
+
+    Raises:
+        InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
+    """
+    folder = _find(name_or_path, workspace)
+    card, problems = try_card(folder / CARD)
+    items = _load_items(folder, problems)
+    ratings = _load_ratings(folder, card.scale if card else None, items, problems)
+    documents = _load_documents(folder, items, problems)
+    if problems or card is None:
+        raise InputError(problems)
+    return GoldSet(
+        name=card.name,
+        path=folder,
+        card=_with_categories(card, ratings),
+        items=tuple(item for _, item in items.rows),
+        ratings=tuple(ratings),
+        documents=tuple(documents),
+        sha256=content_sha(folder),
+        lines={item.item_id: line for line, item in items.rows},
+    )
+
+
+def _find(name_or_path: str | Path, workspace: Workspace | None) -> Path:
+    place = workspace or find_workspace()
+    names = list_gold(place)
+    if str(name_or_path) in names:
+        return place.gold / name_or_path
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        if not _is_set(folder):
+            raise InputError(f"{shown(folder)}: is no gold set: there is neither {CARD} nor {ITEMS} in it")
+        return folder
+    raise unknown_name("gold set", str(name_or_path), names)
+
+
+@dataclass
+class _Items:
+    """The items read, each with its line; the ids that others may refer to; whether all ids are known."""
+
+    rows: list[tuple[int, Item]] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    complete: bool = True
+
+
+def _read_rows(path: Path, problems: list[str]) -> JsonLines | None:
+    """The rows of one file; None where nothing can be said of its rows."""
+    where = shown(path)
+    try:
+        text, wrong = decode(read_bytes(path), where)
+    except InputError as error:
+        problems.extend(error.problems)
+        return None
+    problems.extend(wrong)
+    if wrong and not text:
+        return None
+    lines = json_lines(text, where)
+    problems.extend(lines.problems)
+    return lines
+
+
+def _load_items(folder: Path, problems: list[str]) -> _Items:
+    path = folder / ITEMS
+    lines = _read_rows(path, problems)
+    if lines is None:
+        return _Items(complete=False)
+    where = shown(path)
+    if not lines.rows and not lines.problems:
+        problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
+    found = _Items(ids=set(lines.lost_ids), complete=len(lines.problems) <= len(lines.lost_ids))
+    seen: dict[str, int] = {}
+    for line, row in lines.rows:
+        item = read_item(row, f"{where}:{line}", problems)
+        if item.item_id and seen.setdefault(item.item_id, line) != line:
+            first = seen[item.item_id]
+            problems.append(
+                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
+            )
+        found.rows.append((line, item))
+        found.ids.add(item.item_id)
+    return found
+
+
+def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: list[str]) -> list[Rating]:
+    path = folder / RATINGS
+    lines = _read_rows(path, problems)
+    if lines is None:
+        return []
+    where = shown(path)
+    found: list[Rating] = []
+    seen: dict[tuple[object, object], int] = {}
+    for line, row in lines.rows:
+        item_id, rater = row.get("item_id"), row.get("rater")
+        rating = read_rating(row, f"{where}:{line}", scale=scale, problems=problems)
+        if not isinstance(item_id, str) or not isinstance(rater, str):
+            continue
+        if item_id and items.complete and item_id not in items.ids:
+            problems.append(
+                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
+            )
+        if seen.setdefault((item_id, rater), line) != line:
+            first = seen[item_id, rater]
+            problems.append(
+                f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one row"
+            )
+        if rating is not None:
+            found.append(rating)
+    return found
+
+
+def _load_documents(folder: Path, items: _Items, problems: list[str]) -> list[Document]:
+    path = folder / DOCUMENTS
+    if not path.exists():
+        return []
+    lines = _read_rows(path, problems)
+    if lines is None:
+        return []
+    where = shown(path)
+    found: dict[str, tuple[int, Document]] = {}
+    for line, row in lines.rows:
+        document = read_document(row, f"{where}:{line}", problems)
+        first, _ = found.setdefault(document.document_id, (line, document))
+        if document.document_id and first != line:
+            problems.append(
+                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: "
+                "ids must differ"
+            )
+    if not lines.problems:
+        problems.extend(_missing_documents(items.rows, found.keys(), shown(folder / ITEMS)))
+    return [document for _, document in found.values()]
+
+
+def _missing_documents(rows: list[tuple[int, Item]], known: Iterable[str], where: str) -> list[str]:
+    names = frozenset(known)
+    return [
+        f"{where}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id or add the document"
+        for line, item in rows
+        for name in item.reference_documents
+        if name not in names
+    ]
+
+
+def _with_categories(card: Card, ratings: list[Rating]) -> Card:
+    """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is known."""
+    if card.scale.kind != "nominal" or card.scale.categories:
+        return card
+    words = {str(rating.label) for rating in ratings} | set(card.anchors)
+    return replace(card, scale=replace(card.scale, categories=tuple(sorted(words))))
+
+
+def content_sha(folder: Path) -> str:
+    """sha256 over the name, the length and the bytes of each of the set's files that exists."""
+    total = hashlib.sha256()
+    for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
+        path = folder / name
+        if path.exists():
+            data = read_bytes(path)
+            total.update(f"{name}:{len(data)}\n".encode())
+            total.update(data)
+    return total.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """How much of a set a split holds."""
+
+    n_items: int
+    n_groups: int
+
+
+def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
+    """What each of train, dev and test holds."""
+    chosen = {split: gold.select(split) for split in SPLITS}
+    return {split: SplitCounts(len(items), gold.n_groups(items)) for split, items in chosen.items()}
+
+
+def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
+    """Refuse a set whose splits hold too few questions for a command.
+
+    Args:
+        gold: the set.
+        needed: groups with a labelled item needed, by split name (`open` and `all` too).
+
+    Raises:
+        InputError: lists each split that is too small: what it has, what is needed, what to do.
+    """
+    problems = []
+    for split, least in needed.items():
+        found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])
+        if found < least:
+            problems.append(
+                f"gold set {gold.name!r}: the split {split} has {found} labelled questions and this command needs "
+                f"{least}: add questions, or choose another [splits] seed in card.toml before anyone looks at a label"
+            )
+    if problems:
+        raise InputError(problems)

@@ -1,19 +1,30 @@
-"""Rows of items.jsonl, ratings.jsonl and documents.jsonl to records; every problem is collected, none raised."""
+"""Rows of items.jsonl, ratings.jsonl and documents.jsonl: read (every problem is collected) and written."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
+from judgecal.goldset.card import plain_label
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import check_keys, shown
 
-__all__ = ["Document", "read_document", "read_item", "read_items", "read_rating"]
+__all__ = [
+    "Document",
+    "document_row",
+    "item_row",
+    "rating_row",
+    "read_document",
+    "read_item",
+    "read_items",
+    "read_rating",
+]
 
 _ITEM_KEYS = frozenset(
     {
@@ -258,3 +269,41 @@ def read_document(row: Mapping[str, Any], where: str, problems: list[str]) -> Do
     fields = _Fields(row, where, known=_DOCUMENT_KEYS, problems=problems)
     document_id = fields.required("document_id")
     return Document(document_id, fields.text("title"), fields.required("text", may_be_empty=True))
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """An item as a line of items.jsonl; what it lacks is left out."""
+    references = list(item.reference_answers)
+    optional = {
+        "reference_answer": references[0] if len(references) == 1 else references,
+        "system": item.system,
+        "reference_documents": list(item.reference_documents),
+        "contexts": [
+            _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
+            for part in item.contexts
+        ],
+        "conversation": [{"role": turn.role, "content": turn.content} for turn in item.conversation],
+        "fields": dict(item.fields),
+        "expect": dict(item.expect),
+        "tags": list(item.tags),
+        "inclusion_probability": item.inclusion_probability,
+    }
+    texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
+    return texts | _without_empty(optional)
+
+
+def rating_row(rating: Rating) -> dict[str, Any]:
+    """A rating as a line of ratings.jsonl."""
+    row = {"item_id": rating.item_id, "rater": rating.rater, "label": plain_label(rating.label)}
+    return row | _without_empty(
+        {"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason}
+    )
+
+
+def document_row(document: Document) -> dict[str, Any]:
+    """A document as a line of documents.jsonl."""
+    return _without_empty(dataclasses.asdict(document))
+
+
+def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [], {})}

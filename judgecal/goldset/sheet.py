@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.records import Context, Item
+from judgecal.records import Context, Item, Result
 from judgecal.scale import Label
 from judgecal.tables import CELL_LIMIT, defuse
 from judgecal.workspace import shown
@@ -28,26 +28,34 @@ _BETWEEN = "\n\n--- next context ---\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Sheets:
+class Sheets(Result):
     """What was written.
 
     Attributes:
-        paths: one sheet a rater.
+        set_: whose items they are.
+        sheets: their paths, one a rater.
         n_items: items on each of them.
         coded: whether codes stand in place of the item ids, as these give away a system or a tag.
         notes: what whoever hands the sheets out should know.
     """
 
-    paths: tuple[Path, ...]
+    set_: str
+    sheets: tuple[str, ...]
     n_items: int
     coded: bool
     notes: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """One sheet a rater."""
+        return tuple(map(Path, self.sheets))
 
 
 def write_sheets(
     items: Sequence[Item],
     path: Path,
     *,
+    name: str = "",
     raters: int = 1,
     seed: int = 0,
     limit: int | None = None,
@@ -58,6 +66,7 @@ def write_sheets(
     Args:
         items: what is to be labelled; of a gold set, of an experiment, or made by an answerer.
         path: the sheet, ending in .csv; with several raters `-1`, `-2` ... goes before the ending.
+        name: the set's.
         raters: how many sheets, 1 or more. Each has the same items in another order.
         seed: of the draw and of the orders; the same seed gives the same sheets.
         limit: only so many items, drawn at random; None takes all.
@@ -83,7 +92,7 @@ def write_sheets(
         # "x": a sheet that turned up in between may be somebody's work
         with target.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
             file.write(_sheet(order, coded=coded, drafts=drafts))
-    return Sheets(paths, len(chosen), coded, tuple(_notes(chosen, coded=coded)))
+    return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
 def _paths(path: Path, raters: int) -> tuple[Path, ...]:

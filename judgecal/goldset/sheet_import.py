@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import Card, RaterCard
-from judgecal.goldset.gold_set import GOLD, GoldSet
+from judgecal.goldset.gold_set import GOLD, GoldSet, list_gold, load_gold
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.load import list_gold, load_gold
 from judgecal.goldset.sheet import (
     ANSWER,
     CONTEXTS,
@@ -25,15 +27,13 @@ from judgecal.goldset.sheet import (
     contexts_of,
     contexts_text,
 )
-from judgecal.goldset.sheet_labels import read_label, slipped_notes
-from judgecal.goldset.sheet_table import SheetRow, read_sheet
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import Item, Rating
-from judgecal.scale import Scale
-from judgecal.tables import same_text, undo
-from judgecal.workspace import Workspace
+from judgecal.scale import Label, Scale
+from judgecal.tables import same_text, separated_records, text_lines, undo
+from judgecal.workspace import Workspace, shown
 
-__all__ = ["import_sheets"]
+__all__ = ["import_sheets", "read_label"]
 
 
 def import_sheets(
@@ -78,21 +78,16 @@ def import_sheets(
     ratings = list(reading.ratings.values())
     if gold is not None:
         done = add_ratings(gold, ratings, workspace=workspace, replace=replace)
-        return Imported(done, (*reading.notes(), *_who_notes(done, ratings)))
+        return reading.imported(done, _who_notes(done, ratings))
     card = _card(name, reading, command=_command(files, name, rater=rater, scale=scale, pass_at=pass_at))
     done = write_gold(card, reading.items.values(), ratings, workspace=workspace)
-    return Imported(
-        done, (*reading.notes(), "a sheet holds no systems and no groups: each question is a group")
-    )
+    return reading.imported(done, ["a sheet holds no systems and no groups: each question is a group"])
 
 
 def _refuse(reading: _Reading, files: Sequence[Path]) -> None:
-    problems = list(reading.problems)
-    if not reading.ratings and not problems:
-        problems.append(f"{', '.join(map(str, files))}: no row has a label: fill some in")
-    if problems:
-        more = [f"... and {len(problems) - LISTED} more problems"] if len(problems) > LISTED else []
-        raise InputError([*problems[:LISTED], *more])
+    if not reading.ratings and not reading.problems:
+        raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
+    refuse(reading.problems, most=LISTED)
 
 
 def _option_problems(
@@ -146,6 +141,7 @@ class _Reading:
         self.ratings: dict[tuple[str, str], Rating] = {}
         self.problems: list[str] = []
         self._empty: Counter[str] = Counter()
+        self._n_rows = 0
         self._seen: dict[tuple[str, str], str] = {}
         if gold is not None:
             # Codes first: an id that happens to look like one stands for itself.
@@ -154,6 +150,7 @@ class _Reading:
     def read(self, rows: Iterable[SheetRow], rater: str) -> None:
         """Read one sheet."""
         for row in rows:
+            self._n_rows += 1
             item = self._item(row)
             if item is None:
                 continue
@@ -220,10 +217,15 @@ class _Reading:
         key = (item.item_id, rater)
         self.ratings[key] = Rating(item.item_id, rater, label, note, saw_draft=DRAFT in row.cells)
 
-    def notes(self) -> list[str]:
-        """What is missing, and labels that are likely a slip of the pen."""
-        found = [f"{rater!r} left {count} items without a label" for rater, count in self._empty.items()]
-        return [*found, *slipped_notes(self.ratings.values(), self.scale)]
+    def imported(self, gold: GoldSet, notes: Iterable[str]) -> Imported:
+        """What was read, with what is missing and labels that are likely a slip of the pen."""
+        left = [f"{rater!r} left {count} items without a label" for rater, count in self._empty.items()]
+        return Imported.of(
+            gold,
+            n_rows=self._n_rows,
+            skipped={"without a label": self._empty.total()},
+            notes=[*left, *_slipped_notes(self.ratings.values(), self.scale), *notes],
+        )
 
 
 def _changed(row: SheetRow, item: Item) -> list[str]:
@@ -266,3 +268,111 @@ def _command(
     words += ["--rater", rater] if rater else []
     words += ["--scale", scale] if scale else []
     return shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])])
+
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}(?:\s*%)?", re.ASCII)
+
+
+def read_label(cell: str, scale: Scale) -> Label:
+    """One label.
+
+    Raises:
+        ValueError: it is no label of the scale, or lies between two of its steps.
+    """
+    text = undo(cell).strip()
+    if scale.numeric and _DECIMAL_COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    label = scale.read(text)
+    if scale.step is not None and scale.numeric:
+        steps = (float(label) - scale.low) / scale.step
+        if abs(steps - round(steps)) > 1e-6:
+            raise ValueError(f"{label:g} lies between the steps of {scale.step:g}")
+    return label
+
+
+def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
+    """Raters all of whose labels lie in 0..1 of a percentage, fractions among them: meant as parts of one, likely."""
+    if scale.kind != "percentage":
+        return []
+    given: defaultdict[str, list[float]] = defaultdict(list)
+    for rating in ratings:
+        given[rating.rater].append(float(rating.label))
+    return [
+        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the sheet and "
+        "import it with --replace"
+        for rater, labels in given.items()
+        if max(labels) <= 1.0 and any(label % 1.0 for label in labels)
+    ]
+
+
+_DELIMITERS = ",;\t"
+
+
+@dataclass(frozen=True, slots=True)
+class SheetRow:
+    """One row: `file:line` of where it begins, and its cells by column."""
+
+    where: str
+    cells: Mapping[str, str]
+
+
+def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
+    """The rows of a sheet by the names of its columns in lower case; empty rows and nameless columns are left out.
+
+    Args:
+        path: the file, ending in .csv, .tsv or .txt.
+        columns: what must be there.
+
+    Raises:
+        InputError: it is no text in UTF-8, a column is missing or there twice, or a row has more cells than the
+            header; each with its line.
+    """
+    where = shown(path)
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
+        raise InputError(
+            f"{where}: a sheet comes back as CSV in UTF-8: save it so, not as {path.suffix or 'this'}"
+        )
+    first = next(text_lines(path), "")
+    # Excel itself takes this line, and some programs write it for Excel.
+    has_hint = first.strip().casefold() in ("sep=,", "sep=;", "sep=\t")
+    records = [
+        (line, cells)
+        for line, cells in separated_records(path, _delimiter(path), skip=int(has_hint))
+        if any(cell.strip() for cell in cells)
+    ]
+    if not records:
+        raise InputError(f"{where}:1: the sheet is empty")
+    header_line, header = records[0]
+    names = [name.strip().casefold() for name in header]
+    problems = _header_problems(names, columns, f"{where}:{header_line}")
+    rows = []
+    for line, cells in records[1:]:
+        if any(cell.strip() for cell in cells[len(names) :]):
+            problems.append(
+                f"{where}:{line}: more cells than the header names: save the sheet as CSV once more"
+            )
+        padded = [*cells, *[""] * (len(names) - len(cells))]
+        rows.append(SheetRow(f"{where}:{line}", dict(zip(names, padded, strict=False))))
+    if problems:
+        raise InputError(problems)
+    return rows
+
+
+def _header_problems(names: list[str], columns: tuple[str, ...], where: str) -> list[str]:
+    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    missing = [name for name in columns if name not in names]
+    known = [name for name in names if name]
+    return [
+        *(f"{where}: {name!r} names two columns: keep one" for name in twice),
+        *(f"{where}: {unknown_name('column', name, known)}" for name in missing),
+    ]
+
+
+def _delimiter(path: Path) -> str:
+    """The separator under which one of the first lines names the id column; a comma where none does."""
+    for line in islice(text_lines(path), 3):
+        for delimiter in _DELIMITERS:
+            names = [name.strip(' "\r\n').casefold() for name in line.split(delimiter)]
+            if ITEM in names and len(names) > 1:
+                return delimiter
+    return ","

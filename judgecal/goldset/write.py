@@ -6,21 +6,18 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.goldset.card import RATER_KEYS, SPLIT_KEYS, TEXTS, Card
-from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.load import CARD, DOCUMENTS, ITEMS, RATINGS, content_sha, load_gold
-from judgecal.goldset.rows import Document
+from judgecal.goldset.card import Card, card_text
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldSet, content_sha, load_gold
+from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
-from judgecal.scale import Label, Scale
 from judgecal.tables import write_json_lines
-from judgecal.workspace import SCHEMA, Workspace, shown, toml_text
+from judgecal.workspace import Workspace, shown
 
-__all__ = ["add_ratings", "item_row", "name_problems", "write_gold"]
+__all__ = ["add_ratings", "name_problems", "write_gold"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -118,9 +115,7 @@ def add_ratings(
         for line, rating in zip(kept, gold.ratings, strict=True)
         if (rating.item_id, rating.rater) not in fresh
     ]
-    write_json_lines(
-        path, map(_rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines]
-    )
+    write_json_lines(path, map(rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines])
     return load_gold(gold.path, workspace=workspace)
 
 
@@ -145,10 +140,10 @@ def _write_files(
     documents: Iterable[Document],
 ) -> None:
     # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
-    (folder / CARD).write_text(_card_text(card), encoding="utf-8", errors="replace", newline="\n")
+    (folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
     write_json_lines(folder / ITEMS, (item_row(item) for item in items))
-    write_json_lines(folder / RATINGS, (_rating_row(rating) for rating in ratings))
-    rows = [_without_empty(_document_row(document)) for document in documents]
+    write_json_lines(folder / RATINGS, (rating_row(rating) for rating in ratings))
+    rows = [document_row(document) for document in documents]
     if rows:
         write_json_lines(folder / DOCUMENTS, rows)
 
@@ -165,69 +160,3 @@ def _put_in_place(fresh: Path, target: Path) -> None:
         old.rename(target)
         raise
     shutil.rmtree(old)
-
-
-def item_row(item: Item) -> dict[str, Any]:
-    """An item as a line of items.jsonl; what it lacks is left out."""
-    references = list(item.reference_answers)
-    optional = {
-        "reference_answer": references[0] if len(references) == 1 else references,
-        "system": item.system,
-        "reference_documents": list(item.reference_documents),
-        "contexts": [
-            _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
-            for part in item.contexts
-        ],
-        "conversation": [{"role": turn.role, "content": turn.content} for turn in item.conversation],
-        "fields": dict(item.fields),
-        "expect": dict(item.expect),
-        "tags": list(item.tags),
-        "inclusion_probability": item.inclusion_probability,
-    }
-    texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
-    return texts | _without_empty(optional)
-
-
-def _rating_row(rating: Rating) -> dict[str, Any]:
-    row = {"item_id": rating.item_id, "rater": rating.rater, "label": _plain(rating.label)}
-    return row | _without_empty(
-        {"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason}
-    )
-
-
-def _document_row(document: Document) -> dict[str, Any]:
-    return {"document_id": document.document_id, "title": document.title, "text": document.text}
-
-
-def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [], {})}
-
-
-def _plain(label: Label) -> Label:
-    return int(label) if isinstance(label, float) and label.is_integer() else label
-
-
-def _card_text(card: Card) -> str:
-    """The card as TOML; `read_card` gives the same card back."""
-    table: dict[str, Any] = {"schema": SCHEMA}
-    table |= {key: getattr(card, key) or None for key in TEXTS}
-    table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
-    table["raters"] = {
-        name: {key: getattr(rater, key) or None for key in RATER_KEYS} for name, rater in card.raters.items()
-    }
-    table["splits"] = {key: getattr(card.splits, key) for key in SPLIT_KEYS}
-    if card.explained:
-        table["explained"] = dict(card.explained)
-    return toml_text(table)
-
-
-def _scale_table(scale: Scale) -> dict[str, Any]:
-    ends = scale.kind in ("ordinal", "percentage")
-    return {
-        "kind": scale.kind,
-        "min": _plain(scale.low) if ends else None,
-        "max": _plain(scale.high) if ends else None,
-        "step": _plain(scale.step) if ends and scale.step is not None else None,
-        "pass_at": None if scale.pass_at is None else _plain(scale.pass_at),
-        "categories": list(scale.categories) or None,
-    }

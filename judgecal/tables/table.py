@@ -100,6 +100,7 @@ class Table:
         source: what is known of where it came from, for the card of a set.
         licence: "" where the source does not tell.
         notes: what its owner should know of how it was read.
+        n_rows, n_empty: rows that were read, and those of them without any content.
     """
 
     where: str
@@ -110,6 +111,8 @@ class Table:
     unit: Unit = "line"
     licence: str = ""
     notes: tuple[str, ...] = ()
+    n_rows: int = 0
+    n_empty: int = 0
 
     def number(self, row: int) -> str:
         """A row by its number alone, as within a message: `line 3` or `row 3`."""
@@ -194,7 +197,18 @@ class Source(ABC):
         rows = [Row(row.line, {**empty, **row.cells}, row.raw) for row in rows if any(row.cells.values())]
         left_out = [f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"]
         notes = (*self.notes, *left_out[: len(self.bytes_columns)])
-        table = Table(self.where, columns, rows, self.name, self.source, self.unit, self.licence, notes)
+        table = Table(
+            self.where,
+            columns,
+            rows,
+            name=self.name,
+            source=self.source,
+            unit=self.unit,
+            licence=self.licence,
+            notes=notes,
+            n_rows=self.n_rows,
+            n_empty=self.n_rows - len(rows),
+        )
         if not rows:
             raise InputError(f"{table.top}: the file holds no rows")
         return table

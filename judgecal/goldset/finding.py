@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.load import DOCUMENTS, ITEMS, RATINGS
+from judgecal.goldset.gold_set import DOCUMENTS, ITEMS, RATINGS, GoldSet
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import decode, read_bytes

@@ -1,0 +1,70 @@
+"""`gold agreement`: how far the human raters of a set agree; no judge has a part in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from judgecal.goldset import GoldSet
+from judgecal.records import Estimate, Result
+from judgecal.stats import agreement, reliability
+
+__all__ = ["RaterAgreement", "RaterPair", "rater_agreement"]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPair:
+    """Two raters on the items that both rated; no estimates where there is none."""
+
+    a: str
+    b: str
+    n: int
+    agreement: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement(Result):
+    """What `gold agreement` comes to.
+
+    Attributes:
+        pairs: every pair of human raters.
+        reliability: all of them at once, each pair's kappas too; empty where there are no two of them.
+        saw_draft: rater -> labels given in sight of a machine's.
+        sha256, scale, raters: of the set, for readers.
+    """
+
+    set_: str
+    pairs: tuple[RaterPair, ...]
+    reliability: Mapping[str, Estimate]
+    saw_draft: Mapping[str, int]
+    sha256: str = field(default="", metadata={"json": False})
+    scale: str = field(default="", metadata={"json": False})
+    raters: tuple[str, ...] = field(default=(), metadata={"json": False})
+
+
+def rater_agreement(gold: GoldSet) -> RaterAgreement:
+    """Every pair of human raters, and all at once; the adjudicated label, made of their votes, is none of them."""
+    groups = {item.item_id: item.group for item in gold.items}
+    together = (
+        reliability(gold.ratings_by_rater, scale=gold.scale, groups=groups) if len(gold.raters) > 1 else {}
+    )
+    return RaterAgreement(
+        gold.name,
+        tuple(_pair(gold, a, b) for a, b in combinations(gold.raters, 2)),
+        together,
+        dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
+        gold.sha256,
+        str(gold.scale),
+        gold.raters,
+    )
+
+
+def _pair(gold: GoldSet, a: str, b: str) -> RaterPair:
+    items = gold.shared_items(a, b)
+    if not items:
+        return RaterPair(a, b, 0, {})
+    first, second = ([gold.ratings_by_rater[rater][item.item_id] for item in items] for rater in (a, b))
+    estimates = agreement(first, second, scale=gold.scale, groups=[item.group for item in items])
+    return RaterPair(a, b, len(items), estimates)

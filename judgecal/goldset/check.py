@@ -1,0 +1,256 @@
+"""The audit of a set that loads: what is not wrong by its format, but would mislead whoever relies on it.
+
+Each check is a small function from a set to its findings; `check_*.py` hold those of items, labels and wording.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from judgecal.errors import InputError
+from judgecal.goldset.check_items import ITEM_CHECKS, SPLIT_CHECKS, leaks
+from judgecal.goldset.check_labels import LABEL_CHECKS, RATER_CHECKS, Baseline, baselines, near_pass_mark
+from judgecal.goldset.check_wording import REFERENCE_CHECKS
+from judgecal.goldset.finding import Check, Problem, document_place, item_place, plain_text, some
+from judgecal.goldset.gold_set import (
+    CARD,
+    DOCUMENTS,
+    RATINGS,
+    GoldSet,
+    SplitCounts,
+    list_gold,
+    load_gold,
+    split_counts,
+)
+from judgecal.records import Estimate, Result
+from judgecal.workspace import Workspace
+
+__all__ = [
+    "GoldCheck",
+    "GoldChecks",
+    "GoldList",
+    "ListedSet",
+    "NearPassMark",
+    "check_gold",
+    "check_set",
+    "check_sets",
+    "list_sets",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSet:
+    """A set of a workspace: its counts, or why it cannot be loaded."""
+
+    set_: str
+    n_items: int | None = None
+    n_groups: int | None = None
+    scale: str | None = None
+    raters: tuple[str, ...] | None = None
+    sampling: str | None = None
+    labels_by: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldList(Result):
+    """What `gold list` comes to."""
+
+    sets: tuple[ListedSet, ...]
+
+
+def list_sets(workspace: Workspace) -> GoldList:
+    """Every set of a workspace, those that cannot be loaded too."""
+    return GoldList(tuple(_listed(name, workspace) for name in list_gold(workspace)))
+
+
+def _listed(name: str, workspace: Workspace) -> ListedSet:
+    try:
+        gold = load_gold(name, workspace=workspace)
+    except InputError as error:
+        return ListedSet(name, error=str(error))
+    return ListedSet(
+        name,
+        len(gold.items),
+        gold.n_groups(gold.items),
+        str(gold.scale),
+        gold.raters,
+        gold.card.sampling,
+        gold.card.labels_by,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NearPassMark:
+    """What counts as near the pass mark, on the scale, and the share of labels that near."""
+
+    within: float | None
+    share: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class GoldCheck(Result):
+    """What `gold check` comes to.
+
+    Attributes:
+        splits: by name. tags: how many items have each.
+        problems: the findings; those that the card explains carry the explanation.
+        baselines: metric -> the best constant and what it reaches.
+        sha256, scale, n_labelled: of the set, for readers.
+    """
+
+    set_: str
+    n_items: int
+    n_groups: int
+    n_documents: int
+    splits: Mapping[str, SplitCounts]
+    tags: Mapping[str, int]
+    problems: tuple[Problem, ...]
+    baselines: Mapping[str, Baseline]
+    near_pass_mark: NearPassMark
+    sha256: str = field(default="", metadata={"json": False})
+    scale: str = field(default="", metadata={"json": False})
+    n_labelled: int = field(default=0, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True)
+class GoldChecks(Result):
+    """The checks of all sets that load, and what is wrong with the others."""
+
+    sets: tuple[GoldCheck, ...]
+    broken: tuple[str, ...] = field(default=(), metadata={"json": False})
+
+
+def check_sets(workspace: Workspace) -> GoldChecks:
+    """Check every set of a workspace."""
+    checks: list[GoldCheck] = []
+    broken: list[str] = []
+    for name in list_gold(workspace):
+        try:
+            checks.append(check_set(load_gold(name, workspace=workspace), workspace))
+        except InputError as error:
+            broken.extend(error.problems)
+    return GoldChecks(tuple(checks), tuple(broken))
+
+
+def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
+    """The counts of a set and every finding of its audit."""
+    return GoldCheck(
+        set_=gold.name,
+        n_items=len(gold.items),
+        n_groups=gold.n_groups(gold.items),
+        n_documents=len(gold.documents),
+        splits=split_counts(gold),
+        tags=dict(sorted(Counter(tag for item in gold.items for tag in set(item.tags)).items())),
+        problems=tuple(check_gold(gold, workspace=workspace)),
+        baselines=baselines(gold),
+        near_pass_mark=NearPassMark(*near_pass_mark(gold)),
+        sha256=gold.sha256,
+        scale=str(gold.scale),
+        n_labelled=len(gold.labels),
+    )
+
+
+def _card_gaps(gold: GoldSet) -> Iterator[Problem]:
+    for key in ("version", "licence", "source", "made_by"):
+        if not getattr(gold.card, key):
+            yield Problem(
+                "card", CARD, f"no {key}: say it, so that others can judge what the set is good for"
+            )
+    folder = gold.path.absolute().name
+    if gold.name != folder:
+        yield Problem(
+            "card", CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same"
+        )
+    for rater in gold.raters:
+        if rater not in gold.card.raters:
+            yield Problem("card", CARD, f"no [raters.{rater}]: say who it is, and with which instructions")
+    for rater in gold.card.raters:
+        if rater not in gold.raters and not any(rating.rater == rater for rating in gold.ratings):
+            yield Problem("card", CARD, f"[raters.{rater}] has no rating in {RATINGS}")
+
+
+def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Iterator[Problem]:
+    """Explanations of kinds that this audit did not find: out of date, or a slip of the pen."""
+    for kind in gold.card.explained:
+        if kind not in kinds:
+            near = difflib.get_close_matches(kind, sorted(kinds), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ": take it out"
+            yield Problem(
+                "idle_explanation", CARD, f"[explained] {kind} explains nothing that was found{hint}"
+            )
+
+
+def _no_documents(gold: GoldSet) -> Iterator[Problem]:
+    # Where there is a documents.jsonl, a set that names what it lacks does not load.
+    naming = [item for item in gold.items if item.reference_documents]
+    if naming and not gold.documents:
+        names = {name for item in naming for name in item.reference_documents}
+        yield Problem(
+            "no_documents",
+            item_place(gold, naming),
+            f"{len(naming)} items name {len(names)} reference documents ({some(sorted(names))}) and the set has no "
+            f"{DOCUMENTS}: the retriever test and the answerer test need them",
+        )
+
+
+def _empty_documents(gold: GoldSet) -> Iterator[Problem]:
+    for position, document in enumerate(gold.documents):
+        if not document.text.strip():
+            yield Problem(
+                "empty_document",
+                document_place(gold, [position]),
+                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or take it out",
+            )
+
+
+def _same_documents(gold: GoldSet) -> Iterator[Problem]:
+    same: defaultdict[str, list[int]] = defaultdict(list)
+    for position, document in enumerate(gold.documents):
+        if document.text.strip():
+            same[plain_text(document.text)].append(position)
+    for positions in same.values():
+        if len(positions) > 1:
+            ids = [repr(gold.documents[position].document_id) for position in positions]
+            yield Problem(
+                "same_document",
+                document_place(gold, positions),
+                f"documents {some(ids)} have one text (but for case and spacing): a retriever cannot tell them apart, "
+                "and finding the one counts as missing the other; keep one",
+            )
+
+
+_CHECKS: tuple[Check, ...] = (
+    _card_gaps,
+    *ITEM_CHECKS,
+    *SPLIT_CHECKS,
+    *LABEL_CHECKS,
+    *RATER_CHECKS,
+    *REFERENCE_CHECKS,
+    _no_documents,
+    _empty_documents,
+    _same_documents,
+)
+
+
+def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
+    """Every finding of the audit; an empty list says that no check found anything.
+
+    Args:
+        gold: the set.
+        workspace: its signatures and compiled programs are searched for the set's dev and test questions; None
+            leaves that out.
+
+    Returns:
+        Findings in the order of the families; those of a kind that the card explains carry the explanation.
+    """
+    found = [problem for check in _CHECKS for problem in check(gold)]
+    if workspace is not None:
+        found += leaks(gold, workspace)
+        # Without the workspace a leak may be what is explained.
+        found += _idle_explanations(gold, {problem.kind for problem in found})
+    explained = gold.card.explained
+    return [replace(problem, explained=explained.get(problem.kind)) for problem in found]

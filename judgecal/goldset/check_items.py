@@ -1,0 +1,316 @@
+"""Items: without a label, twice in the set, one question under two names; thin splits, strata and tags; leaks."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judgecal.goldset.card import SPLITS
+from judgecal.goldset.check_wording import MEASURE, clusters, containment, shingles, words
+from judgecal.goldset.finding import Check, Problem, item_place, plain_text, say, some
+from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
+from judgecal.records import Item
+from judgecal.workspace import Workspace, shown
+
+__all__ = ["ITEM_CHECKS", "SPLIT_CHECKS", "leaks"]
+
+# One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.
+_NEAR_ANSWER = 0.9
+_NEAR_QUESTION = 0.8
+
+
+def _unlabelled(gold: GoldSet) -> Iterator[Problem]:
+    rated = {rating.item_id for rating in gold.ratings}
+    for item in gold.items:
+        if item.item_id not in gold.labels:
+            why = (
+                f"the raters tie: add a rating by {GOLD!r} or by one more rater"
+                if item.item_id in rated
+                else "nobody rated it"
+            )
+            yield Problem(
+                "unlabelled", item_place(gold, [item]), f"item {item.item_id!r} has no gold label: {why}"
+            )
+
+
+def _unlike_labels(gold: GoldSet) -> Iterator[Problem]:
+    for items in _same_answers(gold):
+        labels = [gold.labels[item.item_id] for item in items]
+        if len(set(labels)) > 1:
+            yield Problem(
+                "unlike_labels",
+                item_place(gold, items),
+                f"the same answer to the same question is labelled {some([*map(say, labels)])}: settle it",
+            )
+
+
+def _same_answers(gold: GoldSet) -> list[list[Item]]:
+    """The labelled items by question, answer and what else a judge is shown, where there are several."""
+    same: defaultdict[Hashable, list[Item]] = defaultdict(list)
+    for item in gold.items:
+        if item.item_id in gold.labels:
+            same[_question(item), plain_text(item.answer)].append(item)
+    return [items for items in same.values() if len(items) > 1]
+
+
+def _question(item: Item) -> Hashable:
+    return (plain_text(item.question), item.reference_answers, tuple(part.text for part in item.contexts))
+
+
+def _near_duplicates(gold: GoldSet) -> Iterator[Problem]:
+    found = clusters(gold.items, text=lambda item: item.answer, within=_question, least=_NEAR_ANSWER)
+    for items, index in found:
+        labels = {gold.labels.get(item.item_id) for item in items}
+        if len(labels) > 1 and len({plain_text(item.answer) for item in items}) == 1:
+            continue  # told as unlike_labels
+        yield Problem("near_duplicate", item_place(gold, items), _near_message(gold, items, index))
+
+
+def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
+    labels = list(dict.fromkeys(say(gold.labels.get(item.item_id)) for item in items))
+    systems = list(dict.fromkeys(item.system for item in items if item.system))
+    by = f", given by {some(systems)}" if systems else ""
+    return (
+        f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported from "
+        f"{_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {some(labels)}: they count as {len(items)} and "
+        "show one thing; keep one, or make them differ"
+    )
+
+
+def _question_in_groups(gold: GoldSet) -> Iterator[Problem]:
+    groups: defaultdict[str, dict[str, Item]] = defaultdict(dict)
+    for item in gold.items:
+        groups[plain_text(item.question)].setdefault(item.group, item)
+    for found in groups.values():
+        if len(found) > 1:
+            splits = sorted({gold.split_of(group) for group in found}, key=SPLITS.index)
+            leak = (
+                f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
+            )
+            yield Problem(
+                "question_in_two_groups",
+                item_place(gold, found.values()),
+                f"one question stands in {len(found)} groups ({some(list(found))}), {leak}: give it one group",
+            )
+
+
+def _near_questions(gold: GoldSet) -> Iterator[Problem]:
+    firsts: dict[str, Item] = {}
+    for item in gold.items:
+        firsts.setdefault(plain_text(item.question), item)
+    found = clusters(
+        firsts.values(), text=lambda item: item.question, within=lambda _: None, least=_NEAR_QUESTION
+    )
+    for items, index in found:
+        splits = sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
+        if len(splits) > 1:
+            yield Problem(
+                "near_question_in_two_splits",
+                item_place(gold, items),
+                f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} {index:.2f}, "
+                f"reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask the same, give them one "
+                "group, or what was learnt on one split is known on the other",
+            )
+
+
+ITEM_CHECKS: tuple[Check, ...] = (
+    _unlabelled,
+    _unlike_labels,
+    _near_duplicates,
+    _question_in_groups,
+    _near_questions,
+)
+
+
+_LEAST_GROUPS = 10  # below this there is no interval at all
+_LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
+_TINY_STRATUM = 3
+_LEAST_TAG = 5
+_THIRDS = ("low third", "middle third", "high third")
+
+
+def _thin_splits(gold: GoldSet) -> Iterator[Problem]:
+    for split in SPLITS:
+        groups = gold.n_groups(gold.select(split))
+        if groups < _LEAST_GROUPS:
+            yield Problem(
+                "thin_split",
+                split,
+                f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing can be "
+                "decided there",
+            )
+
+
+def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
+    """The classes or the thirds of the scale, and how many labels of a split are in each."""
+    labels = [gold.labels[item.item_id] for item in gold.select(split) if item.item_id in gold.labels]
+    scale = gold.scale
+    if scale.kind == "nominal":
+        words = Counter(labels)
+        return [(word, words[word]) for word in scale.categories]
+    counts = Counter(scale.stratum(float(label)) for label in labels)
+    if scale.kind == "binary":
+        return [("0", counts[0]), ("1", counts[2])]
+    return [(f"in the {third}", counts[stratum]) for stratum, third in enumerate(_THIRDS)]
+
+
+def _thin_strata(gold: GoldSet) -> Iterator[Problem]:
+    for stratum, count in _strata(gold, "test"):
+        if count < _LEAST_STRATUM:
+            yield Problem(
+                "thin_stratum",
+                "test",
+                f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval",
+            )
+
+
+def _tiny_strata(gold: GoldSet) -> Iterator[Problem]:
+    if not gold.scale.numeric:
+        return  # macro_agreement is not defined there
+    for split in SPLITS:
+        strata = _strata(gold, split)
+        filled = sum(count > 0 for _, count in strata)
+        for stratum, count in strata:
+            if 0 < count <= _TINY_STRATUM < sum(n for _, n in strata):
+                yield Problem(
+                    "tiny_stratum",
+                    split,
+                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: add items of "
+                    f"that kind, or the number hangs on {'this one' if count == 1 else 'these few'}",
+                )
+
+
+def _tagged(gold: GoldSet) -> dict[str, list[Item]]:
+    tags: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in gold.items:
+        for tag in set(item.tags):
+            tags[tag].append(item)
+    return tags
+
+
+def _thin_tags(gold: GoldSet) -> Iterator[Problem]:
+    for tag, items in sorted(_tagged(gold).items()):
+        if len(items) < _LEAST_TAG:
+            yield Problem(
+                "thin_tag",
+                item_place(gold, items),
+                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it",
+            )
+
+
+def _tags_of_splits(gold: GoldSet) -> Iterator[Problem]:
+    wanted = {tag for tag, items in _tagged(gold).items() if len(items) >= _LEAST_TAG}
+    for split in SPLITS:
+        items = gold.select(split)
+        missing = sorted(wanted - {tag for item in items for tag in item.tags})
+        if items and missing:
+            yield Problem(
+                "tag_not_in_split",
+                ITEMS,
+                f"{split} has no item tagged {some(missing)}: what is chosen or shown there says nothing of "
+                f"{'it' if len(missing) == 1 else 'them'}",
+            )
+
+
+SPLIT_CHECKS: tuple[Check, ...] = (_thin_splits, _thin_strata, _tiny_strata, _thin_tags, _tags_of_splits)
+
+
+_RUN = 3
+_LEAST = 0.8
+_LEAST_WORDS = 4  # fewer words are no wording of one's own
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A text of the workspace that goes into prompts."""
+
+    where: str
+    what: str
+    texts: tuple[str, ...]
+
+
+def leaks(gold: GoldSet, workspace: Workspace) -> Iterator[Problem]:
+    """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
+    questions = _sealed_questions(gold)
+    index: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    runs = {question: shingles(question, _RUN, ends=False) for question in questions}
+    for question, own in runs.items():
+        for run in own:
+            index[run].add(question)
+    for prompt in (*_signatures(workspace), *_programs(workspace)):
+        found: dict[str, float] = {}
+        for text in prompt.texts:
+            there = shingles(text, _RUN, ends=False)
+            for question in {question for run in there for question in index.get(run, ())}:
+                found[question] = max(found.get(question, 0.0), containment(runs[question], there))
+        items = [
+            item
+            for question in questions
+            if found.get(question, 0.0) >= _LEAST
+            for item in questions[question]
+        ]
+        if items:
+            least = min(found[plain_text(item.question)] for item in items)
+            yield _leak(gold, prompt, items, least=least)
+
+
+def _sealed_questions(gold: GoldSet) -> dict[str, list[Item]]:
+    questions: defaultdict[str, list[Item]] = defaultdict(list)
+    for split in ("dev", "test"):
+        for item in gold.select(split):
+            questions[plain_text(item.question)].append(item)
+    return {question: items for question, items in questions.items() if len(words(question)) >= _LEAST_WORDS}
+
+
+def _leak(gold: GoldSet, prompt: _Prompt, items: list[Item], *, least: float) -> Problem:
+    splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
+    return Problem(
+        "leak",
+        f"{prompt.where}, {item_place(gold, items)}",
+        f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their runs of "
+        f"{_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by them; take other "
+        "examples",
+    )
+
+
+def _signatures(workspace: Workspace) -> Iterator[_Prompt]:
+    for path in sorted(workspace.signatures.glob("*.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8-sig"))
+        except (SyntaxError, ValueError):  # whoever uses the signature is told; it leaks nothing
+            continue
+        strings = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        if strings:
+            line = max(strings, key=lambda node: len(str(node.value))).lineno
+            yield _Prompt(
+                f"{shown(path)}:{line}", "the signature's texts", tuple(str(node.value) for node in strings)
+            )
+
+
+def _programs(workspace: Workspace) -> Iterator[_Prompt]:
+    for path in sorted(workspace.experiments.glob("*/program.json")):
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:  # no judge can be made of it: whoever names it is told
+            continue
+        texts = tuple(_texts(state))
+        if texts:
+            yield _Prompt(shown(path), "the program's examples and instructions", texts)
+
+
+def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
+    """The texts under `demos` and `instructions`, wherever a program of several steps has them."""
+    if isinstance(state, str) and inside:
+        yield state
+    elif isinstance(state, dict):
+        for key, value in state.items():
+            yield from _texts(value, inside=inside or key in ("demos", "instructions"))
+    elif isinstance(state, list):
+        for value in state:
+            yield from _texts(value, inside=inside)

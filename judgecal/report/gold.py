@@ -1,0 +1,250 @@
+"""The documents of `gold list`, `gold check`, `gold agreement`, `gold import` and `gold sheet`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from judgecal.experiment.gold_agreement import RaterAgreement
+from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSet, Problem, Sheets
+from judgecal.records import Estimate, Headline
+from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
+from judgecal.report.numbers import estimate, plain
+
+__all__ = [
+    "agreement_document",
+    "check_document",
+    "checks_document",
+    "import_document",
+    "list_document",
+    "sheets_document",
+]
+
+_SHOWN = 6  # kinds of findings in the short form
+
+
+def list_document(result: GoldList) -> Document:
+    """A row a set."""
+    n = len(result.sets)
+    if not n:
+        headline = Headline("none", "There is no gold set here yet.", next="judgecal gold import --help")
+        return Document("Gold sets", "", headline, [])
+    broken = [one.set_ for one in result.sets if one.error is not None]
+    because = tuple(f"{name} cannot be loaded: see judgecal gold check {name}." for name in broken)
+    headline = Headline(
+        "sets",
+        f"There {'is 1 gold set' if n == 1 else f'are {n} gold sets'} here.",
+        because,
+        next=f"judgecal gold check {broken[0] if broken else result.sets[0].set_}",
+    )
+    header = ("set", "scale", "sampling", "labels by", "items", "questions", "raters")
+    table = Table(header, [_list_row(one) for one in result.sets], left=4, short=True)
+    return Document("Gold sets", "", headline, [Section("sets", "Sets", "", [table])])
+
+
+def _list_row(one: ListedSet) -> tuple[str, ...]:
+    if one.error is not None:
+        return (one.set_, "cannot be loaded", "-", "-", "-", "-", "-")
+    texts = (
+        one.set_,
+        one.scale,
+        one.sampling,
+        one.labels_by,
+        one.n_items,
+        one.n_groups,
+        len(one.raters or ()),
+    )
+    return tuple(map(str, texts))
+
+
+def check_document(result: GoldCheck) -> Document:
+    """The counts of a set, what a constant reaches on it, and its findings."""
+    still_open = [problem for problem in result.problems if problem.explained is None]
+    kinds = len({problem.kind for problem in still_open})
+    if still_open:
+        found = f"{result.set_} has {_counted(len(still_open), 'finding')} of {_counted(kinds, 'kind')}."
+    elif result.problems:
+        found = f"{result.set_} has no findings but those that the card explains."
+    else:
+        found = f"{result.set_} has no findings."
+    following = (
+        f"judgecal gold check {result.set_} --full" if still_open else f"judgecal score --gold {result.set_}"
+    )
+    return Document(
+        title=f"Gold set {result.set_}",
+        about=_about(result),
+        headline=Headline("findings" if still_open else "sound", found, next=following),
+        sections=[_check_section(result)],
+    )
+
+
+def checks_document(result: GoldChecks) -> Document:
+    """All sets of a workspace, one below the other."""
+    n = sum(problem.explained is None for one in result.sets for problem in one.problems)
+    headline = Headline(
+        "findings" if n else "sound",
+        f"{_counted(len(result.sets), 'gold set')} checked: {_counted(n, 'finding')}.",
+        next="judgecal gold check SET --full",
+    )
+    sections = []
+    for one in result.sets:
+        section = _check_section(one)
+        blocks = [Paragraph(_about(one), short=True), *section.blocks]
+        sections.append(Section(section.name, section.title, section.caption, blocks))
+    return Document("Gold sets", "", headline, sections)
+
+
+def _about(result: GoldCheck) -> str:
+    return (
+        f"{result.set_}@{result.sha256[:12]}: {result.n_items} items on {result.n_groups} questions, "
+        f"{result.n_documents} documents, scale {result.scale}, {result.n_labelled} with a gold label"
+    )
+
+
+def _check_section(result: GoldCheck) -> Section:
+    splits = [(name, str(part.n_items), str(part.n_groups)) for name, part in result.splits.items()]
+    tags = [(tag, str(count)) for tag, count in result.tags.items()]
+    blocks: list[Block] = [Table(("split", "items", "questions"), splits, short=True)]
+    blocks += [Table(("tag", "items"), tags)] if tags else []
+    blocks += [Bullets(list(_baselines(result)), short=True)]
+    still_open = [problem for problem in result.problems if problem.explained is None]
+    explained = [problem for problem in result.problems if problem.explained is not None]
+    blocks += _findings(still_open)
+    if explained:
+        lines = [f"{own[0].kind} ({len(own)}): {own[0].explained}" for own in _by_kind(explained).values()]
+        blocks += [Paragraph("Explained in the card:", short=True), Bullets(lines, short=True)]
+        blocks += [Table(("explained", "where", "what"), _rows(explained), left=3)]
+    return Section(result.set_, result.set_, "Serves whoever relies on the set.", blocks)
+
+
+def _baselines(result: GoldCheck) -> Iterator[str]:
+    """What a judge that looks at nothing reaches, and how many labels stand at the mark."""
+    for metric, best in result.baselines.items():
+        constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
+        yield (
+            f"Best constant in {metric}: {constant} reaches {plain(best.estimate.value)} over {best.estimate.n} labels."
+        )
+    near = result.near_pass_mark
+    if near.share.value is not None:
+        yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
+
+
+def _findings(problems: Sequence[Problem]) -> list[Block]:
+    """The first finding of each kind in short, all of them in full."""
+    if not problems:
+        return []
+    kinds = list(_by_kind(problems).values())
+    lines = [f"{own[0].kind} ({len(own)}): {own[0].where}: {own[0].message}" for own in kinds[:_SHOWN]]
+    if len(kinds) > _SHOWN:
+        lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
+    return [
+        Bullets(lines, short=True),
+        Table(("finding", "where", "what"), _rows(problems), left=3, title="All findings"),
+    ]
+
+
+def _rows(problems: Sequence[Problem]) -> list[tuple[str, str, str]]:
+    return [(problem.kind, problem.where, problem.message) for problem in problems]
+
+
+def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
+    kinds: dict[str, list[Problem]] = {}
+    for problem in problems:
+        kinds.setdefault(problem.kind, []).append(problem)
+    return kinds
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' * (n != 1)}"
+
+
+def agreement_document(result: RaterAgreement) -> Document:
+    """A table a pair of raters, and one of all of them."""
+    n = len(result.raters)
+    blocks: list[Block] = []
+    for pair in result.pairs:
+        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both", short=True))
+        blocks += _estimates(pair.agreement, short=len(result.pairs) == 1)
+    if result.reliability:
+        together = {name: found for name, found in result.reliability.items() if "[" not in name}
+        blocks += [
+            Paragraph(f"all {n} raters at once (each pair's kappas: --json)", short=True),
+            *_estimates(together, short=True),
+        ]
+    blocks += [
+        Paragraph(
+            f"{rater} saw a machine's label beside {count} items: that agreement is no independent one",
+            short=True,
+        )
+        for rater, count in result.saw_draft.items()
+    ]
+    return Document(
+        title=f"Gold set {result.set_}: raters against raters",
+        about=f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters",
+        headline=_agreement_headline(result),
+        sections=[Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)],
+    )
+
+
+def _agreement_headline(result: RaterAgreement) -> Headline:
+    again = f"judgecal gold check {result.set_}"
+    if not result.pairs:
+        return Headline(
+            "none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=again
+        )
+    alpha = result.reliability.get("krippendorff_alpha")
+    if alpha is None or alpha.value is None:
+        return Headline("raters", f"{len(result.raters)} people rated {result.set_}.", next=again)
+    what = f"{len(result.raters)} people agree on {result.set_} with Krippendorff's alpha {estimate(alpha)}."
+    return Headline("raters", what, (f"It rests on {_counted(alpha.n, 'item')}.",), next=again)
+
+
+def _estimates(found: Mapping[str, Estimate], *, short: bool) -> list[Block]:
+    """The estimates, and below them why one has no value or no interval."""
+    rows = [
+        (name, estimate(one, 4), *map(str, (one.n, one.n_expected, one.n_unscored, one.n_groups)))
+        for name, one in found.items()
+    ]
+    reasons = [f"{name}: {one.reason}" for name, one in found.items() if one.reason]
+    header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
+    blocks: list[Block] = [Table(header, rows, left=2, short=short)] if rows else []
+    return blocks + ([Bullets(reasons, short=short)] if reasons else [])
+
+
+def import_document(result: Imported) -> Document:
+    """What was read, and what is left to be said of the set."""
+    skipped = [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
+    splits = [(name, str(part.n_items), str(part.n_groups)) for name, part in result.splits.items()]
+    blocks: list[Block] = [Table(("split", "items", "questions"), splits, short=True)]
+    blocks += [Bullets([*skipped, *result.notes], short=True)] if skipped or result.notes else []
+    raters = ", ".join(result.gold.raters) or "no single rater"
+    return Document(
+        title=f"Gold set {result.set_}",
+        about=f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}",
+        headline=Headline(
+            "imported",
+            f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
+            f"{_counted(result.n_ratings, 'rating')} by {raters}.",
+            (f"Say in {result.gold.path / 'card.toml'} what is known of it.",),
+            next=f"judgecal gold check {result.set_}",
+        ),
+        sections=[Section("set", "The set", "", blocks)],
+    )
+
+
+def sheets_document(result: Sheets, following: str) -> Document:
+    """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
+    rows = [(str(path), str(result.n_items)) for path in result.sheets]
+    blocks: list[Block] = [
+        Table(("sheet", "items"), rows, short=True),
+        Bullets(result.notes, short=True),
+    ]
+    return Document(
+        title=f"Sheets of {result.set_}",
+        about="",
+        headline=Headline(
+            "written",
+            f"{_counted(len(result.sheets), 'sheet')} of {_counted(result.n_items, 'item')} of {result.set_}.",
+            next=following,
+        ),
+        sections=[Section("sheets", "Sheets", "", blocks)],
+    )
