@@ -33,17 +33,9 @@ from judgecal.stats.resampling import Statistic, Totals, bootstrap_all, leave_bl
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
 __all__ = [
-    "agreement",
-    "estimate",
-    "estimates",
-    "group_parts",
-    "jackknifed",
-    "limits_of_agreement",
-    "parts_of_mean",
-    "prepare",
-    "pseudo_values",
-    "terms_of",
-]
+    "agreement", "estimate", "estimates", "group_parts", "jackknifed", "limits_of_agreement", "parts_of_mean",
+    "prepare", "pseudo_values", "terms_of",
+]  # fmt: skip
 
 _MOST_CELLS = 25_000  # of a table of ranks that is resampled whole
 _BLOCKS = 100  # of groups, left out in turn where it is not
@@ -73,12 +65,10 @@ def agreement(
     Args:
         gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
         judge_labels: n verdicts on the judge's scale, or n rows of R repeats; None or NaN = unscored.
-        scale: the people's scale, with its pass mark.
-        judge_scale: the judge's scale; the people's where not given.
+        scale, judge_scale: the people's, with its pass mark; the judge's, where it is another.
         groups: the question of each item; each item its own where not given.
         level: nominal coverage of the intervals.
-        n_boot: draws of the cluster bootstrap (coefficients, from 100 groups on).
-        seed: of the bootstrap.
+        n_boot, seed: draws of the cluster bootstrap (coefficients, from 100 groups on).
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
             label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as its label.
@@ -254,9 +244,7 @@ def _counted(sample: Sample, used: Bools, repeats: Bools, *, level: float) -> Es
 def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) -> Estimate:
     over = "" if repeats.all() else f"over {int(repeats.sum())} of {len(repeats)} repeats"
     method = ", ".join(part for part in (interval.method, over) if part)
-    return replace(
-        blank, value=value, low=interval.low, high=interval.high, method=method, reason=interval.reason
-    )
+    return replace(interval.of(value, blank), method=method)
 
 
 def group_parts(metric: Metric, sample: Sample, *, at_mark: bool) -> Floats | str:
@@ -310,19 +298,12 @@ def limits_of_agreement(
 ) -> dict[str, Estimate]:
     """Bland and Altman's limits: 95% of the differences verdict - label lie within them, if they are normal.
 
-    lower and upper = mean of the differences -+ 1.96 standard deviations (n - 1), in units of the common scale. Over
-    repeats they are taken in each and averaged, as in `agreement`. A limit is an estimate like any other: its interval
-    is a jackknife by group with t(G-1). Unscored pairs are left out. Source: Bland and Altman (1986, 1999).
-
-    Args:
-        gold_labels, judge_labels, scale, judge_scale, groups, level: as in `agreement`; the common scale is a
-            percentage or ordinal.
-
-    Returns:
-        `bias` (the mean), `lower`, `upper`.
+    `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in units of
+    the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments these are. A limit's
+    interval is a jackknife by group with t(G-1). Unscored pairs are left out. Source: Bland and Altman (1986, 1999).
 
     Raises:
-        InputError: as `agreement`; or the scale has no graded labels.
+        InputError: as `agreement`; or the people's labels are neither percentages nor ordinal.
     """
     check_level(level)
     people = as_scale(scale)

@@ -77,15 +77,12 @@ def alt_test(
     the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage ones; ties win for
     both. One-sided t-test of mean(human wins - judge wins) < epsilon, Benjamini-Yekutieli at 0.05 over the humans.
     Humans with fewer than 30 such items are left out and named; their labels still count among the others'.
-    Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected where equal.
-
-    Three humans or more are advised; usual values of epsilon are 0.2 for experts, 0.15 for skilled people and 0.1 for
-    crowds.
+    Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected where equal. Three humans or more
+    are advised; usual values of epsilon are 0.2 for experts, 0.15 for skilled people and 0.1 for crowds.
 
     Args:
         human_ratings: rater to item to label; None or NaN = missing.
         judge_labels: item to label, on the same scale; None or NaN = unscored.
-        scale: the people's scale.
         epsilon: 0..1.
         groups: the question of each item. Where given, the t-test's error is by group with t(G-1), and a human with
             fewer than ten groups is left out.
@@ -105,10 +102,7 @@ def winning_rates(
     epsilons: Sequence[float] = EPSILONS,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> dict[float, AltTest]:
-    """The alternative annotator test over a range of epsilon: how much must the judge be granted to pass?
-
-    Args and errors as `alt_test`.
-    """
+    """The alternative annotator test over a range of epsilon; arguments and errors as `alt_test`."""
     wins = _wins(human_ratings, judge_labels, scale=scale, groups=groups)
     return {epsilon: wins.tested(_checked(epsilon)) for epsilon in epsilons}
 
@@ -121,12 +115,11 @@ def _checked(epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class _Wins:
-    """Who wins on which item, before any epsilon.
+    """Who wins on which item, before any epsilon, and what the result says whatever the epsilon.
 
     Attributes:
         humans: tested humans; n x 2 each, whether the human and the judge win on an item.
         groups: of each tested human, n group numbers.
-        others: what the result says whatever the epsilon.
     """
 
     humans: dict[str, Bools]

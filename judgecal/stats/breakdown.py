@@ -15,7 +15,7 @@ from judgecal.stats.agreement import estimate
 from judgecal.stats.intervals import check_level
 from judgecal.stats.means import Means
 from judgecal.stats.metrics import Metric, metric_named
-from judgecal.stats.sample import Floats, Ints, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import Floats, Ints, Sample, as_scale, build, codes_of, read_both, renumbered
 
 __all__ = ["MIN_ITEMS", "Part", "breakdown", "part_metric"]
 
@@ -65,14 +65,9 @@ def breakdown(
 ) -> dict[str, Part]:
     """One judge's agreement on each part of a set; an item may belong to several parts, or to none.
 
-    Counts and a list: no part is tested against another, as of many small parts some are bad by chance.
-
-    Args:
-        gold_labels, judge_labels, scale, judge_scale, groups, level: as in `agreement`.
-        parts: the names of each item's parts.
-
-    Returns:
-        Name to part, the lowest agreement first; parts without a labelled item are absent.
+    Counts and a list, the lowest agreement first: no part is tested against another, as of many small parts some are
+    bad by chance. Parts without a labelled item are absent. `parts` are the names of each item's parts, the other
+    arguments as in `agreement`.
 
     Raises:
         InputError: as `agreement`; or there are not as many rows of names as labels.
@@ -124,10 +119,9 @@ def _memberships(parts: Sequence[Iterable[str]], rows: Ints) -> tuple[list[str],
 
 def _counts(sample: Sample, people: Scale) -> Floats | None:
     """The `_MARKED` counts of each row's scored verdicts: n x 4; None without a pass mark."""
-    if people.kind != "binary" and (people.kind == "nominal" or people.pass_at is None):
+    classes = sample.passes(people)
+    if classes is None:
         return None
-    classes = (sample if people.kind == "binary" else sample.at_mark()).classes
-    assert classes is not None  # both have pass and fail
     passes = np.broadcast_to(classes.gold[:, None] == 1, sample.filled.shape)
     scored, passed = ~sample.filled, classes.verdicts == 1.0
     marked = [passes, ~passes, ~passes & passed, passes & ~passed]
@@ -200,7 +194,7 @@ class _Members:
             gold=self.sample.gold[rows],
             verdicts=self.sample.verdicts[rows],
             filled=self.sample.filled[rows],
-            group_of=np.unique(self.sample.group_of[rows], return_inverse=True)[1].astype(np.int64),
+            group_of=renumbered(self.sample.group_of[rows]),
             n_expected=len(rows) * self.sample.verdicts.shape[1],
             n_unscored=n_unscored,
             classes=None,

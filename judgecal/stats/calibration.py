@@ -55,15 +55,10 @@ def recalibrated_difference(
 ) -> Estimate:
     """Paired difference a - b on `test` after the same monotone recalibration of both judges on `fit`.
 
-    For either judge, least-squares monotone maps from verdict to label are fitted on `fit` with the strata of
-    the label weighing the same, five times, each without a fifth of the groups; their average maps the test
-    verdicts, which stay uncut. Pairs unscored in `fit` are left out; in `test` they count as farthest.
-
-    Args:
-        fit: what the maps are fitted on (train + dev); shares no group with `test`.
-        test: what the difference is taken on.
-        metric: one that reads uncut verdicts: mean_agreement, macro_agreement, skill, mae, bias.
-        seed: of the folds.
+    For either judge, least-squares monotone maps from verdict to label are fitted on `fit` (train + dev; no group of
+    `test`) with the strata of the label weighing the same, five times, each without a fifth of the groups; their
+    average maps the test verdicts, which stay uncut. Pairs unscored in `fit` are left out; in `test` they count as
+    farthest. `metric` is one that reads uncut verdicts (`Metric.uncut`); `seed` is of the folds.
 
     Returns:
         a - b as in `compare_paired`; without an interval where either part has fewer than ten groups.
@@ -101,14 +96,9 @@ def recalibrated_agreement(
 ) -> Estimate:
     """Agreement that is left once a judge's verdicts are recalibrated: how well it tells answers apart.
 
-    The monotone maps are those of `recalibrated_difference`; an item's verdict is mapped by the one that was
-    fitted without its fold, so no label takes part in its own prediction. Two judges that differ by a monotone
-    rescaling have the same value. Unscored pairs count as farthest.
-
-    Args:
-        gold_labels, judge_labels, scale, judge_scale, groups, level: as in `agreement`.
-        metric: one that reads uncut verdicts.
-        seed: of the folds.
+    The monotone maps are those of `recalibrated_difference`; an item's verdict is mapped by the one that was fitted
+    without its fold, so no label takes part in its own prediction. Two judges that differ by a monotone rescaling
+    have the same value. Unscored pairs count as farthest. Arguments as in `agreement`; `seed` is of the folds.
 
     Raises:
         InputError: as `agreement`; or the metric does not read uncut verdicts.
@@ -158,9 +148,8 @@ def _error_of_fit(
 ) -> tuple[float, float]:
     """Standard error of the difference that comes from fitting the maps, and its degrees of freedom.
 
-    The grouped jackknife: with D_k the difference under the maps without fold k, se^2 = (K-1)/K sum (D_k -
-    mean)^2 on K - 1 degrees of freedom. The error on the test items alone leaves out that two maps of the
-    same judge differ by chance: one rescaled judge in ten would pass for a better one.
+    The grouped jackknife: with D_k the difference under the maps without fold k, se^2 = (K-1)/K sum (D_k - mean)^2 on
+    K - 1 degrees of freedom. Without it one rescaled judge in ten would pass for a better one.
     """
     values = []
     for pair in zip(*maps, strict=False):

@@ -21,26 +21,10 @@ from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
 __all__ = [
-    "classes_of",
-    "codes_panel",
-    "counts_of",
-    "enough",
-    "fleiss",
-    "gwet",
-    "gwet_ac1",
-    "gwet_ac2",
-    "icc",
-    "icc_2_1",
-    "interval_alpha",
-    "kappa",
-    "kappa_quadratic",
-    "krippendorff_alpha",
-    "mcc",
-    "nominal_alpha",
-    "ordinal_alpha",
-    "scott_pi",
-    "values_panel",
-]
+    "classes_of", "codes_panel", "counts_of", "enough", "fleiss", "gwet", "gwet_ac1", "gwet_ac2", "icc", "icc_2_1",
+    "interval_alpha", "kappa", "kappa_quadratic", "krippendorff_alpha", "mcc", "nominal_alpha", "ordinal_alpha",
+    "scott_pi", "values_panel",
+]  # fmt: skip
 
 # An expected disagreement below this is rounding.
 _TINY = 1e-12
@@ -163,13 +147,8 @@ def fleiss(codes: Floats, values: Floats, sample: Sample, *, undefined: str) -> 
 
     Observed agreement: the mean over items with two ratings of the share of agreeing pairs. Expected: the sum of
     the squared shares p_c of the categories, each the mean over the rated items of its share among their ratings.
-    (Fleiss 1971, where every item has the same number of ratings; Gwet 2014 where not.)
-
-    Args:
-        codes: n x R x k places in `values`, NaN where missing.
-        values: the q categories' places on the scale.
-        sample: the items' groups.
-        undefined: what to say where no disagreement is expected.
+    (Fleiss 1971, where every item has the same number of ratings; Gwet 2014 where not.) `codes` are n x R x k places
+    in `values`, the categories' places on the scale; NaN where missing.
     """
     return _beyond_chance(
         codes,
@@ -372,14 +351,10 @@ def icc_2_1(sample: Sample) -> Totals:
 
 
 def icc(values: Floats, sample: Sample) -> Totals:
-    """ICC(2,1) of a panel's values over the items that all k raters rated.
+    """ICC(2,1) of a panel's values (n x R x k, NaN where missing) over the items that all k raters rated.
 
     (MSR - MSE) / (MSR + (k-1) MSE + k (MSC - MSE) / n), with the mean squares of items, raters and rest.
     Source: Shrout and Fleiss (1979); ICC(A,1) in McGraw and Wong (1996).
-
-    Args:
-        values: n x R x k, NaN where missing.
-        sample: the items' groups and scale.
     """
     complete: Bools = np.isnan(values).sum(axis=2) == 0
     kept = values[complete]

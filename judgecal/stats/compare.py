@@ -79,14 +79,11 @@ def compare(
     tell" and `why` says which. So it is with fewer than ten groups, which give no interval.
 
     Args:
-        gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
         a_labels, b_labels: n verdicts of either judge, or n rows of repeats; None or NaN = unscored.
-        scale: the people's scale, with its pass mark.
-        metric: a name of that scale; macro_agreement where not given, accuracy on nominal labels.
-        groups: the question of each item; each item its own where not given.
+        metric: a name of the people's scale; the leading one where not given.
         a_scale, b_scale: the judges' scales; the people's where not given.
         level: nominal coverage of the intervals; 1 - level is the false alarm rate.
-        seed, n_perm: of the Monte Carlo sign flips.
+        seed, n_perm: of the Monte Carlo sign flips; the others as in `agreement`.
 
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose verdicts are in different units.
@@ -120,14 +117,8 @@ def compare_all(
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
-    Args:
-        gold_labels, scale, groups, metric, level, seed, n_perm: as in `compare`.
-        judges: name -> n verdicts, or n rows of repeats.
-        scales: name -> that judge's scale; the people's where not given.
-
-    Returns:
-        (a, b) -> comparison, in the order of `judges`. The smallest detectable differences are those of the first
-        step of Holm, at 1 - (1 - level) / number of comparisons.
+    `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the others as in
+    `compare`. The smallest detectable differences are those of the first step of Holm, at 1 - (1 - level) / pairs.
 
     Raises:
         InputError: as `compare`; or fewer than two judges.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -17,26 +17,13 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.means import Linear, Means, linearise
-from judgecal.stats.sample import Floats, Sample, codes_of
+from judgecal.stats.sample import Floats, Sample, codes_of, renumbered
 
 __all__ = [
-    "BOOTSTRAP_GROUPS",
-    "MIN_CLASS",
-    "MIN_GROUPS",
-    "Interval",
-    "bootstrap_interval",
-    "check_level",
-    "described",
-    "jackknife_error",
-    "jackknife_interval",
-    "linear_error",
-    "linear_interval",
-    "mean_estimate",
-    "score_interval",
-    "t_quantile",
-    "too_few",
-    "wilson",
-]
+    "BOOTSTRAP_GROUPS", "MIN_CLASS", "MIN_GROUPS", "Interval", "bootstrap_interval", "check_level", "described",
+    "jackknife_error", "jackknife_interval", "linear_error", "linear_interval", "mean_estimate", "score_interval",
+    "t_quantile", "too_few", "wilson",
+]  # fmt: skip
 
 MIN_GROUPS = 10
 """Fewer groups than this give no interval."""
@@ -58,6 +45,12 @@ class Interval:
     high: float | None = None
     method: str = ""
     reason: str | None = None
+
+    def of(self, value: float, counts: Estimate) -> Estimate:
+        """A value with this interval and these counts."""
+        return replace(
+            counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason
+        )
 
 
 def check_level(level: float) -> None:
@@ -232,14 +225,9 @@ def mean_estimate(
 ) -> Estimate:
     """The mean of numbers in low..high, whose rows are independent only between groups.
 
-    Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective
-    n; all other means are linearised by group. Fewer than 10 groups give no interval.
-
-    Args:
-        values: n numbers; NaN where a row has none: it counts in n_expected, and not in n.
-        groups: the group of each row.
-        low, high: the range of a number.
-        level: nominal coverage of the interval.
+    Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective n;
+    all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row that has no number)
+    counts in n_expected, and not in n.
 
     Raises:
         InputError: there are not as many groups as numbers, or the level is not between 0 and 1.
@@ -252,17 +240,10 @@ def mean_estimate(
         return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
     linear = _linear(numbers[defined], group_of[defined], low=low, high=high)
     interval = _interval(linear, level)
-    return Estimate(
-        linear.value,
-        low=interval.low,
-        high=interval.high,
-        level=level,
-        n=int(defined.sum()),
-        n_expected=len(numbers),
-        n_groups=linear.all_groups,
-        method=interval.method,
-        reason=interval.reason,
+    counts = Estimate(
+        None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups
     )
+    return interval.of(linear.value, counts)
 
 
 def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float) -> Linear:
@@ -276,7 +257,7 @@ def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: floa
         gold=column[:, 0],
         verdicts=column,
         filled=~used,
-        group_of=np.unique(group_of[order], return_inverse=True)[1].astype(np.int64),
+        group_of=renumbered(group_of[order]),
         n_expected=len(column),
         n_unscored=0,
     )

@@ -17,24 +17,9 @@ from judgecal.scale import Label, Scale
 from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, read_both
 
 __all__ = [
-    "Linear",
-    "Means",
-    "accuracy",
-    "balanced_accuracy",
-    "best_constant",
-    "bias",
-    "f1",
-    "linearise",
-    "macro_agreement",
-    "mae",
-    "mean_agreement",
-    "prevalence",
-    "rmse",
-    "skill",
-    "tnr",
-    "tpr",
-    "within_10",
-]
+    "Linear", "Means", "accuracy", "balanced_accuracy", "best_constant", "bias", "f1", "linearise", "macro_agreement",
+    "mae", "mean_agreement", "prevalence", "rmse", "skill", "tnr", "tpr", "within_10",
+]  # fmt: skip
 
 _NO_CLASS = "no scored item of the class"
 

@@ -142,13 +142,11 @@ def compare_paired(
     the jackknife's pseudo-values. Fewer than ten groups: the value without interval and p.
 
     Args:
-        gold_labels, scale, groups, level: as in `agreement`.
         a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where not
             given). Both are taken onto what is common to them and the people.
-        metric: a name of the people's scale.
         seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference).
-        unscored: "wrong" = as in `agreement`; "drop" = items unscored by either judge in any repeat are left
-            out for both; "right" = counts as its label.
+        unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored in any
+            repeat out for both.
 
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose common scales have different units.

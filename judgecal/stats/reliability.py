@@ -116,10 +116,8 @@ def reliability(
     Args:
         ratings: rater to labels, or rows of labels (their raters are then called 0, 1, ...). A rater's labels are
             one an item in the order of the items, or a mapping from item to label; None or NaN = missing.
-        scale: the people's scale, with its pass mark.
-        groups: the question of each item: in the order of the items, or a mapping from item; each item its own
-            where not given.
-        level, n_boot, seed: as in `agreement`.
+        groups: the question of each item, in their order or by item; each item its own where not given.
+        others: as in `agreement`.
 
     Returns:
         `krippendorff_alpha` at the level of the scale, `fleiss_kappa`, `gwet_ac1`, `gwet_ac2` (ordinal: quadratic
@@ -212,13 +210,10 @@ class _Line:
     """A coefficient of all raters at once.
 
     Attributes:
-        name: as it is printed, without a pass mark.
         metric: the same for two raters.
-        terms: from the ratings.
         fewest: ratings that an item must have; None = one of every rater.
-        kinds: the scales whose own labels it is taken on.
+        kinds: the scales whose own labels it is taken on; `why_not` says why others do not have it.
         at_mark: graded scales with a pass mark have it there too.
-        why_not: why the other scales do not have it.
     """
 
     name: str
@@ -242,16 +237,7 @@ _LINES = (
 
 @dataclass(frozen=True)
 class _Panel:
-    """The rated items, sorted by group.
-
-    Attributes:
-        scale: the people's scale.
-        raters: k names.
-        labels: n x k.
-        groups: n group numbers, ascending.
-        words: of a nominal scale.
-        made: level, draws and seed of the intervals.
-    """
+    """The rated items, sorted by group: n x k labels, n group numbers, and level, draws and seed of intervals."""
 
     scale: Scale
     raters: tuple[str, ...]

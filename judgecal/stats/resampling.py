@@ -26,14 +26,8 @@ from scipy.sparse import csr_array
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
 __all__ = [
-    "Statistic",
-    "Totals",
-    "bootstrap_all",
-    "bootstrap_draws",
-    "divide",
-    "leave_blocks_out",
-    "leave_one_out",
-]
+    "Statistic", "Totals", "bootstrap_all", "bootstrap_draws", "divide", "leave_blocks_out", "leave_one_out",
+]  # fmt: skip
 
 _CELLS = 100_000  # numbers in one block of weights: small enough to stay in the cache
 _ROWS = 32  # draws in one block, at least: narrower ones waste a sparse product

@@ -27,33 +27,21 @@ from judgecal.stats.intervals import (
     too_few,
 )
 from judgecal.stats.means import Linear, Means, linearise
-from judgecal.stats.metrics import metric_named
+from judgecal.stats.metrics import METRICS
 from judgecal.stats.resampling import Totals, divide
-from judgecal.stats.sample import Bools, Floats, Sample, as_scale, read_both
+from judgecal.stats.sample import Bools, Floats, Sample, as_scale, read_both, renumbered
 
 __all__ = [
-    "PLANNED_REPEATS",
-    "RepeatPlan",
-    "Repeatability",
-    "Repeated",
-    "Repeats",
-    "equal_pairs",
-    "majority_flips",
-    "repeat_plan",
-    "repeatability",
-    "squares",
-    "within",
-]
+    "PLANNED_REPEATS", "RepeatPlan", "Repeatability", "Repeats", "majority_flips", "repeatability", "squares",
+]  # fmt: skip
 
 PLANNED_REPEATS = (1, 2, 3, 5, 10)
 """Calls an item for which the expected noise is given."""
 
 _PAYS = 0.05  # repeats that lower a trial's error by less than this share do not pay
-_MOST = PLANNED_REPEATS[-1]
 _EPS = 1e-6
 _TINY = 1e-12  # a mean square below this share of the squared range is rounding
 _NO_PAIR = "no item has two verdicts"
-_NO_ORDER = "the labels have no order"
 
 
 @dataclass(frozen=True)
@@ -80,23 +68,17 @@ class Repeated:
     def of(cls, sample: Sample, people: Scale, *, against_labels: bool) -> Repeated:
         """Those of a sample from which unscored verdicts were dropped."""
         kept: Bools = sample.scored.sum(axis=1) >= 2
-        n = int(kept.sum())
-        rows = replace(
-            sample,
-            gold=sample.gold[kept],
-            verdicts=np.zeros((n, 1)),
-            filled=np.zeros((n, 1), dtype=np.bool_),
-            group_of=np.unique(sample.group_of[kept], return_inverse=True)[1].astype(np.int64),
-            classes=None,
-        )
-        classes = _marked(sample, people)
+        column = np.zeros((int(kept.sum()), 1))
+        gold, group_of, passes = sample.gold[kept], renumbered(sample.group_of[kept]), sample.passes(people)
         return cls(
             people=people,
             sample=sample,
-            rows=rows,
+            rows=replace(
+                sample, gold=gold, verdicts=column, filled=column > 0.0, group_of=group_of, classes=None
+            ),
             verdicts=sample.verdicts[kept],
-            classes=None if classes is None else classes[kept],
-            labels=sample.gold[kept] if against_labels else None,
+            classes=None if passes is None else passes.verdicts[kept],
+            labels=gold if against_labels else None,
         )
 
     @cached_property
@@ -111,15 +93,6 @@ class Repeated:
         linear = linearise(means, self.rows)
         assert linear is not None  # there is an item
         return linear
-
-
-def _marked(sample: Sample, people: Scale) -> Floats | None:
-    """Verdicts as pass (1) and fail (0), NaN where unscored; None where the scale has no mark."""
-    if people.kind == "nominal" or (people.kind != "binary" and people.pass_at is None):
-        return None
-    classes = (sample if people.kind == "binary" else sample.at_mark()).classes
-    assert classes is not None  # both have pass and fail
-    return classes.verdicts
 
 
 def equal_pairs(values: Floats) -> Floats:
@@ -151,10 +124,11 @@ class Repeats:
     """What so many calls an item may be expected to come to.
 
     Attributes:
-        repeats: calls an item.
-        sd: within-item standard deviation of their mean verdict, in units of the common scale; None on nominal labels.
+        sd: within-item standard deviation of their mean verdict, in units of the common scale; None on nominal
+            labels.
         flip_rate: how often two majorities of so many calls put one item on different sides of the mark, if the
-            items' pass rates are beta distributed; None without a mark. A tie is settled by leaving the last call out.
+            items' pass rates are beta distributed; None without a mark. A tie is settled by leaving the last call
+            out.
         error: standard error of a trial's mean agreement (of its mean verdict, where no labels were given) over as
             many questions; None below ten.
     """
@@ -186,13 +160,30 @@ class RepeatPlan:
     of_what: str
     n_groups: int
 
+    @classmethod
+    def of(cls, repeated: Repeated) -> RepeatPlan:
+        """What the items that were judged more than once tell of further repeats."""
+        n, classes = len(repeated.counts), repeated.classes
+        noise, fixed = _variances(repeated)
+        return cls(
+            msw=within(repeated.verdicts) if repeated.people.numeric and n else None,
+            flips=None if classes is None or not n else float(np.mean(1.0 - equal_pairs(classes))),
+            passes=None if classes is None or not n else float(np.mean(np.nanmean(classes, axis=1))),
+            noise=noise,
+            fixed=fixed,
+            of_what="mean verdict" if repeated.labels is None else "agreement",
+            n_groups=repeated.rows.n_groups if n else 0,
+        )
+
     def expected(self) -> tuple[Repeats, ...]:
         """What 1, 2, 3, 5 and 10 calls an item would come to."""
         return tuple(
             Repeats(
                 repeats,
                 sd=None if self.msw is None else math.sqrt(self.msw / repeats),
-                flip_rate=self._flip_rate(repeats),
+                flip_rate=None
+                if self.flips is None or self.passes is None
+                else majority_flips(self.flips, self.passes, repeats),
                 error=self._error(repeats),
             )
             for repeats in PLANNED_REPEATS
@@ -200,11 +191,6 @@ class RepeatPlan:
 
     def _error(self, repeats: float) -> float | None:
         return None if self.fixed is None else math.sqrt(self.fixed + self.noise / repeats)
-
-    def _flip_rate(self, repeats: int) -> float | None:
-        if self.flips is None or self.passes is None:
-            return None
-        return majority_flips(self.flips, self.passes, repeats)
 
     def recommended(self) -> tuple[int | None, str]:
         """The smallest R with sqrt(fixed) > 0.95 sqrt(fixed + noise / R)."""
@@ -218,7 +204,7 @@ class RepeatPlan:
         if endless <= _EPS * one:
             return None, f"{what} is all noise between repeats: each further call lowers it"
         enough = max(1, math.ceil(self.noise / (self.fixed * (1.0 / (1.0 - _PAYS) ** 2 - 1.0)) - _EPS))
-        if enough > _MOST:
+        if enough > PLANNED_REPEATS[-1]:
             lower = f"one leaves {what} at {one:.4f}, endless ones at {endless:.4f}"
             return enough, f"repeats pay up to {enough} calls an item: {lower}"
         calls = "1 call an item is" if enough == 1 else f"{enough} calls an item are"
@@ -247,21 +233,6 @@ def majority_flips(flips: float, passes: float, repeats: int) -> float:
     log = betaln(a + together, b + 2 * calls - together) - betaln(a, b)
     ways = comb(calls, won)[:, None] * comb(calls, lost)[None, :]
     return float(2.0 * (ways * np.exp(log)).sum())
-
-
-def repeat_plan(repeated: Repeated) -> RepeatPlan:
-    """What the items that were judged more than once tell of further repeats."""
-    n, numeric, classes = len(repeated.counts), repeated.people.numeric, repeated.classes
-    noise, fixed = _variances(repeated)
-    return RepeatPlan(
-        msw=within(repeated.verdicts) if numeric and n else None,
-        flips=None if classes is None or not n else float(np.mean(1.0 - equal_pairs(classes))),
-        passes=None if classes is None or not n else float(np.mean(np.nanmean(classes, axis=1))),
-        noise=noise,
-        fixed=fixed,
-        of_what="mean verdict" if repeated.labels is None else "agreement",
-        n_groups=repeated.rows.n_groups if n else 0,
-    )
 
 
 def _variances(repeated: Repeated) -> tuple[float, float | None]:
@@ -322,21 +293,14 @@ def repeatability(
 ) -> Repeatability:
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
 
-    ICC(1,1) is (MSB - MSW) / (MSB + (m - 1) MSW) with the mean squares between and within items, m the number of
-    verdicts an item, or (N - sum m_i^2 / N) / (n - 1) where some are missing (Shrout and Fleiss 1979; Searle, Casella
-    and McCulloch 1992). The within-item SD is the root of MSW.
-
     How many repeats pay: the variance of a trial's mean over n items has a part that repeats do not touch, between
-    the items with their questions, and MSW / (R n). The first is the variance found, linearised by group, less the
-    noise in it.
+    the items with their questions, and MSW / (R n), MSW the mean square within items. The first is the variance
+    found, linearised by group, less the noise in it. The within-item SD is the root of MSW.
 
     Args:
         verdicts: n rows of R repeats on the judge's scale; None or NaN = unscored.
-        scale: the people's scale, with its pass mark.
-        judge_scale: the judge's scale; the people's where not given.
         gold_labels: n labels of people, so that the error is that of the agreement; an item without one is left out.
-        groups: the question of each item; each item its own where not given.
-        level, n_boot, seed: as in `agreement`.
+        others: as in `agreement`.
 
     Raises:
         InputError: as `agreement`; or there is one repeat.
@@ -350,7 +314,7 @@ def repeatability(
         raise InputError("repeatability needs two repeats or more, found 1")
     repeated = Repeated.of(sample, people, against_labels=gold_labels is not None)
     found = _Estimates(repeated, level).all(n_boot=n_boot, seed=seed)
-    plan = repeat_plan(repeated)
+    plan = RepeatPlan.of(repeated)
     enough, why = plan.recommended()
     return Repeatability(found, len(repeated.counts), plan.expected(), enough, why)
 
@@ -408,9 +372,16 @@ class _Estimates:
         linear = self.of.linear(values, np.ones_like(values), high=1.0)
         return self._with(linear, score_interval(linear, level=self.level))
 
+    @property
+    def _no_spread(self) -> str | None:
+        """Why nothing can be said of how far verdicts lie apart, where that is so."""
+        if not self.of.people.numeric:
+            return "the labels have no order"
+        return None if len(self.of.counts) else _NO_PAIR
+
     def _sd(self) -> Estimate:
-        if not len(self.of.counts) or not self.of.people.numeric:
-            return self._blank(_NO_PAIR if self.of.people.numeric else _NO_ORDER)
+        if self._no_spread:
+            return self._blank(self._no_spread)
         linear = self.of.linear(
             squares(self.of.verdicts), self.of.counts - 1.0, high=self.of.sample.scale.span, root=True
         )
@@ -424,28 +395,26 @@ class _Estimates:
         return replace(sd, value=sd.value / span, low=low, high=high)
 
     def _icc(self, *, n_boot: int, seed: int) -> Estimate:
-        if not len(self.of.counts) or not self.of.people.numeric:
-            return self._blank(_NO_PAIR if self.of.people.numeric else _NO_ORDER)
-        metric, _ = metric_named("icc_2_1", Scale.parse("percentage"))  # its next of kin
-        found = estimate(metric, _icc_1_1(self.of), self.of.rows, level=self.level, n_boot=n_boot, seed=seed)
+        if self._no_spread:
+            return self._blank(self._no_spread)
+        kin, terms = METRICS["icc_2_1"], _icc_1_1(self.of)
+        found = estimate(kin, terms, self.of.rows, level=self.level, n_boot=n_boot, seed=seed)
         counts = self._blank()
         return replace(found, n=counts.n, n_expected=counts.n_expected, n_unscored=counts.n_unscored)
 
     def _with(self, linear: Linear, interval: Interval) -> Estimate:
         n = self.of.rows.n_groups
-        if n < MIN_GROUPS:
-            interval = Interval(reason=too_few(n))
-        return replace(
-            self._blank(interval.reason),
-            value=linear.value,
-            low=interval.low,
-            high=interval.high,
-            method=interval.method,
-        )
+        interval = Interval(reason=too_few(n)) if n < MIN_GROUPS else interval
+        return interval.of(linear.value, self._blank())
 
 
 def _icc_1_1(repeated: Repeated) -> Totals:
-    """ICC(1,1) as a statistic of sums over the items."""
+    """ICC(1,1) = (MSB - MSW) / (MSB + (m - 1) MSW) as a statistic of sums over the items.
+
+    MSB and MSW are the mean squares between and within items, m the number of verdicts an item, or
+    (N - sum m_i^2 / N) / (n - 1) where some are missing. Source: Shrout and Fleiss (1979); Searle, Casella and
+    McCulloch (1992).
+    """
     middle, span = float(np.nanmean(repeated.verdicts)), repeated.sample.scale.span
     x = (repeated.verdicts - middle) / span
     m, mean = repeated.counts, np.nanmean(x, axis=1)

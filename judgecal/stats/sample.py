@@ -20,17 +20,9 @@ from judgecal.errors import InputError, refuse
 from judgecal.scale import Scale, common_scale, onto
 
 __all__ = [
-    "Bools",
-    "Classes",
-    "Floats",
-    "Ints",
-    "Sample",
-    "Unscored",
-    "as_scale",
-    "build",
-    "codes_of",
-    "read_both",
-]
+    "Bools", "Classes", "Floats", "Ints", "Sample", "Unscored", "as_scale", "build", "codes_of", "read_both",
+    "renumbered",
+]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -62,6 +54,11 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
     ordered = sorted(distinct, key=str if len(types) == 1 else _by_type)
     number = dict(zip(ordered, range(len(ordered)), strict=True))
     return np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=n)
+
+
+def renumbered(codes: Ints) -> Ints:
+    """The codes as 0, 1, ... without gaps, in their order."""
+    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def _by_type(key: Hashable) -> tuple[str, str]:
@@ -259,6 +256,11 @@ class Sample:
     def _at_mark(self) -> Sample:
         return replace(self, classes=_cut(self))
 
+    def passes(self, people: Scale) -> Classes | None:
+        """Labels and verdicts as pass and fail; None where the people's scale has no mark."""
+        marked = people.kind == "binary" or (people.numeric and people.pass_at is not None)
+        return _cut(self) if marked else None
+
 
 def build(
     gold: Floats,
@@ -293,7 +295,7 @@ def build(
         gold=_moved(gold, people, common)[kept],
         verdicts=_moved(verdicts, judge, common)[kept],
         filled=(np.zeros_like(missing) if unscored == "drop" else missing)[kept],
-        group_of=np.unique(group_of[kept], return_inverse=True)[1].astype(np.int64),
+        group_of=renumbered(group_of[kept]),
         n_expected=int(missing.size),
         n_unscored=int(missing.sum()),
     )

@@ -18,20 +18,9 @@ from judgecal.stats.metrics import leading_metric, metric_named
 from judgecal.stats.sample import Floats, as_scale
 
 __all__ = [
-    "N_PERM",
-    "PLANNED_DISCORDANCE",
-    "POWER",
-    "Cell",
-    "Interaction",
-    "clustered_mcnemar_p",
-    "holm",
-    "interaction",
-    "mcnemar_midp",
-    "planned_error",
-    "random_bits",
-    "sign_flip_p",
-    "smallest_detectable",
-]
+    "N_PERM", "PLANNED_DISCORDANCE", "POWER", "Cell", "Interaction", "clustered_mcnemar_p", "holm", "interaction",
+    "mcnemar_midp", "planned_error", "random_bits", "sign_flip_p", "smallest_detectable",
+]  # fmt: skip
 
 N_PERM = 10_000
 """Monte Carlo draws of a sign flip test."""
@@ -91,13 +80,10 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 def clustered_mcnemar_p(net: Floats) -> tuple[float, str]:
     """Two-sided p of McNemar's test on grouped items, and how it was made.
 
-    With d_g = (items of group g that a alone got right) - (those that b alone did), no difference of the judges
+    With `net` d_g = (items of group g that a alone got right) - (those that b alone did), no difference of the judges
     lets every d_g change its sign: z = sum d_g / sqrt(sum d_g^2) (Durkalski et al. 2003). Where at most 16 groups
     have a difference that normal approximation is replaced by the distribution over all sign patterns, as mid-p;
     with one item a group that is `mcnemar_midp`.
-
-    Args:
-        net: d_g of each group, in any unit.
     """
     moving = net[np.abs(net) > _EPS]
     observed, tie = abs(float(moving.sum())), _tie(moving)
@@ -146,21 +132,17 @@ def _tie(parts: Floats) -> float:
 
 
 def planned_error(a_error: float, b_error: float) -> float:
-    """Standard error by group that the paired difference of two such judges is planned to have.
+    """Standard error by group that the paired difference of two such judges is planned to have, from those of each
+    alone.
 
-    sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared error of either judge's own value: v_a + v_b is the variance of
-    the difference of two judges that err independently, of right or wrong verdicts p_a (1 - p_b) + p_b (1 - p_a)
-    discordant items. Judges find the same items hard. The three recorded judges of a public set of 301 questions
-    are discordant on 0.40 to 0.48 of that many items, so one half errs a little on the side of caution.
+    sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference of two
+    judges that err independently. Judges find the same items hard: the three recorded judges of a public set of 301
+    questions are discordant on 0.40 to 0.48 of so many items, so one half errs a little on the side of caution.
 
     Why a plan and not the data: the share of items on which these two judges were seen to differ is at least as
-    large as the difference seen, and 0 for two equal judges, who would then be said to show any difference. What
-    is taken from the data is how far each judge's own value varies by group; it says nothing of the two apart.
-    That is cautious where questions differ more in how hard they are than in which judge errs on them: simulated
-    power at the smallest detectable difference is 0.80 for single items, 0.84 to 0.94 for 2 to 12 a question.
-
-    Args:
-        a_error, b_error: standard errors by group of either judge's value.
+    large as the difference seen, and 0 for two equal judges, who would then be said to show any difference. It is
+    cautious where questions differ more in how hard they are than in which judge errs on them: simulated power at the
+    smallest detectable difference is 0.80 for single items, 0.84 to 0.94 for 2 to 12 a question.
     """
     return math.sqrt(PLANNED_DISCORDANCE * (a_error**2 + b_error**2))
 
@@ -168,25 +150,20 @@ def planned_error(a_error: float, b_error: float) -> float:
 def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
     """The true difference that a two-sided test at 1 - level finds with `POWER`: (t_level + t_power) error.
 
-    Args:
-        error: standard error of the paired difference, planned or otherwise known, never the difference seen.
-        df: its degrees of freedom.
-        level: of the interval that goes with the test.
-
-    Returns:
-        In units of the metric. Source: Bloom (1995), with t for small numbers of groups.
+    `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise known,
+    never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.
     """
     return (t_quantile(level, df) + float(stdtrit(df, POWER))) * error
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One prompt with one model.
+    """One prompt (row) with one model (column).
 
     Attributes:
-        row, column: the prompt and the model.
         value: the metric of that judge.
-        deviation: value - (mean of its row) - (mean of its column) + (mean of all): what the pair has beyond its parts.
+        deviation: value - (mean of its row) - (mean of its column) + (mean of all): what the pair has beyond its
+            parts.
         p_adjusted: of this deviation by chance, held against the largest of all cells; None without a test.
     """
 

@@ -36,14 +36,9 @@ _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding 
 def critical_values(parts: Floats, df: Floats, *, level: float, n_draws: int, seed: int) -> Floats:
     """k: the `level` point of max over j of (Z_i - Z_j) / sd(Z_i - Z_j), Z multivariate t by group.
 
-    With one other judge that is a plain t, and its exact quantile is taken. A judge that is like every other on each
-    group has the plain t as well. Source: Dunnett (1955) for the maximum over comparisons with one control.
-
-    Args:
-        parts: k x G, each judge's influence by group; sums to 0 over the groups.
-        df: k x k degrees of freedom of the differences; the fewest of a judge's are taken for all of them.
-        level: of the bounds.
-        n_draws, seed: of the multivariate t.
+    With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like every
+    other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x k, the fewest
+    of a judge's are taken for all its differences. Source: Dunnett (1955) for comparisons with one control.
     """
     covariance = parts @ parts.T
     spread = np.diag(covariance)
