@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from judgecal.cli.report_kinds import load_report
 from judgecal.cli.report_summary import read_summary
 from judgecal.experiment.stored import find_experiment
 from judgecal.records import Estimate
+from judgecal.report.gate import gate_document
 from judgecal.report.page_answer import answer_report
-from judgecal.report.page_gate import gate_report
 from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.page_optimize import optimize_report
 from judgecal.report.page_result import Case, Diff
+from judgecal.selection.gate import GateResult
+from judgecal.selection.gate_rule import GateDecision
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import Served, flips
@@ -229,7 +232,7 @@ def test_gate(judgecal: Run, served: Served) -> None:
     ]
     shown += [told(printed[when][printed["metric"]]) for when in ("locked", "now")]
     page = check_page(judgecal, printed, ["flips", "loss", "items", "notes"], *shown)
-    assert "<strong>Stop using this judge</strong>: fail, as " in page
+    assert "Stop using this judge." in page and "FAIL: " in page
     assert page.count('<article class="case">') == n > 10 and f"{n} items judged otherwise" in page
     assert f"<summary>{n - 10} more</summary>" in page
 
@@ -240,14 +243,14 @@ def test_gate(judgecal: Run, served: Served) -> None:
 
 @pytest.mark.parametrize(
     ("decision", "act"),
-    [("pass", "Go on with this judge"), ("inconclusive", "Cannot tell whether the judge has drifted")],
+    [("pass", "Go on with this judge."), ("inconclusive", "Cannot tell whether the judge has drifted.")],
 )
-def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: str, act: str) -> None:
+def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: GateDecision, act: str) -> None:
     judgecal("gate", "--lock", served.path, "--name", "g")
-    result = read_summary(find_experiment(find_workspace(None), "g"))
-    report = gate_report({**result, "decision": decision, "model_changed": True}, {})
-    assert report.decision.sentence.startswith(f"{act}: {decision}, as ")
-    assert "the provider answers with another model" in report.decision.sentence
+    result = find_experiment(find_workspace(None), "g").read_summary(GateResult)
+    headline = gate_document(replace(result, decision=decision, model_changed=True), {}).headline
+    assert headline.sentence == act and headline.because[0].startswith(f"{decision.upper()}: ")
+    assert headline.because[1].startswith("MODEL CHANGED: the provider now answers as ")
 
 
 def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import Judgements, RunOptions
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
-from judgecal.report.gate_text import gate_markdown
+from judgecal.report.gate import gate_document
+from judgecal.report.markdown import markdown
 from judgecal.scale import Scale
 from judgecal.selection import gate_plan as passes_module
 from judgecal.selection import load_lock
@@ -216,7 +217,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     one_object(judgecal("select", scored["experiment"], "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("Flip rate 0.0% [0.0%, ")
+    assert ran.out.startswith("Go on with this judge.\nPASS: ") and "\n0.0 [0.0, " in ran.out
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == (
@@ -260,7 +261,8 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("## judgecal gate: correctness\\_v3\\@mine: FAIL") and "and 1" in text
+    assert text.startswith("**Stop using this judge.** FAIL: ") and "correctness\\_v3\\@mine" in text
+    assert re.search(r" and 1\d\d more\.", text)
 
 
 def test_random_flips_never_fail(judgecal: Run, served: Served) -> None:
@@ -276,7 +278,8 @@ def test_a_changed_model_is_named_first(judgecal: Run, served: Served, tmp_path:
     ran = judgecal("gate", "--lock", served.path, "--markdown", tmp_path / "s.md")
     assert ran.code == 0
     named = f"MODEL CHANGED: the provider now answers as stub-model-2026-09-09; locked was {MODEL_ID}."
-    assert ran.out.splitlines()[1] == named and "- MODEL CHANGED: " in (tmp_path / "s.md").read_text()
+    assert named in " ".join(ran.out.splitlines()[:5])
+    assert "MODEL CHANGED: " in (tmp_path / "s.md").read_text().splitlines()[0]
     assert one_object(judgecal("gate", "--lock", served.path, "--json"))["model_changed"] is True
 
 
@@ -340,8 +343,8 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
     served.script.change = lambda item, n, verdict: None if item.item_id in silent else verdict
     ran = judgecal("gate", "--lock", served.path)
     assert ran.code == 1
-    line = ran.out.splitlines()[1]
-    assert line.startswith("MANY UNSCORED: 60 of 440 judgements are unscored (parse 60) and count as")
+    line = " ".join(ran.out.split())
+    assert "MANY UNSCORED: 60 of 440 judgements are unscored (parse 60) and count as" in line
     assert "without their items the difference is 0.000 [0.000, 0.000]" in line
     assert sorted(silent)[0] in line and "and 20 more" in line
 
@@ -390,8 +393,8 @@ def test_items_without_a_locked_verdict_are_left_out_and_said(served: Served) ->
     some = dict(list(served.lock.verdicts.items())[:100])
     lock = dataclasses.replace(served.lock, verdicts=some)
     found = run_gate(plan_gate(served.workspace, lock, served.path))
-    assert found["difference"].n == 100 == served.stub.calls
-    assert found["items"].endswith("left out: 120 that the lock has no verdict on")
+    assert found.difference.n == 100 == served.stub.calls
+    assert found.items.endswith("left out: 120 that the lock has no verdict on")
     strange = dataclasses.replace(served.lock, verdicts={**some, "no-such-item": 1.0})
     with pytest.raises(InputError, match="no-such-item"):
         run_gate(plan_gate(served.workspace, strange, served.path))
@@ -401,10 +404,11 @@ def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
     served.script.change = other_way
     found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
     hostile = "<img src=x> [a](http://b) | `c` *d* @e\n# f " + "g" * 200
-    found["flipped"][0] = {**found["flipped"][0], "item_id": hostile}
-    (line,) = [one for one in gate_markdown(found).splitlines() if "&lt;img" in one]
-    assert "<img" not in line and "g" * 81 not in line and r"\[a](http\://b) \| \`c\` \*d\* \@e \# f" in line
-    assert line.count(", ") == 9 and re.search(r"and \d+ more$", line)
+    flipped = (dataclasses.replace(found.flipped[0], item_id=hostile), *found.flipped[1:])
+    document = gate_document(dataclasses.replace(found, flipped=flipped), {})
+    (line,) = [one for one in markdown(document).splitlines() if "img src" in one]
+    assert r"\<img" in line and "g" * 81 not in line and r"\[a\](http://b) \| \`c\` \*d\* \@e \# f" in line
+    assert line.count(", ") == 9 and re.search(r"and \d+ more\.$", line)
 
 
 def test_a_first_pass_without_one_reply_is_one_message(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 from judgecal.errors import InputError
 
 __all__ = ["gate"]
@@ -45,11 +46,11 @@ def gate(
     Pass: the loss against the locked verdicts is shown to stay under the margin. Fail: the interval of the difference
     lies below 0, the loss exceeds the margin, and a further pass confirms that it is no noise.
     """
-    from judgecal.report import json_text
-    from judgecal.report.gate_text import gate_text
-    from judgecal.selection import load_lock
+    from judgecal.report.gate import gate_document
+    from judgecal.report.markdown import markdown as markdown_of
     from judgecal.selection.gate import run_gate
     from judgecal.selection.gate_plan import plan_gate
+    from judgecal.selection.lock import load_lock
 
     if markdown is not None and (markdown.is_dir() or not markdown.absolute().parent.is_dir()):
         raise InputError(f"--markdown {markdown}: give a file in a folder that is there")
@@ -75,13 +76,8 @@ def gate(
     slug = planned.experiment.slug
     typer.echo(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it", err=True)
     result = run_gate(planned)
-    typer.echo(json_text(result) if call.json else gate_text(result))
+    document = gate_document(result, {})
+    print_result(result, document, json=call.json)
     if markdown is not None:
-        _write(markdown, result)
-    raise typer.Exit(_EXIT[result["decision"]])
-
-
-def _write(path: Path, result: dict[str, Any]) -> None:
-    from judgecal.report.gate_text import gate_markdown
-
-    path.write_text(gate_markdown(result), encoding="utf-8")
+        markdown.write_text(markdown_of(document), encoding="utf-8")
+    raise typer.Exit(_EXIT[result.decision])

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from judgecal.answering import decomposition
 from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.report import rendered
+from judgecal.report.gate import gate_document
 from judgecal.report.page import Report
 from judgecal.report.page_answer import answer_report
-from judgecal.report.page_gate import gate_report
 from judgecal.report.page_judge import judge_report
 from judgecal.report.retrieval import retrieval_document
 from judgecal.retrieval import RetrievalResult
+from judgecal.selection.gate import GateResult
 from judgecal.workspace import Workspace
 
 __all__ = ["report_on_answer", "report_on_gate", "report_on_judge", "report_on_retrieval"]
@@ -32,26 +30,25 @@ def report_on_retrieval(workspace: Workspace, name: str, _margin: float) -> rend
     return rendered.Report(retrieval_document(result))
 
 
-def report_on_gate(workspace: Workspace, name: str, _margin: float) -> Report:
+def report_on_gate(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
     """The report of `gate`; its margin is the one that it was run with.
 
     Raises:
-        InputError: as `find_experiment` and `read_summary`.
+        InputError: as `find_experiment` and `Experiment.read_summary`.
     """
-    result = read_summary(find_experiment(workspace, name))
-    return gate_report(result, _texts(workspace, result))
+    result = find_experiment(workspace, name).read_summary(GateResult)
+    return rendered.Report(gate_document(result, _texts(workspace, result)))
 
 
-def _texts(workspace: Workspace, result: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def _texts(workspace: Workspace, result: GateResult) -> dict[str, tuple[str, str]]:
     """Question and answer of the flipped items; none where the gold set is not what it was, which the page says."""
-    told = result["gold"]
     try:
-        gold = load_gold(str(told["set"]), workspace=workspace)
+        gold = load_gold(result.gold.set, workspace=workspace)
     except InputError:
         return {}
-    if gold.sha256 != told["sha256"]:
+    if gold.sha256 != result.gold.sha256:
         return {}
-    wanted = {one["item_id"] for one in result["flipped"]}
+    wanted = {one.item_id for one in result.flipped}
     return {item.item_id: (item.question, item.answer) for item in gold.items if item.item_id in wanted}
 
 

@@ -3,38 +3,143 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from judgecal.experiment import (
     Column,
+    GoldSummary,
     Table,
     full_name,
-    gold_summary,
     look_at_test,
     looks_so_far,
     open_experiment,
     open_journal,
     run_line,
     scale_notes,
+    summary_of_gold,
 )
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.gate_plan import Gate, Passes
-from judgecal.selection.gate_rule import Standing, TwoTimes
+from judgecal.selection.gate_rule import GateDecision, Standing, TwoTimes
+from judgecal.selection.lock import model_ids
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
-__all__ = ["Flips", "flips", "gate_result", "run_gate"]
+__all__ = ["FlippedItem", "GateResult", "flips", "run_gate"]
 
 
-def run_gate(gate: Gate) -> dict[str, Any]:
-    """Make the passes and give the contract's object, with `Estimate`s as they are.
+@dataclass(frozen=True, slots=True)
+class FlippedItem:
+    """An item on the other side of the mark in some pass (with another verdict, where there is no mark)."""
+
+    item_id: str
+    locked: Label | None
+    now: tuple[Label | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCalls:
+    """What the noise of a lock was measured on: so many items, each called so often."""
+
+    n_items: int
+    n_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIds:
+    """The dated id of the lock, None where it names none, and those that answered now, the most frequent first."""
+
+    locked: str | None
+    now: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredShares:
+    """The share of the gate's items without a verdict in the lock, and of its judgements now; 0..1."""
+
+    locked: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredJudgement:
+    """A judgement without a verdict, with the kind of its failure."""
+
+    item_id: str
+    repeat: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult(Result):
+    """What a gate comes to.
+
+    Attributes:
+        experiment, lock, judge, locked_at: the gate's slug, the lock's file, its judge, and when it was locked.
+        decision, why: and the sentence that says why.
+        metric, margin, level: by which, the loss that is allowed, and the level of interval and bound.
+        flip_rate: share of items on the other side of the mark, or in another class: the mean over the passes;
+            without a value where the scale has no mark.
+        changed: share of items whose verdict is another one at all.
+        noise, noise_unchanged, noise_calls: flips and equal verdicts of two calls at lock time, and how measured.
+        locked, now: METRIC -> Estimate, an unscored item counted as wrong.
+        difference, complete_case: now - locked in the metric; the same without unscored items.
+        loss_below: the loss stays below this, one-sided at the level; None where there is no interval.
+        lasting_difference: with the verdicts that changed in every pass alike; None with one pass.
+        smallest_detectable: None where there is no interval.
+        model_changed, model_id: whether another model answered than the locked one, and which.
+        repeats, repeats_max: passes that count, and that were allowed.
+        usd: of all calls; None where some model has no price.
+        flipped: the items that moved, in file order.
+        unscored, unscored_judgements: shares, and each judgement.
+        gold, items: what was judged, and the same in words.
+        test_looks: decisions taken on the set's test labels so far.
+        notes, run_line: what else to know, and what reproduces it.
+    """
+
+    experiment: str
+    lock: str
+    judge: str
+    locked_at: str
+    decision: GateDecision
+    why: str
+    metric: str
+    margin: float
+    level: float
+    flip_rate: Estimate
+    changed: Estimate
+    noise: Estimate
+    noise_unchanged: Estimate
+    noise_calls: NoiseCalls
+    locked: Mapping[str, Estimate]
+    now: Mapping[str, Estimate]
+    difference: Estimate
+    complete_case: Estimate
+    loss_below: float | None
+    lasting_difference: Estimate | None
+    smallest_detectable: float | None
+    model_changed: bool
+    model_id: ModelIds
+    repeats: int
+    repeats_max: int
+    usd: float | None
+    flipped: tuple[FlippedItem, ...]
+    unscored: UnscoredShares
+    unscored_judgements: tuple[UnscoredJudgement, ...]
+    gold: GoldSummary
+    items: str
+    test_looks: int
+    notes: tuple[str, ...]
+    run_line: str
+
+
+def run_gate(gate: Gate) -> GateResult:
+    """Make the passes and decide.
 
     Raises:
         InputError: as `Gate.check`; or the model's key is not set.
@@ -46,7 +151,7 @@ def run_gate(gate: Gate) -> dict[str, Any]:
     with open_journal(gate.experiment.journal, gate.options) as journal:
         passes = Passes(gate.judge, gate.items, journal=journal, options=gate.options, most=gate.repeats_max)
         standing = _stand(gate, passes)
-    result = gate_result(gate, passes, standing)
+    result = _result(gate, passes, standing)
     if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
         gate.experiment.write_summary(result)
     return result
@@ -74,47 +179,56 @@ def _because(standing: Standing, why: str) -> Standing:
     return dataclasses.replace(standing, why=f"{standing.why}; {why}")
 
 
-def gate_result(gate: Gate, passes: Passes, standing: Standing) -> dict[str, Any]:
-    """The object, with `Estimate`s as they are; the look at test labels is logged."""
+def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
+    """What the passes say; the look at test labels is logged."""
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    mark = PassRule.of(lock.gold, gate.judge.scale)
-    found = flips(two, gate.items, mark, level=rule.level)
+    rate, changed, flipped = flips(
+        two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level
+    )
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     column = Column.of(gate.judge, passes.counted)
-    return {
-        "lock": str(gate.path),
-        "decision": standing.decision,
-        "why": standing.why,
-        "flip_rate": found.rate,
-        "noise": lock.noise.flip_rate,
-        "changed": found.changed,
-        "noise_unchanged": lock.noise.exact_agreement,
-        "noise_calls": {"n_items": lock.noise.n_items, "n_calls": lock.noise.n_calls},
-        "metric": rule.metric,
-        "margin": rule.margin,
-        "level": rule.level,
-        "locked": dataclasses.replace(table, repeats=1).agreements(_locked(gate))["as_wrong"],
-        "now": table.agreements(column)["as_wrong"],
-        "difference": standing.comparison.difference,
-        "complete_case": standing.comparison.complete_case.difference,
-        "loss_below": standing.loss_below,
-        "lasting_difference": standing.lasting,
-        "smallest_detectable": standing.comparison.smallest_detectable,
-        **_models(gate, passes.counted),
-        "repeats": passes.n,
-        "repeats_max": gate.repeats_max,
-        "usd": passes.usd,
-        "judge": gate.judge.name,
-        "locked_at": lock.locked_at,
-        "flipped": list(found.items),
-        "unscored": _unscored(passes.counted),
-        "experiment": gate.experiment.slug,
-        "gold": gold_summary(table, "all"),
-        "items": _scope(gate),
-        "test_looks": _look(gate),
-        "notes": _notes(gate, column),
-        "run_line": _run_line(gate, table),
-    }
+    models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
+    lost = tuple(
+        UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
+        for row in passes.counted
+        if row.verdict is None
+    )
+    return GateResult(
+        experiment=gate.experiment.slug,
+        lock=str(gate.path),
+        judge=gate.judge.name,
+        locked_at=lock.locked_at,
+        decision=standing.decision,
+        why=standing.why,
+        metric=rule.metric,
+        margin=rule.margin,
+        level=rule.level,
+        flip_rate=rate,
+        changed=changed,
+        noise=lock.noise.flip_rate,
+        noise_unchanged=lock.noise.exact_agreement,
+        noise_calls=NoiseCalls(lock.noise.n_items, lock.noise.n_calls),
+        locked=dataclasses.replace(table, repeats=1).agreements(_locked(gate))["as_wrong"],
+        now=table.agreements(column)["as_wrong"],
+        difference=standing.comparison.difference,
+        complete_case=standing.comparison.complete_case.difference,
+        loss_below=standing.loss_below,
+        lasting_difference=standing.lasting,
+        smallest_detectable=standing.comparison.smallest_detectable,
+        model_changed=models.locked is not None and any(name != models.locked for name in models.now),
+        model_id=models,
+        repeats=passes.n,
+        repeats_max=gate.repeats_max,
+        usd=passes.usd,
+        flipped=flipped,
+        unscored=UnscoredShares(two.then.count(None) / len(two.then), len(lost) / len(passes.counted)),
+        unscored_judgements=lost,
+        gold=summary_of_gold(table, "all"),
+        items=_scope(gate),
+        test_looks=_look(gate),
+        notes=tuple(_notes(gate, column)),
+        run_line=_run_line(gate, table),
+    )
 
 
 def _locked(gate: Gate) -> Column:
@@ -125,23 +239,6 @@ def _locked(gate: Gate) -> Column:
         for verdict in (gate.lock.verdicts[item.item_id],)
     ]
     return Column(gate.judge.name, gate.judge.scale, rows)
-
-
-def _models(gate: Gate, rows: Sequence[Judgement]) -> dict[str, Any]:
-    """The ids that the provider returned, the most frequent first; changed where one of them is not the locked one."""
-    then = gate.lock.model_id
-    now = [name for name, _ in Counter(row.model_id for row in rows if row.model_id).most_common()]
-    changed = then is not None and any(name != then for name in now)
-    return {"model_changed": changed, "model_id": {"locked": then, "now": now}}
-
-
-def _unscored(rows: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """The judgements without a verdict, with the kind of their failure."""
-    return [
-        {"item_id": row.item_id, "repeat": row.repeat, "kind": row.error.kind if row.error else "parse"}
-        for row in rows
-        if row.verdict is None
-    ]
 
 
 def _scope(gate: Gate) -> str:
@@ -191,25 +288,13 @@ def _run_line(gate: Gate, table: Table) -> str:
     return run_line(table, "all", [full_name(gate.judge)], extra)
 
 
-@dataclass(frozen=True, slots=True)
-class Flips:
-    """How far the verdicts are no longer the locked ones; an item without a verdict then or now says nothing.
+def flips(
+    two: TwoTimes, items: Sequence[Item], rule: PassRule, *, level: float
+) -> tuple[Estimate, Estimate, tuple[FlippedItem, ...]]:
+    """How far the verdicts are no longer the locked ones: flip rate, share changed, and which items.
 
-    Attributes:
-        rate: share of items on the other side of the mark, or in another class: the mean over the passes. Without a
-            value where the scale has no mark.
-        changed: share of items whose verdict is another one at all.
-        items: of each item that flipped in some pass (that changed, where there is no mark) its id, the locked verdict
-            and those of the passes, in file order.
+    n counts items; one without a verdict then or now says nothing.
     """
-
-    rate: Estimate
-    changed: Estimate
-    items: tuple[dict[str, Any], ...]
-
-
-def flips(two: TwoTimes, items: Sequence[Item], rule: PassRule, *, level: float) -> Flips:
-    """Hold every pass against the locked verdicts; n counts items."""
     changed = np.array(
         [[_differ(then, verdict) for verdict in row] for then, row in zip(two.then, two.now, strict=True)]
     )
@@ -226,11 +311,11 @@ def flips(two: TwoTimes, items: Sequence[Item], rule: PassRule, *, level: float)
         rate = dataclasses.replace(rate, value=None, low=None, high=None, method="", reason=rule.reason)
     moved = np.nansum(sides, axis=1) > 0.0
     named = tuple(
-        {"item_id": item.item_id, "locked": then, "now": list(row)}
+        FlippedItem(item.item_id, then, tuple(row))
         for item, then, row, flipped in zip(items, two.then, two.now, moved, strict=True)
         if flipped
     )
-    return Flips(rate, _share(changed, two.groups, level), named)
+    return rate, _share(changed, two.groups, level), named
 
 
 def _differ(then: Label | bool | None, now: Label | bool | None) -> float:

@@ -1,0 +1,332 @@
+"""The document of `gate`: pass, fail or cannot tell, flips against noise, the loss, and the flipped items."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from judgecal.errors import listed
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Fact,
+    Folded,
+    Paragraph,
+    Record,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.wording import sentence
+from judgecal.selection.gate import FlippedItem, GateResult
+from judgecal.stats.metrics import digits_of, metric_facts, rows_of
+
+__all__ = ["gate_document", "verdict_in_words"]
+
+Texts = Mapping[str, tuple[str, str]]
+"""item id -> question and answer."""
+
+_ACTS = {
+    "pass": "Go on with this judge.",
+    "fail": "Stop using this judge.",
+    "inconclusive": "Cannot tell whether the judge has drifted.",
+}
+_SHOWN = 10  # flipped items; the others unfold
+_LONGEST = 80  # characters of an id in a sentence
+_MANY_UNSCORED = 0.10  # share of the judgements
+_WORDS = (
+    ("flip rate", "How often a verdict falls on the other side of the pass mark than the locked one."),
+    ("noise", "How often two calls of the judge on one item did so at lock time: what flips without any drift."),
+    ("margin", "The loss that is allowed."),
+    ("locked", "What the judge said when it was chosen; the lock holds each verdict."),
+    ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
+)  # fmt: skip
+
+
+def gate_document(result: GateResult, texts: Texts) -> Document:
+    """What a gate found.
+
+    Args:
+        result: of the gate.
+        texts: of the flipped items; empty where the gold set is gone or has changed.
+    """
+    return Document(
+        title=f"{result.experiment}: a locked judge judged anew",
+        about=(
+            f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
+            f"{result.items}; {result.gold.in_words}"
+        ),
+        headline=_headline(result),
+        facts=[_flip_fact(result), _loss_fact(result)],
+        sections=[
+            _flips(result),
+            _loss(result),
+            _items(result, texts),
+            notes_section([*_notes(result)], words=_WORDS),
+        ],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
+    )
+
+
+def verdict_in_words(verdict: float | str | None) -> str:
+    """`85`, `yes`, or `unscored`."""
+    if verdict is None:
+        return "unscored"
+    return verdict if isinstance(verdict, str) else f"{verdict:g}"
+
+
+def _headline(result: GateResult) -> Headline:
+    because = [f"{result.decision.upper()}: {result.why}."]
+    if result.model_changed:
+        now = ", ".join(result.model_id.now)
+        because.append(
+            f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}."
+        )
+    following = {
+        "pass": f"judgecal report {result.experiment} --format html",
+        "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
+        "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
+    }
+    return Headline(
+        result.decision,
+        _ACTS[result.decision],
+        tuple(because),
+        tuple(_unknown(result)),
+        following[result.decision],
+    )
+
+
+def _unknown(result: GateResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    rate, noise = result.flip_rate, result.noise
+    if result.decision == "inconclusive" and result.repeats < result.repeats_max:
+        yield "What further passes would show: the budget ended before they were made."
+    if result.smallest_detectable is not None:
+        smallest = numbers.plain(result.smallest_detectable, _digits(result, result.metric))
+        yield (
+            f"Whether there is a drift below {smallest} of {result.metric}: these items show one of that size in four "
+            "runs of five, a smaller one more rarely."
+        )
+    if rate.value and rate.low is not None and noise.high is not None and rate.low <= noise.high:
+        yield "Whether the flips are more than the judge's noise at lock time: they are not shown to be."
+    if result.model_id.locked is None:
+        yield "Whether the provider changed the model: the lock names none."
+    if result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    yield "How it judges what production sends now: these items are the ones that it was locked on."
+
+
+def _digits(result: GateResult, metric: str) -> int:
+    return digits_of(metric, result.gold.scale)
+
+
+def _percent(found: Estimate) -> str:
+    if found.value is None:
+        return f"none ({found.reason})"
+    return f"{numbers.estimate(in_points(found), 1)}%"
+
+
+def _flip_fact(result: GateResult) -> Fact:
+    """Flips against the noise at lock time; of a scale without a mark, changes against it."""
+    rate, noise = result.flip_rate, result.noise
+    changed = f"{_percent(result.changed)} of verdicts changed at all"
+    if rate.value is None:
+        same = result.noise_unchanged.value
+        floor = f"none ({result.noise_unchanged.reason})"
+        if same is not None:
+            floor = f"{numbers.percent(1.0 - same, 1)} ({_calls(result)})"
+        return Fact("No flip rate", f"({rate.reason}); {changed}, noise floor {floor}.")
+    floor = f"none ({noise.reason})" if noise.value is None else f"{_percent(noise)} ({_calls(result)})"
+    against = ""
+    if rate.low is not None and noise.high is not None:
+        against = ": above it" if rate.low > noise.high else ": not shown to be above it"
+    return Fact(
+        _percent(rate),
+        f"flip rate of {rate.n} items against the locked verdicts, noise floor {floor}{against}; {changed}.",
+    )
+
+
+def _calls(result: GateResult) -> str:
+    calls = result.noise_calls
+    return f"{numbers.count(calls.n_items)} items called {numbers.count(calls.n_calls)} times at lock time"
+
+
+def _loss_fact(result: GateResult) -> Fact:
+    digits = _digits(result, result.metric)
+    bound = ""
+    if result.loss_below is not None:
+        below = numbers.plain(max(result.loss_below, 0.0), digits)
+        bound = f"; the loss stays below {below} (one-sided)"
+    return Fact(
+        numbers.difference(result.difference, digits),
+        f"difference in {result.metric}, now - locked, at level {result.level:.4g}, margin {result.margin:g}{bound}.",
+    )
+
+
+def _flips(result: GateResult) -> Section:
+    candidates = [
+        ("flipped since the lock", result.flip_rate, True),
+        ("noise at lock time", result.noise, False),
+        ("changed at all", result.changed, False),
+    ]
+    known = [one for one in candidates if one[1].value is not None]
+    blocks: list[Block] = []
+    if known:
+        rows = [
+            IntervalRow(name, in_points(found), _percent(found), strong, hollow=name.startswith("noise"))
+            for name, found, strong in known
+        ]
+        cells = [
+            [
+                name,
+                _percent(found),
+                f"{found.level:.4g}",
+                numbers.count(found.n),
+                numbers.count(found.n_unscored),
+            ]
+            for name, found, _ in known
+        ]
+        table = Table(["", "share of items", "level", "n", "unscored"], cells)
+        blocks.append(interval_picture(rows, Axis("% of items", low=0.0), numbers=table))
+    blocks += [
+        Paragraph(f"No number for {name}: {found.reason}.")
+        for name, found, _ in candidates
+        if found.value is None
+    ]
+    caption = (
+        "Serves the question whether there is more than noise: flips that lie within the noise are what this judge "
+        f"does on any day. Noise was taken from {_calls(result)}. The pass mark tells a flip; a change of the verdict "
+        "on one side of it is none."
+    )
+    return Section("flips", "Flips against noise", caption, blocks)
+
+
+def _loss(result: GateResult) -> Section:
+    digits = _digits(result, result.metric)
+    sides = [("now − locked", result.difference, True)]
+    if result.unscored_judgements:
+        sides.append(("without unscored items", result.complete_case, False))
+    rows = [
+        IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
+        for name, found, strong in sides
+    ]
+    less = metric_facts(result.metric).direction == "less"
+    axis = Axis(f"change of {result.metric}", full=0.0, dashed=result.margin if less else -result.margin)
+    caption = (
+        f"Serves the decision: pass where the loss is shown to end before the dashed margin of {result.margin:g}, "
+        f"fail where the line lies {'right' if less else 'left'} of 0, the loss exceeds the margin and a further pass "
+        f"bears it out. {numbers.count(result.repeats)} of at most {numbers.count(result.repeats_max)} passes were "
+        "made, without stored answers or an earlier journal; means are of single calls. An unscored item counts as "
+        f"{result.gold.unscored_counts_as}; intervals are by question."
+    )
+    blocks: list[Block] = [interval_picture(rows, axis)]
+    if result.difference.low is None and result.difference.reason:
+        blocks.append(Paragraph(f"No interval: {result.difference.reason}."))
+    blocks += [Paragraph(one, short=True) for one in _unscored(result)]
+    return Section("loss", "Difference against the margin", caption, [*blocks, _metrics(result)])
+
+
+def _unscored(result: GateResult) -> Iterator[str]:
+    """How many, why, and what stands without them."""
+    rows, expected = result.unscored_judgements, result.gold.n_items * max(1, result.repeats)
+    if not rows:
+        return
+    kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(row.kind for row in rows).most_common())
+    ids = list(dict.fromkeys(row.item_id for row in rows))
+    head = "MANY UNSCORED: " if len(rows) > _MANY_UNSCORED * expected else ""
+    alone = numbers.difference(result.complete_case, _digits(result, result.metric))
+    yield (
+        f"{head}{len(rows)} of {expected} judgements are unscored ({kinds}) and count as "
+        f"{result.gold.unscored_counts_as}; without their items the difference is {alone}: {listed(ids, _SHOWN)}."
+    )
+
+
+def _metrics(result: GateResult) -> Table:
+    """The metric of the decision, then those beside it."""
+    leading = result.metric
+    rows = [
+        [
+            name,
+            f"{now.n}/{now.n_expected}",
+            numbers.count(now.n_unscored),
+            numbers.estimate(result.locked[name], _digits(result, name)),
+            numbers.estimate(now, _digits(result, name)),
+        ]
+        for name in dict.fromkeys([leading, *rows_of(result.now)])
+        for now in (result.now[name],)
+    ]
+    level = f"[{result.now[leading].level:.4g}]"
+    header = ["metric", "n", "unscored", f"locked {level}", f"now {level}"]
+    return Table(header, rows, title="Then and now", chosen=leading, short=True)
+
+
+def _items(result: GateResult, texts: Texts) -> Section:
+    flipped = result.flipped
+    blocks: list[Block] = []
+    if not flipped:
+        blocks.append(Paragraph("No item flipped."))
+    else:
+        blocks.append(Paragraph(f"{_flipped_head(result)}: {_flipped_ids(result)}.", short=True))
+        if not texts:
+            blocks.append(
+                Paragraph("The gold set is gone or has changed since, so items are shown by their ids alone.")
+            )
+    records = [_record(one, texts) for one in flipped]
+    blocks += records[:_SHOWN]
+    if records[_SHOWN:]:
+        blocks.append(Folded(f"{numbers.count(len(records) - _SHOWN)} more", records[_SHOWN:]))
+    caption = (
+        f"Serves the search for the cause: {numbers.count_of(len(flipped), 'item')} judged otherwise than when the "
+        f"judge was locked{_sides(flipped)}. Changes all to one side look like a drift, to both sides like noise."
+    )
+    return Section("items", "Flipped items", caption, blocks)
+
+
+def _flipped_head(result: GateResult) -> str:
+    did = "changed" if result.flip_rate.value is None else "flipped"
+    return f"{numbers.count_of(len(result.flipped), 'item')} {did}{' in some pass' if result.repeats > 1 else ''}"
+
+
+def _flipped_ids(result: GateResult) -> str:
+    """The first ones, with what was said then and now; an endless id is cut."""
+    said = [
+        f"{one.item_id if len(one.item_id) <= _LONGEST else one.item_id[:_LONGEST] + '...'} "
+        f"({verdict_in_words(one.locked)} -> {' '.join(map(verdict_in_words, one.now))})"
+        for one in result.flipped
+    ]
+    return listed(said, _SHOWN)
+
+
+def _sides(flipped: Sequence[FlippedItem]) -> str:
+    """How many verdicts went up and how many down, where they are numbers; a verdict of any pass counts."""
+    moved = [
+        verdict - one.locked
+        for one in flipped
+        for verdict in one.now
+        if isinstance(verdict, int | float) and isinstance(one.locked, int | float)
+    ]
+    up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
+    return f" ({numbers.count(up)} verdicts went up, {numbers.count(down)} down)" if up or down else ""
+
+
+def _record(one: FlippedItem, texts: Texts) -> Record:
+    said = [("Locked", verdict_in_words(one.locked)), ("Now", ", ".join(map(verdict_in_words, one.now)))]
+    if one.item_id in texts:
+        question, answer = texts[one.item_id]
+        said = [("Question", question), ("Answer", answer), *said]
+    return Record(one.item_id, said)
+
+
+def _notes(result: GateResult) -> Iterator[str]:
+    model = result.model_id
+    yield (
+        f"This gate spent {numbers.money(result.usd)} USD, in {result.repeats} of at most {result.repeats_max} passes."
+    )
+    yield f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}."
+    yield from map(sentence, result.notes)
