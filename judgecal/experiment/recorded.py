@@ -14,7 +14,6 @@ from judgecal.errors import InputError
 from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entries, scale_notes
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.score import (
-    FLOOR_JUDGE,
     asked_items,
     floor_entries,
     gold_summary,
@@ -111,10 +110,9 @@ def recorded_fingerprint(sha256: str, judge: str) -> str:
 
 def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
     problems = [
-        f"{table.at(rows[0])}: {judge!r} cannot name a recorded judge (it is empty, or the floor's own): give it "
-        "another name"
+        f"{table.at(rows[0])}: the judge has no name: fill it in"
         for judge, rows in by_judge.items()
-        if judge in ("", FLOOR_JUDGE)
+        if not judge
     ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
     problems += [

@@ -127,7 +127,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     asked = {"score": _scored, "agreement": _recorded, "optimize": _optimized}[command](rows, gold)
     if not any(asked.values()):
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
-    floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE] if FLOOR_JUDGE not in asked else []
+    prints = {row.judge_fingerprint for own in asked.values() for row in own}
+    floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE and row.judge_fingerprint not in prints]
     kinds = {judge: _kind_of(judge, config) for judge in asked}
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
@@ -372,7 +373,8 @@ def _stored_floor(
     stored: StoredExperiment, columns: Sequence[Column], table: Table
 ) -> tuple[list[dict[str, Any]], str | None]:
     constant = constant_entry(table)
-    found = [column for column in (*columns, *stored.columns[stored.asked :]) if column.judge == FLOOR_JUDGE]
+    called = (one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded")
+    found = [column for column in called if column.judge == FLOOR_JUDGE]
     if found:
         return [constant, entry(table, found[0])], None
     if not stored.gold.scale.numeric:

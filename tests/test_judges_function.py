@@ -1,0 +1,303 @@
+"""Judges that are a function, and what all kinds of judges share: names, inputs, units, and every command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.engine import Journal
+from judgecal.errors import InputError
+from judgecal.experiment import RunOptions, plan_calls, run_trials
+from judgecal.judges import JudgeName, RecordedJudge, item_inputs, judge_named, local_judges, units_of
+from judgecal.records import Context, Item, Turn
+from judgecal.scale import Scale
+from judgecal.workspace import Workspace, find_workspace
+from tests.support.command import Ran, Run
+
+QUIET = RunOptions(quiet=True)
+ITEM = Item(
+    "i",
+    "g",
+    "q?",
+    "Paris",
+    reference_answers=("Paris", "paname"),
+    contexts=(Context("one"), Context("two")),
+    conversation=(Turn("user", "hi"), Turn("assistant", "ho")),
+    fields={"tone": "formal"},
+    expect={"include": ["Paris"]},
+)
+CHUNKY = '''import dspy
+
+
+class Relevance(dspy.Signature):
+    """Is the chunk relevant?"""
+
+    question: str = dspy.InputField()
+    chunk: str = dspy.InputField()
+    tone: str = dspy.InputField()
+    verdict: bool = dspy.OutputField()
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    for name in ("signatures", "gold", "experiments"):
+        (tmp_path / name).mkdir()
+    return find_workspace(tmp_path)
+
+
+def python_judge(workspace: Workspace, body: str, *, head: str = "") -> Any:
+    (workspace.root / "checks.py").write_text(f"{head}\n\ndef score({body}\n", encoding="utf-8")
+    return judge_named("checks.py:score@python", workspace=workspace)
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "parts"),
+    [
+        ("v3@embedded#exp", "prompt", ("v3", "embedded", "exp")),
+        ("mosaic/safety@m", "prompt", ("mosaic/safety", "m", None)),
+        ("exact_match@local", "local", ("exact_match", "local", None)),
+        ("checks.py:score@python", "python", ("checks.py:score", "python", None)),
+    ],
+)
+def test_one_string_names_a_judge_of_any_kind(
+    text: str, kind: str, parts: tuple[str, str, str | None]
+) -> None:
+    name = JudgeName.parse(text)
+    assert (name.kind, (name.signature, name.model, name.program)) == (kind, parts)
+    assert str(name) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("exact_macht@local", "unknown local judge 'exact_macht': did you mean exact_match"),
+        ("exact_match@local#exp", "is no judge"),
+        ("score@python", "write FILE.py:FUNCTION@python"),
+        ("nowhere.py:score@python", "there is no file nowhere.py here or in"),
+    ],
+)
+def test_what_names_no_judge_is_said(workspace: Workspace, text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        judge_named(text, workspace=workspace)
+
+
+# --- what a judge reads -------------------------------------------------------------------------------------------
+
+
+def test_any_input_is_filled_from_the_item() -> None:
+    names = ("answer", "response", "reference_answer", "contexts", "conversation", "tone", "absent")
+    assert list(item_inputs(names, ITEM).values()) == [
+        "Paris",
+        "Paris",
+        "Paris | paname",
+        "one\n\ntwo",
+        "user: hi\n\nassistant: ho",
+        "formal",
+        "",
+    ]
+
+
+def test_what_items_lack_is_one_message_before_the_first_call(workspace: Workspace) -> None:
+    judge = python_judge(workspace, "tone: str, expect: dict, note: str = '') -> bool:\n    return True")
+    bare = [replace(ITEM, item_id=f"i{n}", fields={}, expect={}) for n in range(4)]
+    with pytest.raises(InputError) as error:
+        run_trials([judge], [ITEM, *bare], journal=Journal(None), options=QUIET)
+    assert error.value.problems == tuple(
+        f"checks.py:score@python asks for {name}, and 4 of 5 items have none (i0, i1, i2 ...): use a judge without it"
+        for name in ("tone", "expect")
+    )
+
+
+def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None:
+    (workspace.signatures / "mosaic").mkdir()
+    (workspace.signatures / "mosaic" / "relevance.py").write_text(CHUNKY, encoding="utf-8")
+    prompt = judge_named("mosaic/relevance@embedded", workspace=workspace)
+    code = python_judge(workspace, "chunk: str, question: str) -> bool:\n    return chunk == 'two'")
+    for judge in (prompt, code):
+        assert judge.unit == "chunk"
+        assert [unit for unit, _ in units_of(judge, ITEM)] == ["chunk:0", "chunk:1"]
+    shown = [item_inputs(prompt.inputs, view) for _, view in units_of(prompt, ITEM)]
+    assert [inputs["chunk"] for inputs in shown] == ["one", "two"]
+    journal = Journal(None)
+    rows = run_trials([code], [ITEM], journal=journal, options=RunOptions(repeats=2, quiet=True))
+    assert [(row.unit, row.repeat, row.verdict) for row in rows] == [
+        ("chunk:0", 0, 0.0),
+        ("chunk:0", 1, 0.0),
+        ("chunk:1", 0, 1.0),
+        ("chunk:1", 1, 1.0),
+    ]
+    assert {row.item_sha for row in rows} == {ITEM.sha} and len(journal.latest) == 4
+
+
+# --- verdicts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Paris", 1.0),
+        ("  PARIS. ", 1.0),
+        ("\u201cＰａｒｉｓ\u201d!", 1.0),  # full width letters in curly quotes
+        ("Paname", 1.0),
+        ("Paris, France", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
+    assert "exact_match" in local_judges()
+    judge: Any = judge_named("exact_match@local")
+    assert (judge.kind, str(judge.scale), judge.inputs) == (
+        "local",
+        "binary",
+        ("answer", "reference_answers"),
+    )
+    assert judge.verdict(replace(ITEM, answer=answer)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("body", "head", "verdict", "says"),
+    [
+        ("answer: str) -> bool:\n    return answer == 'Paris'", "", 1.0, None),
+        ("item) -> bool:\n    return len(item.contexts) == 3", "", 0.0, None),
+        ("contexts, absent=7):\n    return len(contexts) * absent", 'SCALE = "percentage"', 14.0, None),
+        ("answer: str):\n    return 101", 'SCALE = "percentage"', None, ("out_of_range", "it returned 101")),
+        ("answer: str) -> bool:\n    return None", "", None, ("out_of_range", "it returned None")),
+        (
+            "answer: str) -> bool:\n    return 1 / 0",
+            "",
+            None,
+            ("code", "ZeroDivisionError: division by zero"),
+        ),
+    ],
+)
+def test_a_function_gives_a_verdict_or_a_row_with_an_error(
+    workspace: Workspace, body: str, head: str, verdict: float | None, says: tuple[str, str] | None
+) -> None:
+    judge = python_judge(workspace, body, head=head)
+    (row,) = run_trials([judge], [ITEM], journal=Journal(None), options=QUIET)
+    assert (row.verdict, row.cost_usd, row.model_id, row.unit) == (verdict, 0.0, None, "item")
+    assert row.latency_s is not None and row.judge_fingerprint == judge.fingerprint
+    assert says is None or (row.error and (row.error.kind, row.error.message[: len(says[1])]) == says)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def score(answer: str) -> float:\n    return 1.0\n", "does not say its scale"),
+        ("def other() -> bool:\n    return True\n", "unknown function in .*checks.py 'score'"),
+        ("def score(*rest) -> bool:\n    return True\n", "must be a plain function"),
+        ("raise RuntimeError('no')\n", "running the file raised RuntimeError: no"),
+    ],
+)
+def test_a_file_that_holds_no_judge_is_refused(workspace: Workspace, text: str, says: str) -> None:
+    (workspace.root / "checks.py").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        judge_named("checks.py:score@python", workspace=workspace)
+
+
+def test_a_function_is_judged_once_and_costs_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    body = "answer: str) -> bool:\n    print('asked')\n    return True"
+    judge, path = python_judge(workspace, body), tmp_path / "judgements.jsonl"
+    with Journal(path) as journal:
+        first = run_trials([judge], [ITEM], journal=journal, options=QUIET)
+        estimate = plan_calls([judge], [ITEM, replace(ITEM, item_id="j")], journal, QUIET)
+        again = run_trials([judge], [ITEM], journal=journal, options=QUIET)
+    assert (estimate.calls, estimate.stored, estimate.usd_at_most, estimate.seconds) == (0, 1, 0.0, 0.0)
+    assert list(first) == list(again) and len(path.read_text(encoding="utf-8").splitlines()) == 1
+    changed = python_judge(workspace, body + "  # changed")
+    assert changed.fingerprint != judge.fingerprint
+
+
+def test_a_recorded_judge_has_what_every_judge_has() -> None:
+    judge = RecordedJudge("gpt-4@2024", Scale.parse("binary"), "0" * 16)
+    assert (judge.kind, judge.unit, judge.model, judge.signature) == ("recorded", "item", None, None)
+    judge.check_items([ITEM])
+
+
+# --- every command ------------------------------------------------------------------------------------------------
+
+OVERLAP = '''"""A check of one's own."""
+
+SCALE = "percentage"
+
+
+def overlap(answer: str, reference_answer: str) -> float:
+    """How many words of the answer and the reference are the same."""
+    ours, theirs = set(answer.lower().split()), set(reference_answer.lower().split())
+    return 100.0 * len(ours & theirs) / len(ours | theirs)
+'''
+LOCAL, PYTHON = "exact_match@local", "checks.py:overlap@python"
+
+
+@pytest.fixture
+def own_checks(workspace_dir: Path) -> Path:
+    (workspace_dir / "checks.py").write_text(OVERLAP, encoding="utf-8")
+    return workspace_dir
+
+
+def the_json(ran: Ran) -> dict[str, Any]:
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_checks: Path) -> None:
+    scored = the_json(judgecal("score", "--judge", LOCAL, "--judge", PYTHON, "--name", "two", "--json"))
+    told = {one["judge"]: one for one in scored["judges"]}
+    assert {name: (one["n"], one["n_unscored"], one["usd_per_1k"]) for name, one in told.items()} == {
+        LOCAL: (124, 0, 0.0),
+        PYTHON: (124, 0, 0.0),
+    }
+    journal = own_checks / "experiments" / "two" / "judgements.jsonl"
+    recorded = the_json(judgecal("agreement", "--judgements", journal, "--split", "open", "--json"))
+    again = {one["judge"]: one for one in recorded["judges"]}
+    assert again[PYTHON]["agreement"] == told[PYTHON]["agreement"]
+    compared = the_json(judgecal("compare", "two", "--json"))
+    assert (compared["a"], compared["decision"]) == (LOCAL, "B")
+    chosen = the_json(judgecal("select", "two", "--local-only", "-o", "judge.lock.json", "--json"))
+    assert chosen["chosen"] == PYTHON
+    lock = json.loads((own_checks / "judge.lock.json").read_text(encoding="utf-8"))
+    fingerprint = judge_named(PYTHON).fingerprint
+    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (
+        fingerprint,
+        None,
+        None,
+        None,
+    )
+    gate = the_json(judgecal("gate", "--lock", "judge.lock.json", "--json"))
+    assert (gate["decision"], gate["flip_rate"]["value"]) == ("pass", 0.0)
+    ran = judgecal("report", "two")
+    assert ran.code == 0 and LOCAL in ran.out and PYTHON in ran.out
+
+
+def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
+    for name, judge in (("local", LOCAL), ("python", PYTHON)):
+        the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))
+        the_json(judgecal("select", name, "-o", f"{name}.json", "--noise-calls", "0", "--json"))
+    (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
+    columns = ("--question", "q", "--answer", "a", "--reference", "r")
+    ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")
+    assert ran.code == 4  # the row without a reference
+    rows = [json.loads(line) for line in (own_checks / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["verdict"] for row in rows] == [1, 0, None]
+    assert rows[2]["error"] == "input: there is no reference answer"
+    (own_checks / "checks.py").write_text(OVERLAP.replace("100.0", "99.0"), encoding="utf-8")
+    ran = judgecal("gate", "--lock", "python.json")
+    assert ran.code == 2 and "its code has changed since it was locked" in ran.err
+    assert judgecal("gate", "--lock", "local.json").code == 0
+
+
+def test_a_judge_of_chunks_is_not_held_against_labels_of_items(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "chunks.py").write_text(
+        "def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8"
+    )
+    ran = judgecal("score", "--judge", "chunks.py:one@python")
+    assert ran.code == 2 and "judges single contexts" in ran.err
