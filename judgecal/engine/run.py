@@ -21,7 +21,7 @@ from judgecal.engine.calls import Call, Reading
 from judgecal.engine.limits import Budget, Limiter, Purse
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
-from judgecal.engine.workers import open_workers
+from judgecal.engine.transport.embedded import open_pool
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
@@ -173,13 +173,13 @@ class _Run:
     ) -> None:
         """Have every judgement; the transport is closed in the end."""
         embedded = self._spec.embedded
-        workers = await open_workers(total) if embedded else None
-        stated = (workers.width if workers else 1) if embedded else self._spec.max_concurrency
+        pool = open_pool(total) if embedded else None
+        stated = (pool.width if pool else 1) if embedded else self._spec.max_concurrency
         self._limiter = Limiter(stated, total=total)
         scheduler = Scheduler(calls, self._judge, limiter=self._limiter, tick=self._tick)
         self._runner = CallRunner(
             self._spec,
-            workers or transport,
+            pool or transport,
             places=scheduler,
             purse=Purse(budget),
             policy=policy,
@@ -189,8 +189,8 @@ class _Run:
         try:
             await scheduler.run()
         finally:
-            if workers:
-                await workers.close()
+            if pool:
+                await pool.close()
             await transport.close()
 
     async def _judge(self, call: Call) -> None:

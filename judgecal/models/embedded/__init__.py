@@ -7,6 +7,7 @@ model worth paying for should beat it. Replies are a pure function of the messag
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from judgecal.models.embedded.engine import AsyncEmbeddedEngine, EmbeddedEngine
 
-__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply"]
+__all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "timed_replies"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
 VERSION: str = f"1-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
@@ -39,3 +40,13 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
     from judgecal.models.embedded.replies import make_reply
 
     return make_reply(messages)
+
+
+def timed_replies(batch: Sequence[Sequence[Mapping[str, str]]]) -> list[tuple[str, float]]:
+    """`reply` to each of several prompts, with the seconds that it took."""
+    found = []
+    for messages in batch:
+        start = time.perf_counter()
+        text = reply(messages)
+        found.append((text, time.perf_counter() - start))
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import Call, Journal, Reading, workers
+from judgecal.engine import Call, Journal, Reading
+from judgecal.engine.transport import embedded
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
@@ -30,6 +33,7 @@ Your output fields are:
 2. `percentage` (int):
 All interactions will be structured in the following way."""
 
+needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
 
 
@@ -69,10 +73,7 @@ def run(due: Iterable[Call], *, journal: Journal | None = None) -> list[dict[str
 def for_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers for small runs as well."""
 
-    async def open_workers(total: int | None) -> workers.WorkerTransport | None:
-        return await workers.open_workers(total, worth_it=0)
-
-    monkeypatch.setattr(engine, "open_workers", open_workers)
+    monkeypatch.setattr(engine, "open_pool", functools.partial(embedded.open_pool, worth_it=0))
 
 
 def test_rows_and_their_order_are_those_of_one_process(
@@ -98,44 +99,44 @@ def test_a_reply_longer_than_a_pipe_holds_comes_through(for_any_run: None) -> No
 def test_where_no_process_can_be_started_the_run_stays_in_this_one(
     monkeypatch: pytest.MonkeyPatch, for_any_run: None
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    assert len(run(calls(20))) == 20
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError("no process")
 
-
-def test_a_process_that_says_something_else_is_no_worker(
-    monkeypatch: pytest.MonkeyPatch, for_any_run: None, tmp_path: Path
-) -> None:
-    script = tmp_path / "other.py"
-    script.write_text("print('I am another program, and go on for a while')\n")
-    monkeypatch.setattr(workers, "_SCRIPT", script)
+    monkeypatch.setattr("joblib.externals.loky.backend.popen_loky_posix.Popen._launch", refused)
     assert len(run(calls(20))) == 20
 
 
 def test_small_runs_start_no_process() -> None:
-    assert asyncio.run(workers.open_workers(2000)) is None
-    assert asyncio.run(workers.open_workers(None)) is None
+    assert embedded.open_pool(2000) is None
+    assert embedded.open_pool(None) is None
 
 
+def children() -> set[int]:
+    """The worker processes of this one, and what else it has started."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(stat.parent.name))
+    return found
+
+
+@needs_proc
 def test_a_worker_that_dies_is_an_error_and_what_was_judged_is_kept(
-    monkeypatch: pytest.MonkeyPatch, for_any_run: None, tmp_path: Path
+    for_any_run: None, tmp_path: Path
 ) -> None:
-    started: list[Any] = []
-    start = workers._Worker.start.__func__  # type: ignore[attr-defined]
-
-    async def remembered(cls: type) -> Any:
-        started.append(await start(cls))
-        return started[-1]
-
-    monkeypatch.setattr(workers._Worker, "start", classmethod(remembered))
     path = tmp_path / "judgements.jsonl"
+    before = children()
+    workers: set[int] = set()
 
     def killing(due: list[Call]) -> Iterable[Call]:
         for index, call in enumerate(due):
             if index == 1500:
-                started[0]._process.kill()
+                workers.update(pid for pid in children() - before if "popen_loky" in command(pid))
+                os.kill(min(workers), signal.SIGKILL)
             yield call
 
-    with Journal(path) as journal, pytest.raises(JudgecalError, match="exit code -9"):
+    with Journal(path) as journal, pytest.raises(JudgecalError, match=r"has ended by itself \(.*SIGKILL"):
         engine.run_calls(killing(calls(3000)), SPEC, record=journal.append, total=3000)
     with Journal(path) as journal:
         kept = list(journal.latest)
@@ -144,7 +145,12 @@ def test_a_worker_that_dies_is_an_error_and_what_was_judged_is_kept(
         rest = [call for call in calls(3000) if call.key not in journal.latest]
         run(rest, journal=journal)
         assert len(journal.latest) == 3000
-    assert all(worker._process.returncode is not None for worker in started)
+    assert len(workers) > 1
+    assert all(gone(pid) for pid in workers)
+
+
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def test_a_notebook_has_workers_too(for_any_run: None) -> None:
@@ -154,44 +160,55 @@ def test_a_notebook_has_workers_too(for_any_run: None) -> None:
     assert [row["item_id"] for row in asyncio.run(cell())] == [f"i{index}" for index in range(300)]
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX")
-def test_workers_end_with_a_killed_parent_and_need_no_main_module(tmp_path: Path) -> None:
-    # From stdin: there is no file that a worker could import as the main module.
-    code = f"""
+_FROM_STDIN = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
-from judgecal.engine import workers
-from tests.test_engine_workers import calls, SPEC
+from tests.test_engine_transport_embedded import SPEC, calls, children
 from judgecal.engine import run_calls
-found = []
-start = workers._Worker.start.__func__
-async def remembered(cls):
-    found.append(await start(cls))
-    return found[-1]
-workers._Worker.start = classmethod(remembered)
 rows = []
 def record(row):
     rows.append(row)
     if len(rows) == 300:
-        print(*[worker._process.pid for worker in found], flush=True)
-run_calls(calls(100_000), SPEC, record=record)
+        print(*children(), flush=True)
+try:
+    run_calls(calls(100_000), SPEC, record=record)
+except KeyboardInterrupt:
+    print("interrupted")
 """
+
+
+@needs_proc
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_their_parent_and_need_no_main_module(end: signal.Signals, tmp_path: Path) -> None:
+    # From stdin: there is no file that a worker could import as the main module.
     parent = subprocess.Popen(
-        [sys.executable, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+        [sys.executable, "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)" + _FROM_STDIN
     parent.stdin.write(code)
     parent.stdin.close()
+    parent.stdin = None
     pids = [int(word) for word in parent.stdout.readline().split()]
-    parent.kill()
-    parent.wait(10.0)
-    parent.stdout.close()
-    assert pids
-    assert all(_gone(pid) for pid in pids)
+    if end == signal.SIGINT:
+        os.killpg(parent.pid, end)  # as a terminal does: to every process of the group
+    else:
+        parent.kill()
+    said, complaint = parent.communicate(timeout=20.0)
+    assert len(pids) > 1
+    assert all(gone(pid) for pid in pids)
+    if end == signal.SIGINT:
+        assert (said, complaint) == ("interrupted\n", "")
 
 
-def _gone(pid: int, patience_s: float = 10.0) -> bool:
+def gone(pid: int, patience_s: float = 10.0) -> bool:
     """Whether a process has ended, be it that nobody has buried it yet."""
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
@@ -203,12 +220,3 @@ def _gone(pid: int, patience_s: float = 10.0) -> bool:
             return True
         time.sleep(0.02)
     return False
-
-
-def test_the_worker_speaks_what_its_parent_expects() -> None:
-    from judgecal.engine.worker_process import HELLO
-
-    done = subprocess.run(
-        [sys.executable, "-P", str(workers._SCRIPT)], input=b"", stdout=subprocess.PIPE, check=True
-    )
-    assert done.stdout == HELLO
