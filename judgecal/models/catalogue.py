@@ -1,4 +1,4 @@
-"""Model aliases: the litellm id behind a short name, its price, its limits, and the key that it needs.
+"""Model aliases: the litellm id behind a short name, its price, its limits, its provider, and the key that it needs.
 
 Prices come from the price file inside the installed litellm, read as a file: importing litellm takes seconds.
 `[models.NAME]` in `judgecal.toml` adds an alias or overrides one, key by key. Any litellm id works as it is.
@@ -8,27 +8,85 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import os
+import re
+import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.models.providers import address_problem, base_in_environment, key_variable, thinks_first
-from judgecal.workspace import Workspace, check_keys, read_toml
+from judgecal.workspace import Workspace, check_keys, read_toml, validated
 
-__all__ = ["ALIASES", "EMBEDDED", "TRANSPORTS", "Catalogue", "ModelSpec", "load_catalogue"]
+__all__ = [
+    "ALIASES",
+    "EMBEDDED",
+    "PROVIDERS",
+    "Catalogue",
+    "ModelSpec",
+    "Provider",
+    "load_catalogue",
+    "with_version",
+]
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
 _OLLAMA_CONTEXT = 8192
 _PER_MILLION = 1_000_000.0
 
-TRANSPORTS = ("auto", "http", "dspy", "litellm")
-"""What `transport` may say: our own HTTP, DSPy's client, or litellm through it; `auto` goes by the provider."""
+
+class Provider(NamedTuple):
+    """What is known of a provider before any call.
+
+    Attributes:
+        key_env: the variable that holds its key; None where none is needed.
+        wire: the module of `engine/transport` that speaks its format; None leaves it to DSPy's client.
+        base: its address.
+        key_follows: only its own servers and gateways to them speak its format: the key goes to another endpoint too.
+    """
+
+    key_env: str | None = None
+    wire: str | None = None
+    base: str | None = None
+    key_follows: bool = False
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1"),
+    "gemini": Provider(
+        "GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", key_follows=True
+    ),
+    "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", key_follows=True),
+    "mistral": Provider("MISTRAL_API_KEY", "openai", "https://api.mistral.ai/v1"),
+    "groq": Provider("GROQ_API_KEY", "openai", "https://api.groq.com/openai/v1"),
+    "openrouter": Provider("OPENROUTER_API_KEY", "openai", "https://openrouter.ai/api/v1"),
+    "deepseek": Provider("DEEPSEEK_API_KEY", "openai", "https://api.deepseek.com"),
+    "xai": Provider("XAI_API_KEY", "openai", "https://api.x.ai/v1"),
+    "together_ai": Provider("TOGETHERAI_API_KEY", "openai", "https://api.together.ai/v1"),
+    "fireworks_ai": Provider("FIREWORKS_AI_API_KEY", "openai", "https://api.fireworks.ai/inference/v1"),
+    "hosted_vllm": Provider(None, "openai", "http://localhost:8000/v1"),
+    "lm_studio": Provider(None, "openai", "http://localhost:1234/v1"),
+    "ollama": Provider(None, "openai", "http://localhost:11434/v1"),
+    "ollama_chat": Provider(None, "openai", "http://localhost:11434/v1"),
+    "cohere": Provider("COHERE_API_KEY"),
+    "azure": Provider("AZURE_API_KEY"),
+    "cerebras": Provider("CEREBRAS_API_KEY"),
+    "deepinfra": Provider("DEEPINFRA_API_KEY"),
+    "nvidia_nim": Provider("NVIDIA_NIM_API_KEY"),
+    "perplexity": Provider("PERPLEXITYAI_API_KEY"),
+    "sambanova": Provider("SAMBANOVA_API_KEY"),
+}
+"""A provider that speaks one of the formats here is one more line; a new format is also one more module."""
+
+# Where the endpoint of a provider may be set in the environment, as litellm and DSPy read it.
+_BASE_VARIABLES = ("_API_BASE", "_BASE_URL")
+_NO_PASSWORD = "must hold no user and password: name the variable of a key with key_env"
+_THINKS_FIRST = re.compile(r"openai/(o\d+|gpt-([5-9]|\d{2,})(\.\d+)?(?!.*-chat))(?![a-z0-9])")
+_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +104,8 @@ class ModelSpec:
         temperature, max_tokens: sent with each call; None leaves the provider's default.
         timeout: seconds allowed to one call.
         reply_limit: tokens that the model itself can reply with at most, where the price file says so.
-        transport: the way its calls take, one of `TRANSPORTS`.
+        transport: the way its calls take: `auto` (by the provider), `http` (our own), `dspy` (DSPy's client) or
+            `litellm` (through that client).
         sampling: whether the model takes a temperature; the price file says where it takes none.
     """
 
@@ -71,14 +130,34 @@ class ModelSpec:
         return self.id.split("/", 1)[0]
 
     @property
+    def known_provider(self) -> Provider:
+        """What is known of the provider; nothing of most."""
+        return PROVIDERS.get(self.provider, Provider())
+
+    @property
+    def address(self) -> str:
+        """Its endpoint, else its provider's; empty where neither is known."""
+        return self.api_base or self.known_provider.base or ""
+
+    @property
+    def way(self) -> str:
+        """`embedded`, `http`, `dspy` or `litellm`; the last two are DSPy's client, which then chooses or is told."""
+        if self.embedded or self.transport != "auto":
+            return EMBEDDED if self.embedded else self.transport
+        return "http" if self.known_provider.wire else "dspy"
+
+    @property
     def embedded(self) -> bool:
         """Whether this is the offline model inside judgecal."""
         return self.id == _EMBEDDED_ID
 
     @property
     def reasons(self) -> bool:
-        """Whether this is one of OpenAI's own models that think before they reply."""
-        return thinks_first(self.id)
+        """Whether this is one of OpenAI's own models that think before they reply.
+
+        They take no temperature, and name the longest reply in another way.
+        """
+        return bool(_THINKS_FIRST.match(self.id))
 
     @property
     def sent_temperature(self) -> float | None:
@@ -151,20 +230,37 @@ ALIASES: tuple[ModelSpec, ...] = (
 )
 """The aliases that come with judgecal; an id names a version and never ends in `-latest`."""
 
-_TOML_KEYS: dict[str, tuple[type, ...]] = {
-    "id": (str,),
-    "api_base": (str,),
-    "key_env": (str,),
-    "input_usd_per_1m": (int, float),
-    "output_usd_per_1m": (int, float),
-    "context_window": (int,),
-    "max_concurrency": (int,),
-    "temperature": (int, float),
-    "max_tokens": (int,),
-    "timeout": (int, float),
-    "transport": (str,),
-}
-_POSITIVE = ("context_window", "max_concurrency", "max_tokens", "timeout")
+
+class _AliasTable(BaseModel):
+    """`[models.NAME]` of `judgecal.toml`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    id: str
+    api_base: str | None = None
+    key_env: str | None = None
+    input_usd_per_1m: NonNegativeFloat | None = None
+    output_usd_per_1m: NonNegativeFloat | None = None
+    context_window: PositiveInt | None = None
+    max_concurrency: PositiveInt | None = None
+    temperature: float | None = None
+    max_tokens: PositiveInt | None = None
+    timeout: PositiveFloat | None = None
+    transport: Literal["auto", "http", "dspy", "litellm"] | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _names_provider_and_model(cls, value: str) -> str:
+        if not all(value.partition("/")):
+            raise ValueError(f"id must be provider/model such as openai/gpt-4o, found {value!r}")
+        return value
+
+    @field_validator("api_base")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if problem := _address_problem(value):
+            raise ValueError(f"api_base {problem}")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +292,7 @@ def load_catalogue(workspace: Workspace) -> Catalogue:
     """
     specs = {spec.alias: spec for spec in ALIASES}
     if workspace.config_file.exists():
-        for alias, table in _model_tables(workspace.config_file).items():
+        for alias, table in _alias_tables(workspace.config_file, specs).items():
             specs[alias] = _overridden(specs.get(alias, ModelSpec(alias, "")), table)
     return Catalogue({alias: _completed(spec) for alias, spec in specs.items()})
 
@@ -208,41 +304,27 @@ def _overridden(spec: ModelSpec, table: Mapping[str, Any]) -> ModelSpec:
     return replace(spec, **table)
 
 
-def _model_tables(path: Path) -> dict[str, dict[str, Any]]:
+def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dict[str, Any]]:
+    """The keys that each alias sets; one that comes with judgecal may leave out its id."""
     config = read_toml(path)
     problems = check_keys(config, ("schema", "models"), str(path))
     tables = config.get("models", {})
     if not isinstance(tables, dict):
         raise InputError([*problems, f"{path}: models must be tables: [models.NAME]"])
-    builtin = {spec.alias for spec in ALIASES}
+    found = {}
     for alias, table in tables.items():
-        problems += _table_problems(table, f"{path}: [models.{alias}]", needs_id=alias not in builtin)
+        known = {"id": builtin[alias].id} if alias in builtin else {}
+        where = f"{path}: [models.{alias}]"
+        if not isinstance(table, dict):
+            problems.append(f"{where}: must be a table")
+            continue
+        try:
+            found[alias] = validated(_AliasTable, {**known, **table}, where).model_dump(exclude_unset=True)
+        except InputError as error:
+            problems += error.problems
     if problems:
         raise InputError(problems)
-    return tables
-
-
-def _table_problems(table: Any, where: str, *, needs_id: bool) -> list[str]:
-    if not isinstance(table, dict):
-        return [f"{where}: must be a table"]
-    problems = check_keys(table, _TOML_KEYS, where)
-    if needs_id and "id" not in table:
-        problems.append(f"{where}: id is missing: a litellm id such as openai/gpt-4o")
-    for key, value in table.items():
-        types = _TOML_KEYS.get(key)
-        if types and (not isinstance(value, types) or isinstance(value, bool)):
-            problems.append(f"{where}: {key} must be {types[-1].__name__}, found {value!r}")
-        elif isinstance(value, float) and not math.isfinite(value):
-            problems.append(f"{where}: {key} must be finite, found {value!r}")
-        elif (key in _POSITIVE and value <= 0) or (key.endswith("_1m") and value < 0):
-            problems.append(f"{where}: {key} must be positive, found {value!r}")
-        elif key == "id" and not all(value.partition("/")):
-            problems.append(f"{where}: id must be provider/model, found {value!r}")
-        elif key == "transport" and value not in TRANSPORTS:
-            problems.append(f"{where}: {unknown_name('transport', value, TRANSPORTS)}")
-        elif key == "api_base" and (problem := address_problem(value)):
-            problems.append(f"{where}: api_base {problem}")
-    return problems
+    return found
 
 
 def _completed(spec: ModelSpec) -> ModelSpec:
@@ -259,9 +341,9 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     if found.get("supports_sampling_params") is False:
         updates["sampling"] = False
     if spec.key_env is None:
-        updates["key_env"] = key_variable(spec.provider, spec.api_base)
+        updates["key_env"] = _key_variable(spec)
     if spec.api_base is None:
-        updates["api_base"] = base_in_environment(spec.provider)
+        updates["api_base"] = _base_in_environment(spec.provider)
     return replace(spec, **updates)
 
 
@@ -286,3 +368,50 @@ def _price_file() -> Mapping[str, Any]:
     path = Path(found.origin).parent / "model_prices_and_context_window_backup.json"
     rows: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return rows
+
+
+def _key_variable(spec: ModelSpec) -> str | None:
+    """The variable that holds a model's key; None where none is needed.
+
+    Another endpoint is sent no key of the machine, unless only a gateway to the provider can be meant, and then
+    the key where there is one.
+    """
+    variable = spec.known_provider.key_env
+    if spec.api_base is None or variable is None:
+        return variable
+    follows = spec.known_provider.key_follows and (os.environ.get(variable) or "").strip()
+    return variable if follows else None
+
+
+def _base_in_environment(provider: str) -> str | None:
+    """A gateway named by the environment: a provider's public endpoint must not be sent what is meant for it.
+
+    Raises:
+        InputError: the address holds a password, which would be shown wherever the endpoint is.
+    """
+    prefix = "OLLAMA" if provider == "ollama_chat" else provider.upper()
+    for variable in (prefix + end for end in _BASE_VARIABLES):
+        base = (os.environ.get(variable) or "").strip()
+        if "@" in base:
+            raise InputError(f"the variable {variable} {_NO_PASSWORD}")
+        if base:
+            return base
+    return None
+
+
+def _address_problem(address: str) -> str | None:
+    """What is wrong with an endpoint's address, None where it will do; a password in it is not quoted."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        named, secret = parts.scheme in ("http", "https") and parts.hostname, parts.username or parts.password
+    except ValueError:
+        named, secret = None, None
+    if secret or "@" in address:
+        return _NO_PASSWORD
+    return None if named else f"must be an http or https address, found {address!r}"
+
+
+def with_version(base: str, version: str) -> str:
+    """An address that ends in a version: its own, or the given one where it names none."""
+    base = base.rstrip("/")
+    return base if _VERSION.search(base) else f"{base}/{version}"

@@ -1,9 +1,55 @@
 """How one call reaches a model. Nothing above this package knows which way a model takes.
 
-A transport makes one attempt; retries belong to `engine.run`.
+A transport makes one attempt; retries belong to the call runner.
 """
 
-from judgecal.engine.transport.base import Transport
-from judgecal.engine.transport.choice import open_transport
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from judgecal.engine.calls import Message, Reply
+from judgecal.engine.transport.dspy_client import DspyTransport
+from judgecal.engine.transport.embedded import EmbeddedTransport
+from judgecal.models import ModelSpec
 
 __all__ = ["Transport", "open_transport"]
+
+
+class Transport(Protocol):
+    """One way to a model.
+
+    Attributes:
+        keeps_time: whether `send` itself ends within the model's timeout, so that nobody else need watch the clock.
+    """
+
+    keeps_time: bool
+
+    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        """One attempt at one call.
+
+        Raises:
+            CallFailed: there is no reply.
+            AuthError: the provider refused the key; no other call can succeed.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; called in the loop that `send` was awaited in."""
+        ...
+
+
+def open_transport(spec: ModelSpec) -> Transport:
+    """The transport of a model: its provider's, unless its alias says another.
+
+    Raises:
+        InputError: the model's key is not set, or its address is not known.
+    """
+    way = spec.way
+    if way == "embedded":
+        return EmbeddedTransport()
+    if way == "http":
+        from judgecal.engine.transport.http import HttpTransport  # aiohttp takes a quarter of a second
+
+        return HttpTransport(spec)
+    return DspyTransport(spec)

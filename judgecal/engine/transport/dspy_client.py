@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.transport.faults import cannot_be_called, key_refused, no_such_model
-from judgecal.engine.transport.hiding import one_line, secrets_of
-from judgecal.engine.transport.wire import with_version
-from judgecal.models import ModelSpec
+from judgecal.engine.transport.provider_errors import cannot_be_called, key_refused, no_such_model
+from judgecal.engine.transport.redaction import one_line, secrets_of
+from judgecal.models import ModelSpec, with_version
 
 __all__ = ["DspyTransport", "dspy_client"]
 

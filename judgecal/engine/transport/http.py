@@ -1,25 +1,30 @@
-"""Calls over HTTP by aiohttp: one session a run, keep-alive, as many connections as there are calls in flight."""
+"""Calls over HTTP by aiohttp: one session a run, keep-alive, as many connections as there are calls in flight.
+
+How a kind of server is spoken to is its wire format: the class `Wire` in a module of this package that the provider's
+row in `models` names.
+"""
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol
 
 import aiohttp
 from yarl import URL
 
 from judgecal import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.transport.faults import excerpt, fault, fault_inside
-from judgecal.engine.transport.hiding import hidden, one_line, secrets_of
-from judgecal.engine.transport.wire import Wire
+from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
+from judgecal.engine.transport.redaction import one_line, redacted, secrets_of
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
-__all__ = ["HttpTransport"]
+__all__ = ["HttpTransport", "WireFormat", "count", "joined_text", "system_text"]
 
 _HEADERS = {"content-type": "application/json", "user-agent": f"judgecal/{__version__}"}
 _DNS_KEPT_S = 300
@@ -28,12 +33,31 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does not hold up the loop
 
 
+class WireFormat(Protocol):
+    """How one kind of server is spoken to.
+
+    Attributes:
+        url: where every call of the model goes; it never holds a key.
+        headers: sent with every call, the key among them.
+    """
+
+    url: str
+    headers: Mapping[str, str]
+
+    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """The body of a call, to be written as JSON."""
+        ...
+
+    def reply(self, data: Mapping[str, Any]) -> Reply:
+        """The reply in the body of an answer; where it holds no text, the text is empty."""
+        ...
+
+
 class HttpTransport:
     """One model over HTTP.
 
     Args:
         spec: the model.
-        wire: how its server is spoken to.
 
     Raises:
         InputError: the model's address, or the proxy that the environment names, is no HTTP address.
@@ -41,10 +65,10 @@ class HttpTransport:
 
     keeps_time = True
 
-    def __init__(self, spec: ModelSpec, wire: Wire) -> None:
+    def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self._wire = wire
-        self._url = _checked(wire.url, f"model {spec.alias}: api_base")
+        self._wire = _wire_format(spec)
+        self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
         self._proxy = _proxy(self._url)
         self._secrets = secrets_of(spec)
         if self._proxy and self._proxy.password:
@@ -74,7 +98,7 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from error
         if not 200 <= status < 300:
-            raise fault(self._spec, status=status, headers=headers, body=answer, secrets=self._secrets)
+            raise error_of(self._spec, status=status, headers=headers, body=answer, secrets=self._secrets)
         return self._read(answer)
 
     def _encoded(self, messages: Sequence[Message]) -> bytes:
@@ -134,12 +158,12 @@ class HttpTransport:
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
-        if found := fault_inside(self._spec, data=data, secrets=self._secrets):
+        if found := error_inside(self._spec, data=data, secrets=self._secrets):
             raise found
         reply = self._wire.reply(data)
         if any(secret in text for secret in self._secrets for text in (reply.text, reply.model_id)):
-            model_id = hidden(reply.model_id, self._secrets)
-            return replace(reply, text=hidden(reply.text, self._secrets), model_id=model_id)
+            model_id = redacted(reply.model_id, self._secrets)
+            return replace(reply, text=redacted(reply.text, self._secrets), model_id=model_id)
         return reply
 
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
@@ -148,6 +172,13 @@ class HttpTransport:
         return CallFailed(
             "server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True
         )
+
+
+def _wire_format(spec: ModelSpec) -> WireFormat:
+    """The format of the model's provider; OpenAI's where none is known, for most servers speak it too."""
+    module = importlib.import_module(f"judgecal.engine.transport.{spec.known_provider.wire or 'openai'}")
+    wire: WireFormat = module.Wire(spec, spec.key())
+    return wire
 
 
 def _checked(address: str, what: str) -> URL:
@@ -172,3 +203,25 @@ def _proxy(url: URL) -> URL | None:
     if not proxy or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):
         return None
     return _checked(proxy if "://" in proxy else f"http://{proxy}", f"the proxy for {url.scheme}")
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def joined_text(parts: Any) -> str:
+    """The text of a list of parts, less those that are a model's thoughts."""
+    if not isinstance(parts, list):
+        return ""
+    texts = (
+        part.get("text")
+        for part in parts
+        if isinstance(part, dict) and part.get("type", "text") == "text" and not part.get("thought")
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """What the system messages say, for formats that take it apart from the turns."""
+    return "\n\n".join(message["content"] for message in messages if message["role"] == "system")

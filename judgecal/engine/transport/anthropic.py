@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
-from judgecal.engine.transport.wire import at, count, joined_text, system_text, with_version
-from judgecal.models import ModelSpec
+from judgecal.engine.transport.http import count, joined_text, system_text
+from judgecal.engine.transport.provider_errors import at
+from judgecal.models import ModelSpec, with_version
 
-__all__ = ["AnthropicWire"]
+__all__ = ["Wire"]
 
-_BASE = "https://api.anthropic.com"
 _PATH = "/messages"
 _VERSION = "2023-06-01"
 # The format wants a longest reply; a budget counts with the same number where the user names none.
@@ -27,7 +27,7 @@ _STOPPED = {
 _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class AnthropicWire:
+class Wire:
     """Messages of one model.
 
     Args:
@@ -36,7 +36,7 @@ class AnthropicWire:
     """
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
-        base = (spec.api_base or _BASE).rstrip("/")
+        base = spec.address.rstrip("/")
         self.url = base if base.endswith(_PATH) else with_version(base, "v1") + _PATH
         self.headers: Mapping[str, str] = {
             "anthropic-version": _VERSION,

@@ -6,26 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
-from judgecal.engine.transport.wire import at, count, joined_text, with_version
-from judgecal.models import ModelSpec
+from judgecal.engine.transport.http import count, joined_text
+from judgecal.engine.transport.provider_errors import at
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec, with_version
 
-__all__ = ["BASES", "OpenAIWire"]
-
-BASES: Mapping[str, str] = {
-    "openai": "https://api.openai.com/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "deepseek": "https://api.deepseek.com",
-    "xai": "https://api.x.ai/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "together_ai": "https://api.together.ai/v1",
-    "fireworks_ai": "https://api.fireworks.ai/inference/v1",
-    "hosted_vllm": "http://localhost:8000/v1",
-    "lm_studio": "http://localhost:1234/v1",
-    "ollama": "http://localhost:11434/v1",
-    "ollama_chat": "http://localhost:11434/v1",
-}
-"""Where each provider that speaks this format is."""
+__all__ = ["Wire"]
 
 # Their users write the address without the version, as litellm wants it.
 _VERSION_ADDED = ("ollama", "ollama_chat", "mistral")
@@ -33,17 +19,19 @@ _PATH = "/chat/completions"
 _CUT = ("length", "max_tokens", "model_length")
 
 
-class OpenAIWire:
+class Wire:
     """Chat completions of one model.
 
     Args:
         spec: the model.
         key: its key, or None for a server that wants none.
-        base: the address that `/chat/completions` is appended to.
+
+    Raises:
+        InputError: the model's address is not known.
     """
 
-    def __init__(self, spec: ModelSpec, key: str | None, base: str) -> None:
-        self.url = _address(base, spec.provider)
+    def __init__(self, spec: ModelSpec, key: str | None) -> None:
+        self.url = _address(spec)
         self.headers: Mapping[str, str] = {"authorization": f"Bearer {key}"} if key else {}
         self._fixed = _settings(spec)
         self._id = spec.id
@@ -65,11 +53,15 @@ class OpenAIWire:
         )
 
 
-def _address(base: str, provider: str) -> str:
-    base = base.rstrip("/")
+def _address(spec: ModelSpec) -> str:
+    base = spec.address.rstrip("/")
+    if not base:
+        raise InputError(
+            f'model {spec.alias}: transport = "http" speaks OpenAI\'s format to {spec.provider}: set api_base'
+        )
     if base.endswith(_PATH):
         return base
-    return (with_version(base, "v1") if provider in _VERSION_ADDED else base) + _PATH
+    return (with_version(base, "v1") if spec.provider in _VERSION_ADDED else base) + _PATH
 
 
 def _settings(spec: ModelSpec) -> dict[str, Any]:

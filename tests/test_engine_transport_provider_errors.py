@@ -16,7 +16,7 @@ import pytest
 
 from judgecal.engine.calls import CallFailed
 from judgecal.engine.transport import open_transport
-from judgecal.engine.transport.hiding import one_line
+from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 from tests.support.calls import judged
@@ -274,5 +274,6 @@ def test_an_echoed_key_is_seen_by_nobody(
 
 def test_a_text_for_a_row_is_one_short_line() -> None:
     assert one_line(" a\n\tb\r\n c ", ()) == "a b c"
-    assert one_line("key k-1 and k-1", ("k-1",)) == "key *** and ***"
+    assert one_line("key k-345678 and k-345678", ("k-345678",)) == "key *** and ***"
+    assert one_line("he told the others", ("the",)) == "he told the others"  # a key that is shorter than any
     assert len(one_line("x" * 9000, ())) == 500

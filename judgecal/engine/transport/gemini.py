@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
-from judgecal.engine.transport.wire import at, count, joined_text, system_text, with_version
-from judgecal.models import ModelSpec
+from judgecal.engine.transport.http import count, joined_text, system_text
+from judgecal.engine.transport.provider_errors import at
+from judgecal.models import ModelSpec, with_version
 
-__all__ = ["GeminiWire"]
+__all__ = ["Wire"]
 
-_BASE = "https://generativelanguage.googleapis.com"
 _ROLES = {"user": "user", "assistant": "model"}
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
 
-class GeminiWire:
+class Wire:
     """generateContent of one model.
 
     Args:
@@ -27,7 +27,7 @@ class GeminiWire:
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
-        self.url = f"{with_version(spec.api_base or _BASE, 'v1beta')}/models/{name}:generateContent"
+        self.url = f"{with_version(spec.address, 'v1beta')}/models/{name}:generateContent"
         self.headers: Mapping[str, str] = {"x-goog-api-key": key} if key else {}
         self._config = _generation(spec)
         self._id = spec.id

@@ -14,13 +14,12 @@ import pytest
 
 from judgecal.engine.calls import CallFailed, Reply
 from judgecal.engine.transport import open_transport
-from judgecal.engine.transport.choice import way_of
 from judgecal.engine.transport.http import HttpTransport
-from judgecal.engine.transport.openai_wire import BASES
 from judgecal.errors import InputError
-from judgecal.models import Catalogue, ModelSpec, load_catalogue
+from judgecal.models import PROVIDERS, Catalogue, ModelSpec, load_catalogue
 from judgecal.workspace import find_workspace
-from tests.support.calls import judged
+from tests.support.calls import judged, say_half
+from tests.support.command import Run, journal, one_object, tree
 from tests.support.providers import (
     CLAUDE_VERSION,
     GEMINI_VERSION,
@@ -329,20 +328,20 @@ WAYS = [
     ("openai/m", "dspy", "dspy"),
     ("openai/m", "litellm", "litellm"),
     ("nvidia_nim/m", "http", "http"),
-    *((f"{provider}/m", "auto", "http") for provider in BASES),
+    *((f"{provider}/m", "auto", "http") for provider, known in PROVIDERS.items() if known.wire == "openai"),
 ]
 
 
 @pytest.mark.parametrize(("model", "transport", "way"), WAYS)
 def test_the_provider_chooses_the_way_unless_the_alias_does(model: str, transport: str, way: str) -> None:
-    assert way_of(ModelSpec("m", model, transport=transport)) == way
+    assert ModelSpec("m", model, transport=transport).way == way
 
 
 def test_the_alias_chooses_in_the_configuration(load: Callable[[str], Catalogue], serve: Serve) -> None:
     server = serve(lambda _: "85")
     text = '[models.m]\nid = "nvidia_nim/m"\napi_base = "{}"\ntransport = "http"'
     assert send(load(text.format(server.api_base)).resolve("m")).text == "85"
-    with pytest.raises(InputError, match="unknown transport 'htttp': did you mean http"):
+    with pytest.raises(InputError, match="transport must be one of auto, http, dspy, litellm, found 'htttp'"):
         load(text.format(server.api_base).replace('"http"', '"htttp"'))
     with pytest.raises(InputError, match="set api_base"):
         open_transport(ModelSpec("m", "nvidia_nim/m", transport="http"))
@@ -449,3 +448,48 @@ def test_the_body_is_the_wires_own_whatever_was_sent_before(model: str, role: st
             messages = [*head, {"role": role, "content": text}]
             whole = json.dumps(transport._wire.payload(messages), ensure_ascii=False, separators=(",", ":"))
             assert transport._encoded(messages) == whole.encode()
+
+
+# --- from the command line to the socket ---
+
+
+def test_gemini_flash_is_optimised_over_its_own_protocol(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    with running(gemini(say_half)) as server:
+        (workspace_dir / "judgecal.toml").write_text(
+            f'[models.gemini-flash]\napi_base = "{server.root}"\n', encoding="utf-8"
+        )
+        ran = judgecal("optimize", "--model", "gemini-flash", "--limit", "12", "--json")
+    found = one_object(ran)
+    assert ran.code == 0
+    assert found["judge"].startswith("correctness_v3@gemini-flash")
+    assert set(server.paths) == {"/v1beta/models/gemini-3.8-flash:generateContent"}
+    assert {headers["x-goog-api-key"] for headers in server.headers} == {KEY}
+    rows = [row for row in journal(workspace_dir, found["experiment"]) if "gemini" in row["judge"]]
+    assert rows
+    assert {row["model_id"] for row in rows if not row["cached"]} == {GEMINI_VERSION}
+    assert KEY.encode() not in b"".join(tree(workspace_dir.parent).values())
+    assert KEY not in ran.out + ran.err
+
+
+def test_a_claude_scores_over_its_own_protocol(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    with running(anthropic(say_half)) as server:
+        (workspace_dir / "judgecal.toml").write_text(
+            f'[models.claude-haiku]\napi_base = "{server.root}"\n', encoding="utf-8"
+        )
+        ran = judgecal("score", "--models", "claude-haiku", "--limit", "9", "--json")
+    found = one_object(ran)
+    (judge,) = found["judges"]
+    assert (ran.code, judge["n"], judge["n_unscored"]) == (0, 9, 0)
+    # 1000 and 50 tokens a call at the price file's prices
+    assert judge["usd_per_1k"] > 0.0
+    assert {headers["x-api-key"] for headers in server.headers} == {KEY}
+    rows = [row for row in journal(workspace_dir, found["experiment"]) if "claude" in row["judge"]]
+    assert {(row["model_id"], row["prompt_tokens"]) for row in rows} == {(CLAUDE_VERSION, 1000)}
+    assert KEY.encode() not in b"".join(tree(workspace_dir.parent).values())
+    assert KEY not in json.dumps(rows) + ran.out + ran.err

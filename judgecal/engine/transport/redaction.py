@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from judgecal.models import ModelSpec
 
-__all__ = ["hidden", "one_line", "secrets_of"]
+__all__ = ["one_line", "redacted", "secrets_of"]
 
 _LONGEST = 500
+_SHORTEST_SECRET = 8  # characters; a shorter one stands in plain words, which would be torn apart
 _STARS = "***"
 
 
@@ -28,14 +29,14 @@ def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((key, *in_urls, *in_base64)))
 
 
-def hidden(text: str, secrets: Sequence[str]) -> str:
-    """A text with stars in the place of each secret."""
+def redacted(text: str, secrets: Sequence[str]) -> str:
+    """A text with stars in the place of each secret of at least eight characters."""
     for secret in secrets:
-        if secret in text:
+        if len(secret) >= _SHORTEST_SECRET and secret in text:
             text = text.replace(secret, _STARS)
     return text
 
 
 def one_line(text: str, secrets: Sequence[str]) -> str:
     """A text as one line of at most 500 characters; secrets go first, so that none is left half."""
-    return " ".join(hidden(text, secrets).split())[:_LONGEST]
+    return " ".join(redacted(text, secrets).split())[:_LONGEST]

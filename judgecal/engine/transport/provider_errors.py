@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.engine.calls import CallFailed
-from judgecal.engine.transport.hiding import one_line
-from judgecal.engine.transport.wire import at
+from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 
-__all__ = ["cannot_be_called", "excerpt", "fault", "fault_inside", "key_refused", "no_such_model"]
+__all__ = ["at", "cannot_be_called", "error_inside", "error_of", "excerpt", "key_refused", "no_such_model"]
 
 _KEY_WORDS = frozenset(
     (
@@ -78,6 +77,16 @@ class _Said:
     flagged: bool = False
 
 
+def at(value: Any, *path: str | int) -> Any:
+    """The value at a path of keys and positions of an answer whose shape nobody vouches for, else None."""
+    for step in path:
+        if isinstance(step, str):
+            value = value.get(step) if isinstance(value, dict) else None
+        else:
+            value = value[step] if isinstance(value, list) and len(value) > step else None
+    return value
+
+
 def key_refused(spec: ModelSpec, text: str) -> AuthError:
     """The error of a key or an account that the provider does not serve."""
     return AuthError(f"model {spec.alias} ({spec.id}): the provider refused the key or the account: {text}")
@@ -93,7 +102,7 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
     return AuthError(f"model {spec.alias} ({spec.id}) cannot be called: {text}")
 
 
-def fault(
+def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
     """The error of an answer that is no reply.
@@ -108,7 +117,7 @@ def fault(
     return _judged(spec, status, _heard(body), headers, secrets)
 
 
-def fault_inside(
+def error_inside(
     spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
 ) -> CallFailed | AuthError | None:
     """The error that an answer of status 200 holds in the place of a reply; None where it holds none."""
