@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import Answerer, ContextOptions, answered_items, questions_of, rating_judge
+from judgecal.answering import Answerer, ContextOptions, Grader, answered_items, choose_grader, questions_of
 from judgecal.answering.contexts import Served, corpus_notes, serve
-from judgecal.answering.outcomes import Outcome, item_of, system_entry, write_items
-from judgecal.answering.pairwise import comparisons, decomposed, most_different
+from judgecal.answering.outcomes import Counted, Outcome, item_of, system_entry, write_items
+from judgecal.answering.pairwise import comparisons, most_different, system_loss
 from judgecal.answering.questions import Question, refuses, says_unanswerable
-from judgecal.answering.result import contaminated, right_from
+from judgecal.answering.result import KnownQuestion, contaminated, right_from
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, load_gold
-from judgecal.judges import PromptJudge
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -287,10 +286,11 @@ def test_ratings_are_taken_to_percent(workspace: Workspace) -> None:
     source = (workspace.signatures / "correctness_v3.py").read_text()
     source = source.replace("ge=0, le=100", "ge=1, le=5")
     (workspace.signatures / "grade.py").write_text(source)
-    rater = rating_judge(PromptJudge("grade@embedded", workspace=workspace))
-    assert [rater.percentage(grade) for grade in (1, 2, 5)] == [0.0, 25.0, 100.0]  # 1..5, ends to ends
-    assert rater.warning is not None and "not locked" in rater.warning
-    assert rating_judge(rater.judge, "judge.lock.json", locked_on="starter").warning is None
+    grader = choose_grader("grade@embedded", None, workspace=workspace)
+    assert [grader.percentage(grade) for grade in (1, 2, 5)] == [0.0, 25.0, 100.0]  # 1..5, ends to ends
+    (warning,) = grader.warnings([], ["g"])
+    assert "not locked" in warning
+    assert not Grader(grader.judge, "judge.lock.json", locked_on="starter").warnings([], ["g"])
 
 
 # --- numbers
@@ -324,10 +324,10 @@ def test_the_overview_by_hand() -> None:
     # 0, 10 ... 100: the middle is 50; the 90th percentile lies at place 0.9 x 10 = 9, the 95th at 9.5: 90 and 95.
     found = system_entry("s", of_all([10.0 * place for place in range(11)]), price=None)
     expected = {"count": 11, "min": 0, "max": 100, "average": 50, "p50": 50, "p90": 90, "p95": 95}
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
-    assert (found["n"], found["n_expected"], found["n_unscored"], found["answered"]) == (11, 11, 0, 1.0)
-    assert found["usd_per_1k"] == pytest.approx(2.0)
-    interval = found["intervals"]["average"]
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
+    assert (found.n, found.n_expected, found.n_unscored, found.answered) == (11, 11, 0, 1.0)
+    assert found.usd_per_1k == pytest.approx(2.0)
+    interval = found.intervals.average
     # sd of 0..100 by tens is sqrt(1100) = 33.17, over sqrt(11) 10.0; t(10) at 0.975 is 2.228: 50 +- 22.3
     assert (interval.low, interval.high) == pytest.approx((50 - 22.28, 50 + 22.28), abs=0.01)
     assert (interval.n, interval.n_groups) == (11, 11)
@@ -341,11 +341,11 @@ def test_unscored_answers_never_vanish() -> None:
         outcome("not asked", None, problem=("missing_document", "gone")),
     ]
     found = system_entry("s", rows, price=None)
-    assert (found["n"], found["n_expected"], found["n_unscored"]) == (10, 13, 3)
-    assert found["unscored"] == {"answer: parse": 1, "rating: parse": 1, "not asked: missing_document": 1}
-    assert found["intervals"]["average"].value == pytest.approx(80.0)
-    assert found["intervals"]["average_as_wrong"].value == pytest.approx(800 / 13)
-    assert found["refusals"]["n_without_answer"] == 2
+    assert (found.n, found.n_expected, found.n_unscored) == (10, 13, 3)
+    assert found.unscored == {"answer: parse": 1, "rating: parse": 1, "not asked: missing_document": 1}
+    assert found.intervals.average.value == pytest.approx(80.0)
+    assert found.intervals.average_as_wrong.value == pytest.approx(800 / 13)
+    assert found.refusals.n_without_answer == 2
 
 
 def test_right_and_wrong_refusals() -> None:
@@ -357,41 +357,41 @@ def test_right_and_wrong_refusals() -> None:
         outcome("5", 100.0, text=NOWHERE, reference=NOWHERE),
         outcome("6", None, text=None),
     ]
-    found = system_entry("s", rows, price=None)["refusals"]
-    assert found["answerable"] == {"answered": 1, "refused": 1}
-    assert found["unanswerable"] == {"answered": 1, "refused": 2}
-    assert (found["wrong_refusals"].value, found["right_refusals"].value) == pytest.approx((1 / 2, 2 / 3))
+    found = system_entry("s", rows, price=None).refusals
+    assert found.answerable == Counted(1, 1)
+    assert found.unanswerable == Counted(1, 2)
+    assert (found.wrong_refusals.value, found.right_refusals.value) == pytest.approx((1 / 2, 2 / 3))
 
 
 def test_two_systems_are_compared_on_the_same_questions() -> None:
     a = [60.0 + 3 * place for place in range(12)]
     (found,) = comparisons([*of_all(a, "a"), *of_all([value - 20.0 for value in a], "b")])
-    assert (found["a"], found["b"], found["decision"]) == ("a", "b", "A")
-    assert found["difference"].value == pytest.approx(20.0)
-    assert found["difference"].low > 0
+    assert (found.a, found.b, found.decision) == ("a", "b", "A")
+    assert found.difference.value == pytest.approx(20.0)
+    assert found.difference.low > 0
 
 
 def test_an_unscored_answer_counts_as_nought_in_a_comparison() -> None:
     (found,) = comparisons([*of_all([90.0] * 11 + [None], "a"), *of_all([80.0] * 12, "b")])
     # (11 x 10 - 80) / 12 as wrong, 10 on the eleven that both have
-    assert found["difference"].value == pytest.approx(30 / 12)
-    assert found["difference"].n_unscored == 1
-    assert found["complete_case"].value == pytest.approx(10.0)
-    assert found["decision"] == "cannot tell"
-    assert comparisons(of_all([90.0] * 12, "a")) == []
+    assert found.difference.value == pytest.approx(30 / 12)
+    assert found.difference.n_unscored == 1
+    assert found.complete_case.value == pytest.approx(10.0)
+    assert found.decision == "cannot tell"
+    assert comparisons(of_all([90.0] * 12, "a")) == ()
 
 
 def test_where_the_points_go() -> None:
     controlled = {f"q{n}": [90.0 if n % 2 else 70.0] for n in range(12)}
     naive = {group: [row[0] - (30.0 if group == "q1" else 10.0)] for group, row in controlled.items()}
-    found = decomposed("s", {**controlled, "only": [5.0]}, naive)
+    found = system_loss("s", {**controlled, "only": [5.0]}, naive)
     assert found is not None
-    assert found["controlled"].value == pytest.approx(80.0)
-    assert found["retrieval"].value == pytest.approx((11 * 10 + 30) / 12)
-    assert found["answerer"].value == pytest.approx(20.0)
-    assert found["answerer"].low == pytest.approx(100 - found["controlled"].high)
-    assert (found["retrieval_decision"], found["n_questions"], found["n_left_out"]) == ("costs", 12, 1)
-    assert decomposed("s", {"x": [1.0]}, {"y": [1.0]}) is None
+    assert found.controlled.value == pytest.approx(80.0)
+    assert found.retrieval.value == pytest.approx((11 * 10 + 30) / 12)
+    assert found.answerer.value == pytest.approx(20.0)
+    assert found.answerer.low == pytest.approx(100 - found.controlled.high)
+    assert (found.retrieval_decision, found.n_questions, found.n_left_out) == ("costs", 12, 1)
+    assert system_loss("s", {"x": [1.0]}, {"y": [1.0]}) is None
 
 
 def test_the_questions_that_tell_systems_apart() -> None:
@@ -400,8 +400,8 @@ def test_the_questions_that_tell_systems_apart() -> None:
         *of_all([40.0, 50.0, 90.0, 10.0], "b"),
     ]
     found = most_different(rows)
-    assert [(one["question"], one["spread"]) for one in found] == [("q02", 90.0), ("q00", 60.0)]
-    assert found[0]["percentages"] == {"a": 0.0, "b": 90.0}
+    assert [(one.question, one.spread) for one in found] == [("q02", 90.0), ("q00", 60.0)]
+    assert found[0].percentages == {"a": 0.0, "b": 90.0}
     assert len(most_different(rows, shown=1)) == 1
 
 
@@ -415,8 +415,8 @@ def test_contamination_counts_right_answers_to_answerable_questions() -> None:
         outcome("unrated", None, holds=False),
     ]
     found = contaminated(rows, right_at=75.0)
-    assert found["questions"] == [{"question": "known", "text": "known?", "systems": ["s", "t"]}]
-    assert (found["n_answerable"], found["n_unscored"]) == (4, 1)
+    assert found.questions == (KnownQuestion("known", "known?", ("s", "t")),)
+    assert (found.n_answerable, found.n_unscored) == (4, 1)
     assert right_from(Scale.parse("percentage", pass_at=60)) == 60.0
     assert right_from(Scale.parse("percentage")) == 50.0
     assert right_from(Scale.parse("ordinal:1:5", pass_at=4)) == 50.0  # a mark of another unit

@@ -170,9 +170,9 @@ def test_the_same_command_calls_nobody(
 def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
     ran = judgecal("answer", "--models", "embedded", "--signatures", "answer_v1,answer_v2", "--limit", "12")
     assert ran.code == 0, ran.err
-    assert "controlled context (reference document first, 3 more by BM25)" in ran.out
+    assert "controlled context (reference document first, 3 more by BM25)" in ran.said
     assert all(system in ran.out for system in (A, B))
-    assert ran.out.rstrip().splitlines()[-1].startswith("run: gold:starter@")
+    assert ran.out.rstrip().splitlines()[-2].startswith("run: gold:starter@")
 
 
 # --- one engine: resume, failures, money
@@ -229,7 +229,7 @@ def test_a_failed_answer_is_a_row_with_an_error(
     ]
     assert len(lines(folder / "judgements.jsonl")) == 12
     assert "1 of 13 answers have no rating (1 answer: parse)" in ran.err
-    assert "1 of 13 unscored (1 answer: parse)" in judgecal("answer", "--gold", "fair").out
+    assert "1 of 13 unscored (1 answer: parse)" in judgecal("answer", "--gold", "fair").said
     monkeypatch.undo()
     monkeypatch.chdir(workspace_dir)
     again = one_object(fair_run(judgecal), 4)  # only asked for once more on request
@@ -330,8 +330,7 @@ def test_controlled_minus_naive_is_what_retrieval_costs(judgecal: Run, fair: Pat
     assert one_object(fair_run(judgecal))["decomposition"] == split
     other = one_object(fair_run(judgecal, "--signatures", "answer_v1,answer_v2"))
     assert other["decomposition"] is None
-    text = judgecal("answer", "--gold", "fair").out
-    assert "The judge's own uncertainty is a band around both and no slice of either" in text
+    assert "The judge's own error is a band around both" in judgecal("answer", "--gold", "fair").said
 
 
 def test_without_the_reference_document_a_refusal_is_right(judgecal: Run, fair: Path) -> None:
@@ -358,7 +357,7 @@ def test_an_empty_reference_document_is_named_and_counted(
     assert "1 documents are empty (d02)" in found["notes"][0]
     assert len(calls) == 24  # nothing is paid for it
     assert "1 not asked: empty_document" in ran.err
-    assert "Not asked: g02 (reference document d02 is empty)." in judgecal("answer", "--gold", "fair").out
+    assert "Not asked: g02 (reference document d02 is empty)." in judgecal("answer", "--gold", "fair").said
 
 
 def test_a_set_without_documents(judgecal: Run, fair: Path) -> None:
@@ -385,8 +384,8 @@ def test_contaminated_questions_are_listed_and_can_be_dropped(
     assert [row["question"] for row in found["questions"]] == ["g01", "g04"]
     assert (found["right_at"], found["n_answerable"]) == (50.0, 12)  # the set has no mark
     assert found["questions"][0]["systems"] == [A]
-    text = judgecal("answer", "--gold", "fair", "--context", "none").out
-    assert "Contaminated: 2 of 12 answerable questions were answered right (50% or more)" in text
+    text = judgecal("answer", "--gold", "fair", "--context", "none").said
+    assert text.startswith("Leave out 2 of 12 questions: they were answered right (50% or more) without any")
     assert f"--drop-contaminated {closed['experiment']}" in text
     rest = one_object(fair_run(judgecal, "--drop-contaminated", closed["experiment"]))
     assert rest["gold"]["n_questions"] == 11
@@ -468,11 +467,10 @@ def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
     assert (shown["rank"], shown["reference_documents"], shown["documents"][0]) == (1, ["d03"], "d03")
     assert shown["score"] > 0 and len(shown["documents"]) == 4
     assert [row["system"] for row in shown["answers"]] == [A, B]
-    text = judgecal("answer", "--gold", "fair", *argv).out
-    assert text.startswith(
-        "g03: What did Dorran sell at the fair?\nreference answer: Dorran sold slate at the fair.\n"
-    )
-    assert "rank 1 by BM25" in text and f"{A}: " in text and "  Dorran sold slate at the fair." in text
+    text = judgecal("answer", "--gold", "fair", *argv).said
+    assert text.startswith("g03: What did Dorran sell at the fair? 2 of 2 answers have a rating.")
+    assert "reference answer: Dorran sold slate at the fair." in text and "rank 1 by BM25" in text
+    assert all(f"{system}: 100% answer: Dorran sold slate at the fair." in text for system in (A, B))
     ran = fair_run(judgecal, "--question", "g99")
     assert (ran.code, "unknown question 'g99'" in ran.err) == (2, True)
 
@@ -522,8 +520,8 @@ def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) 
     assert "was not locked" not in ran.out
     bias = lock.agreement["bias"]
     assert bias.low is not None and bias.high is not None
-    assert f"+-{max(abs(bias.low), abs(bias.high)):.1f} points" in ran.out
-    assert "the farther end of its bias on the test items of starter" in " ".join(ran.out.split())
+    band = f"{max(abs(bias.low), abs(bias.high)):.1f} points"
+    assert f"{band} (the farther end of its bias on the test items of starter)" in ran.said
     both = judgecal("answer", "--lock", "judge.lock.json", "--judge", "correctness_v3@embedded")
     assert both.code == 2 and "both name who rates" in both.err
     changed = (workspace_dir / "judge.lock.json").read_text().replace("correctness_v3", "correctness_v2", 1)

@@ -42,7 +42,6 @@ LONG_FUNCTIONS = {
 """Functions of more than 50 lines, as `room.module:function`."""
 UNTYPED_REPORT = {
     "report.agreement_text": 7,
-    "report.answer_text": 11,
     "report.breakdown_text": 11,
     "report.charts": 1,
     "report.charts_judges": 5,
@@ -51,14 +50,10 @@ UNTYPED_REPORT = {
     "report.glossary": 1,
     "report.judge_text": 3,
     "report.migrate_text": 9,
-    "report.optimize_text": 6,
-    "report.page_answer": 7,
-    "report.page_answer_sections": 13,
     "report.page_diagnostics": 12,
     "report.intervals": 1,
     "report.page_judge": 12,
     "report.page_judges": 12,
-    "report.page_optimize": 20,
     "report.page_result": 2,
     "report.page_words": 16,
     "report.select_text": 6,
@@ -76,11 +71,9 @@ MARKUP_IN_REPORT = {
 """Modules of `report/` -> how many of their strings hold markup."""
 TEXT_MODULES = {
     "report.agreement_text",
-    "report.answer_text",
     "report.breakdown_text",
     "report.judge_text",
     "report.migrate_text",
-    "report.optimize_text",
     "report.select_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""

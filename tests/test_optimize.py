@@ -17,7 +17,7 @@ from judgecal.experiment import Column, Table
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
-from judgecal.optimize import AgreementMetric, Candidate, Training, confirm, resolve_optimizer
+from judgecal.optimize import AgreementMetric, Candidate, Confirmation, Training, confirm, resolve_optimizer
 from judgecal.optimize.decision import _decide
 from judgecal.optimize.metric import label_as_verdict
 from judgecal.optimize.optimizers import candidates
@@ -431,14 +431,22 @@ def blunt(item: Item) -> float:
     return 60.0 if right else 40.0
 
 
+def differences(found: Confirmation) -> tuple[Estimate, Estimate]:
+    """As they are, and once both are recalibrated."""
+    change, again = found.numbers.difference, found.numbers.difference_recalibrated
+    assert change is not None and again is not None
+    return change, again
+
+
 def test_a_judge_that_only_snaps_its_scale_is_rescaled_only(gold: GoldSet) -> None:
     before = columns_of(gold, blunt, "before")
     after = columns_of(gold, lambda item: 100.0 if blunt(item) > 50 else 0.0, "after")
     found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
     assert found.decision == "rescaled only"
-    assert found.difference.low is not None and found.difference.low > 0
+    difference, recalibrated = differences(found)
+    assert difference.low is not None and difference.low > 0
     # Both judges sort the items alike, so once recalibrated they say the same of every item.
-    assert (found.recalibrated.value, found.recalibrated.low, found.recalibrated.high) == (0.0, 0.0, 0.0)
+    assert (recalibrated.value, recalibrated.low, recalibrated.high) == (0.0, 0.0, 0.0)
     backwards = confirm(**halves(gold), before=after, after=before, metric="macro_agreement")
     assert backwards.decision == "worse"
 
@@ -448,15 +456,17 @@ def test_a_judge_that_knows_more_is_better(gold: GoldSet) -> None:
     after = columns_of(gold, lambda item: 60.0 if item.item_id.endswith("full") else 40.0, "after")
     found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
     assert found.decision == "better"
-    assert found.recalibrated.low is not None and found.recalibrated.low > 0
-    assert found.p_value is not None and found.p_value < 0.05
+    recalibrated = differences(found)[1]
+    assert recalibrated.low is not None and recalibrated.low > 0
+    assert found.numbers.p_value is not None and found.numbers.p_value < 0.05
 
 
 def test_the_same_verdicts_cannot_be_told_apart(gold: GoldSet) -> None:
     column = columns_of(gold, blunt, "same")
     found = confirm(**halves(gold), before=column, after=column, metric="macro_agreement")
-    assert (found.decision, found.p_value) == ("cannot tell", 1.0)
-    assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
+    assert (found.decision, found.numbers.p_value) == ("cannot tell", 1.0)
+    difference = differences(found)[0]
+    assert (difference.value, difference.low, difference.high) == (0.0, 0.0, 0.0)
 
 
 def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
@@ -466,7 +476,10 @@ def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
     after = columns_of(gold, lambda item: blunt(item) if right[item.item_id] else None, "after")
     found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
     assert found.decision == "worse"
-    complete, wrong = found.after_complete["macro_agreement"], found.after["macro_agreement"]
+    assert found.numbers.complete_case is not None and found.numbers.after is not None
+    complete, wrong = (
+        part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after)
+    )
     assert complete.value is not None and wrong.value is not None and complete.value > wrong.value
     assert wrong.n_unscored == complete.n_unscored > 0
 
@@ -499,7 +512,8 @@ def test_words_are_confirmed_without_recalibration(workspace: Workspace) -> None
     after = columns_of(gold, lambda item: gold.labels[item.item_id], "after")
     found = confirm(**halves(gold), before=before, after=after, metric="accuracy")
     assert found.decision == "better"
-    assert found.recalibrated.value is None and found.recalibrated.reason
+    recalibrated = differences(found)[1]
+    assert recalibrated.value is None and recalibrated.reason
 
 
 def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

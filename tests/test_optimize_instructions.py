@@ -402,7 +402,8 @@ def test_text_says_who_wrote_and_what_it_may_take(
     words = [word for word in argv("gepa", "--reflection-model", "writer") if word != "--json"]
     plan = judgecal(*words, "--dry-run").out
     assert re.search(r"gepa itself makes at most \d+ of the judge's model and at most \d+ of writer", plan)
-    text = judgecal(*words).out
-    assert text.splitlines()[0].endswith("optimizer gepa (instructions by writer): BETTER")
+    text = judgecal(*words).said
+    assert text.startswith("Take the optimised judge: +")
+    assert "optimizer gepa (instructions by writer), on " in text
     assert "(0 demos, new instructions)" in text
     assert "|reflection:writer|" in text

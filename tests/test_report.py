@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judgecal.records import Estimate
-from judgecal.report import agreement_text, json_text, numbers, optimize_text, text_table
+from judgecal.report import agreement_text, json_text, numbers, text_table
 
 # --- numbers
 
@@ -184,78 +184,3 @@ def test_what_is_missing_is_said(table: dict[str, Any]) -> None:
     assert "No interval for macro_agreement: 3 groups: fewer than 10 give no interval." in shown
     assert "No human ceiling: no item has labels of two raters." in shown
     assert "Some items have none." in shown
-
-
-# --- the result of optimize
-
-
-def optimized(**more: Any) -> dict[str, Any]:
-    before, after = (
-        {"macro_agreement": Estimate(v, v - 0.1, v + 0.1, n=20, n_expected=20, n_groups=12)}
-        for v in (0.6, 0.7)
-    )
-    return {
-        "experiment": "optimize-s-01234567",
-        "optimizer": "labeled",
-        "judge": "a@b#optimize-s-01234567",
-        "metric": "macro_agreement",
-        "gold": {"set": "s", "scale": "percentage", "labels_by": "people"},
-        "dev": {
-            "before": before,
-            "after": after,
-            "candidates": [
-                {"rated_in_training": 0, "unusable_in_training": 0},
-                {"rated_in_training": 20, "unusable_in_training": 3},
-            ],
-        },
-        "test": {
-            "before": before,
-            "after": after,
-            "difference": Estimate(0.1, 0.02, 0.18),
-            "difference_recalibrated": Estimate(0.08, 0.01, 0.15),
-        },
-        "decision": "better",
-        "why": "macro_agreement rose",
-        "program": "experiments/optimize-s-01234567/program.json",
-        "n_demos": 8,
-        "instructions_changed": False,
-        "chosen": "labeled-8-draw1",
-        "choice": "it had the highest macro_agreement",
-        "test_looks": 2,
-        "test_look": "test labels of s: decision 2, reused: shown at level 0.975",
-        "usd": 0.0123,
-        "notes": ["percentage verdicts on binary labels (a@b): cut at 50"],
-        "run_line": "gold:s@0123|split:test",
-        **more,
-    }
-
-
-def test_the_decision_comes_first() -> None:
-    lines = optimize_text(optimized()).splitlines()
-    assert lines[:2] == [
-        "a@b on s (percentage labels by people), optimizer labeled: BETTER",
-        "macro_agreement rose.",
-    ]
-    rows = {" ".join(line.split()) for line in lines}
-    assert "dev macro_agreement 20/20 0 12 0.600 [0.500, 0.700] 0.700 [0.600, 0.800]" in rows
-    assert (
-        "test macro_agreement 20/20 0 12 0.600 [0.500, 0.700] 0.700 [0.600, 0.800] +0.100 [+0.020, +0.180]"
-        in rows
-    )
-    assert "once both are recalibrated +0.080 [+0.010, +0.150]" in rows
-    for sentence in (
-        "In training 3 of 20 replies gave no verdict: they counted as wrong.",
-        "Percentage verdicts on binary labels (a@b): cut at 50.",
-        "Program: experiments/optimize-s-01234567/program.json (8 demos, instructions unchanged).",
-        "This run spent 0.012 USD.",
-        "Test labels of s: decision 2, reused: shown at level 0.975.",
-        "run: gold:s@0123|split:test",
-    ):
-        assert sentence in lines
-
-
-def test_a_sealed_test_split_has_no_row() -> None:
-    sealed = dict.fromkeys(("before", "after", "difference", "difference_recalibrated"))
-    shown = optimize_text(optimized(test=sealed, test_look=None, decision="cannot tell"))
-    assert "CANNOT TELL" in shown
-    assert not any(line.startswith("test ") or "recalibrated" in line for line in shown.splitlines())

@@ -1,24 +1,27 @@
 """The answerer test: every model x prompt on the same questions, the right document in hand, graded by one judge."""
 
-from judgecal.answering.answerer import Answerer, RatingJudge, rating_judge
-from judgecal.answering.contexts import ContextOptions, context_kind
+from judgecal.answering.answerer import Answerer, Grader, answerer_names, choose_grader
+from judgecal.answering.contexts import ContextOptions, context_options
 from judgecal.answering.outcomes import answered_items
-from judgecal.answering.questions import questions_of, read_answers
-from judgecal.answering.result import Dropped, decomposition, read_contaminated
-from judgecal.answering.run import AnswerInput, AnswerRun
+from judgecal.answering.questions import AnswersFile, questions_of
+from judgecal.answering.result import AnswerResult, Dropped, decomposition, read_contaminated
+from judgecal.answering.run import AnswerInput, AnswerRun, plan_answers
 
 __all__ = [
     "AnswerInput",
+    "AnswerResult",
     "AnswerRun",
     "Answerer",
+    "AnswersFile",
     "ContextOptions",
     "Dropped",
-    "RatingJudge",
+    "Grader",
     "answered_items",
-    "context_kind",
+    "answerer_names",
+    "choose_grader",
+    "context_options",
     "decomposition",
+    "plan_answers",
     "questions_of",
-    "rating_judge",
-    "read_answers",
     "read_contaminated",
 ]

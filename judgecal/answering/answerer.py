@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -13,18 +14,21 @@ from dspy.utils.exceptions import AdapterParseError
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
-from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs
+from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
-from judgecal.scale import Label, Scale, onto
+from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.selection import load_lock
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
 
-__all__ = ["Answerer", "RatingJudge", "rating_judge"]
+__all__ = ["Answerer", "Grader", "answerer_names", "choose_grader"]
 
 _INPUTS = ("question", "context", "contexts")
 _ANSWER = "answer"
+_DEFAULT_JUDGE = "correctness_v3@embedded"
+_PERCENTAGE = Scale.parse("percentage")
 _OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{", re.IGNORECASE)
 
 
@@ -64,6 +68,11 @@ class Answerer:
         """16 hex digits over everything that makes the reply: model, settings, and the messages of an empty item."""
         version = VERSION if self.model.embedded else ""
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
+
+    @property
+    def described(self) -> str:
+        """As `full_name` of a judge: its string, its signature's fingerprint, its model, that of the whole prompt."""
+        return f"{self.name}[{self.signature.fingerprint[:8]},{self.model.id},{self.fingerprint[:8]}]"
 
     @property
     def reads_contexts(self) -> bool:
@@ -139,12 +148,21 @@ def _answer_field(signature: LoadedSignature) -> str:
     return _ANSWER if _ANSWER in texts else texts[-1]
 
 
-_PERCENTAGE = Scale.parse("percentage")
+def answerer_names(signatures: Sequence[str], models: Sequence[str]) -> list[str]:
+    """Every signature x model pair, as `Answerer` takes them.
+
+    Raises:
+        InputError: there is none.
+    """
+    pairs = [f"{signature}@{model}" for signature in signatures for model in models]
+    if not pairs:
+        raise InputError("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
-class RatingJudge:
-    """A judge in the role of the rater.
+class Grader:
+    """A judge in the role of the grader of answers.
 
     Attributes:
         judge: it itself.
@@ -152,49 +170,70 @@ class RatingJudge:
         locked_on: the gold set that it was locked on; None where it was not.
         band: half the width of its own uncertainty in percentage points, from its lock; None where not known.
         band_from: what the band is, in words.
+
+    Raises:
+        InputError: its verdicts have no order, so that no percentage can be made of them.
     """
 
     judge: Judge
     described: str
     locked_on: str | None = None
     band: float | None = None
-    band_from: str = ""
+    band_from: str | None = None
 
-    @property
-    def warning(self) -> str | None:
-        """One sentence where nobody has measured this judge; None where it was locked on a gold set."""
-        if self.locked_on is not None:
-            return None
-        name = self.described
-        return (
-            f"{name} was not locked on a gold set: how far its ratings agree with people's is not known here"
-        )
+    def __post_init__(self) -> None:
+        if not self.judge.scale.numeric:
+            raise InputError(
+                f"{self.judge.name} gives words without an order, and an answer is rated in percent: use another"
+            )
 
     def percentage(self, verdict: Label) -> float:
         """A verdict in percent, its own scale's ends to 0 and 100."""
         return onto(_PERCENTAGE, self.judge.scale, float(verdict))
 
+    def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
+        """What stands against its grading these answerers' answers to these questions."""
+        notes = []
+        if self.locked_on is None:
+            notes.append(
+                f"{self.described} was not locked on a gold set: how far its ratings agree with people's is not known "
+                "here"
+            )
+        model = self.judge.model
+        if model is not None and any(one.model.id == model.id for one in answerers):
+            notes.append(
+                f"model {model.alias} answers and rates its own answers, and judges favour their own"
+            )
+        trained = self.judge.trained_on & set(groups)
+        if trained:
+            notes.append(
+                f"{self.judge.name} was trained on labels of {len(trained)} of these questions: it may know them"
+            )
+        return notes
 
-def rating_judge(
-    judge: Judge,
-    description: str | None = None,
-    *,
-    locked_on: str | None = None,
-    band: float | None = None,
-    band_from: str = "",
-) -> RatingJudge:
-    """Choose who rates; the one door through which a named judge and a lock's judge come in.
 
-    Args:
-        judge: a loaded judge.
-        description: how the report names it; its string where not given.
-        locked_on, band, band_from: see `RatingJudge`; from the lock.
+def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace) -> Grader:
+    """Who grades: a named judge (`correctness_v3@embedded` where none is), or the judge of a lock.
+
+    The band of a lock's judge is what its bias on test may be.
 
     Raises:
-        InputError: its verdicts have no order, so that no percentage can be made of them.
+        InputError: both are given, the lock is refused, or the judge's verdicts have no order.
     """
-    if not judge.scale.numeric:
-        raise InputError(
-            f"{judge.name} gives words without an order, and an answer is rated in percent: use another"
-        )
-    return RatingJudge(judge, description or judge.name, locked_on, band, band_from)
+    if lock is None:
+        named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
+        return Grader(named, named.name)
+    if judge is not None:
+        raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
+    locked = load_lock(lock)
+    runnable, bias, band = locked.runnable(workspace), locked.agreement.get("bias"), None
+    if bias is not None and bias.low is not None and bias.high is not None:
+        span = common_scale(Scale.parse(locked.gold.scale), runnable.scale).span
+        band = 100.0 * max(abs(bias.low), abs(bias.high)) / span
+    return Grader(
+        runnable,
+        f"{locked.judge} ({lock.name})",
+        locked_on=locked.gold.set,
+        band=band,
+        band_from=f"the farther end of its bias on the test items of {locked.gold.set}",
+    )

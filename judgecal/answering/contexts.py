@@ -6,6 +6,7 @@ answerer's own. Naive (`topk`): BM25's first k, whatever they are. Closed book (
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -21,23 +22,11 @@ from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.corpus import Question as Query
 from judgecal.retrieval.ranking import Pairs, Ranking, by_bm25
 
-__all__ = ["ContextKind", "ContextOptions", "Served", "context_kind", "corpus_notes", "serve"]
+__all__ = ["ContextKind", "ContextOptions", "Served", "context_options", "corpus_notes", "serve"]
 
 ContextKind = Literal["controlled", "topk", "none", "recorded"]
 _KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none")
 _PLACES = ("first", "last", "middle")
-
-
-def context_kind(name: str, *, called: bool = True) -> ContextKind:
-    """A kind of context by its name; `recorded` is for runs in which no answerer is called.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    for kind in _KINDS if called else get_args(ContextKind):
-        if kind == name:
-            return cast(ContextKind, kind)
-    raise unknown_name("context", name, _KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +91,32 @@ class ContextOptions:
             "without_reference": self.without_reference,
             "tokenizer": self.tokenizer,
         }
+
+
+def context_options(
+    kinds: Sequence[str], options: ContextOptions, *, called: bool = True
+) -> list[ContextOptions]:
+    """The contexts to run one after the other; an option of one kind is no part of another.
+
+    Args:
+        kinds: by name; `recorded` is for runs in which no answerer is called.
+        options: all but the kind.
+        called: whether an answerer is called.
+
+    Raises:
+        InputError: there is none of that name, or an option makes no context.
+    """
+    if not kinds:
+        raise InputError("--context is empty: give controlled, topk, none, or several by commas")
+    known = _KINDS if called else get_args(ContextKind)
+    made = []
+    for kind in kinds:
+        if kind not in known:
+            raise unknown_name("context", kind, _KINDS)
+        left_out = options.without_reference and (kind == "controlled" or "controlled" not in kinds)
+        made.append(dataclasses.replace(options, kind=cast(ContextKind, kind), without_reference=left_out))
+        made[-1].check()
+    return made
 
 
 @dataclass(frozen=True, slots=True)

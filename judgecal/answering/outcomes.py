@@ -24,7 +24,13 @@ __all__ = [
     "BEST",
     "ITEMS_FILE",
     "MEAN",
+    "Counted",
+    "Intervals",
+    "Latency",
     "Outcome",
+    "Refusals",
+    "SystemEntry",
+    "Tokens",
     "answered_items",
     "by_system",
     "in_points",
@@ -187,17 +193,94 @@ def in_points(found: Estimate) -> Estimate:
     return dataclasses.replace(found, value=BEST * found.value, low=low, high=high)
 
 
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Of the calls that gave an answer, in seconds."""
+
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Summed over the answers; None where no provider counted them."""
+
+    prompt: int | None
+    completion: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Estimates: the average of the rated answers, that with every unscored one as 0, and the share answered."""
+
+    average: Estimate
+    average_as_wrong: Estimate
+    answered: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Answers, and those of them that decline."""
+
+    answered: int
+    refused: int
+
+    @property
+    def n(self) -> int:
+        """Both."""
+        return self.answered + self.refused
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Refused and answered, where the documents handed over hold an answer and where not.
+
+    A refusal is right where they hold none. `n_without_answer` could not be had, and are in neither share.
+    """
+
+    answerable: Counted
+    unanswerable: Counted
+    wrong_refusals: Estimate
+    right_refusals: Estimate
+    n_without_answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEntry:
+    """One system of the overview.
+
+    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. Systems are compared
+    by `intervals.average_as_wrong`. `unscored` says why answers have no percentage.
+    """
+
+    system: str
+    n: int
+    n_expected: int
+    n_unscored: int
+    count: int
+    min: float | None
+    max: float | None
+    average: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    answered: float | None
+    usd_per_1k: float | None
+    latency_s: Latency
+    intervals: Intervals
+    refusals: Refusals
+    unscored: dict[str, int]
+    tokens: Tokens
+
+
 def system_entry(
     system: str,
     outcomes: Sequence[Outcome],
     *,
     price: Callable[[int | None, int | None], float | None] | None,
     level: float = 0.95,
-) -> dict[str, Any]:
-    """One system's entry of the contract.
-
-    `count`, `min` ... `p95` describe the rated answers alone. Under `intervals` the average stands twice: of the
-    rated answers, and with every unscored one as 0, which is what systems are compared by.
+) -> SystemEntry:
+    """One system's entry.
 
     Args:
         system: its name.
@@ -205,31 +288,31 @@ def system_entry(
         price: cost in US dollars of prompt and completion tokens, for answers that came from the store.
         level: nominal coverage.
     """
-    found = [outcome.percentage for outcome in outcomes if outcome.percentage is not None]
+    ratings = [outcome.percentage for outcome in outcomes if outcome.percentage is not None]
     rows = percentage_rows(outcomes)
     answered = _share([o for o in outcomes if o.refused is not None], lambda o: not o.refused, level=level)
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
-    return {
-        "system": system,
-        "n": len(found),
-        "n_expected": len(outcomes),
-        "n_unscored": len(outcomes) - len(found),
-        **described(found),
-        "answered": answered.value,
-        "usd_per_1k": _usd_per_1k(answers, price),
-        "latency_s": _latency(answers),
-        "intervals": {
-            "average": mean_percentage(rows, unscored="drop", level=level),
-            "average_as_wrong": mean_percentage(rows, unscored="wrong", level=level),
-            "answered": answered,
-        },
-        "refusals": _refusals(outcomes, level=level),
-        "unscored": dict(Counter(outcome.unscored for outcome in outcomes if outcome.unscored)),
-        "tokens": {
-            "prompt": _total(row.prompt_tokens for row in answers),
-            "completion": _total(row.completion_tokens for row in answers),
-        },
-    }
+    over: dict[str, Any] = described(ratings)
+    return SystemEntry(
+        system=system,
+        n=len(ratings),
+        n_expected=len(outcomes),
+        n_unscored=len(outcomes) - len(ratings),
+        **over,
+        answered=answered.value,
+        usd_per_1k=_usd_per_1k(answers, price),
+        latency_s=_latency(answers),
+        intervals=Intervals(
+            mean_percentage(rows, unscored="drop", level=level),
+            mean_percentage(rows, unscored="wrong", level=level),
+            answered,
+        ),
+        refusals=_refusals(outcomes, level=level),
+        unscored=dict(Counter(outcome.unscored for outcome in outcomes if outcome.unscored)),
+        tokens=Tokens(
+            _total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)
+        ),
+    )
 
 
 def _share(outcomes: Sequence[Outcome], counts: Callable[[Outcome], bool], *, level: float) -> Estimate:
@@ -237,11 +320,7 @@ def _share(outcomes: Sequence[Outcome], counts: Callable[[Outcome], bool], *, le
     return mean_estimate([float(counts(outcome)) for outcome in outcomes], groups, level=level)
 
 
-def _refusals(outcomes: Sequence[Outcome], *, level: float) -> dict[str, Any]:
-    """Refused and answered, where the documents handed over hold an answer and where not.
-
-    A refusal is right where they hold none. `n_without_answer` could not be had, and are in neither share.
-    """
+def _refusals(outcomes: Sequence[Outcome], *, level: float) -> Refusals:
     had = [outcome for outcome in outcomes if outcome.refused is not None]
     should = [outcome for outcome in had if outcome.should_answer]
     should_not = [outcome for outcome in had if not outcome.should_answer]
@@ -249,18 +328,18 @@ def _refusals(outcomes: Sequence[Outcome], *, level: float) -> dict[str, Any]:
     def refused(outcome: Outcome) -> bool:
         return outcome.refused is True
 
-    return {
-        "answerable": _counted(should),
-        "unanswerable": _counted(should_not),
-        "wrong_refusals": _share(should, refused, level=level),
-        "right_refusals": _share(should_not, refused, level=level),
-        "n_without_answer": len(outcomes) - len(had),
-    }
+    return Refusals(
+        answerable=_counted(should),
+        unanswerable=_counted(should_not),
+        wrong_refusals=_share(should, refused, level=level),
+        right_refusals=_share(should_not, refused, level=level),
+        n_without_answer=len(outcomes) - len(had),
+    )
 
 
-def _counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def _counted(outcomes: Sequence[Outcome]) -> Counted:
     refused = sum(outcome.refused is True for outcome in outcomes)
-    return {"answered": len(outcomes) - refused, "refused": refused}
+    return Counted(len(outcomes) - refused, refused)
 
 
 def _usd_per_1k(
@@ -275,9 +354,9 @@ def _usd_per_1k(
     return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
 
 
-def _latency(rows: Sequence[Judgement]) -> dict[str, float | None]:
-    times = described([row.latency_s for row in rows if row.latency_s is not None])
-    return {"p50": times["p50"], "p95": times["p95"]}
+def _latency(rows: Sequence[Judgement]) -> Latency:
+    times: dict[str, Any] = described([row.latency_s for row in rows if row.latency_s is not None])
+    return Latency(times["p50"], times["p95"])
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

@@ -1,11 +1,11 @@
-"""Systems beside each other: paired comparisons, the questions on which they differ most, one question across all."""
+"""Systems held against each other: pairs, where the points go, the questions on which they differ, one question."""
 
 from __future__ import annotations
 
 import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from judgecal.answering.outcomes import (
     BEST,
@@ -19,21 +19,120 @@ from judgecal.answering.outcomes import (
 from judgecal.records import Estimate
 from judgecal.stats.compare import Comparison, compare_all
 
-__all__ = ["comparisons", "decomposed", "most_different", "one_question"]
+__all__ = [
+    "DifferingQuestion",
+    "OneQuestion",
+    "ShownAnswer",
+    "SystemLoss",
+    "SystemPair",
+    "comparisons",
+    "most_different",
+    "one_question",
+    "system_loss",
+]
 
 _Rows = Mapping[str, Sequence[float | None]]
 
 
-def comparisons(outcomes: Sequence[Outcome], *, level: float = 0.95, seed: int = 0) -> list[dict[str, Any]]:
-    """Every two systems, paired on the same questions, an unscored answer counted as 0; p values after Holm decide.
+@dataclass(frozen=True, slots=True)
+class SystemPair:
+    """Two systems, paired on the same questions, an unscored answer counted as 0.
 
-    Differences are a - b in percentage points.
+    `difference` (a - b), `smallest_detectable` and `complete_case` are percentage points; `p_adjusted` is after Holm
+    and decides: A, B or cannot tell.
     """
-    systems = {name: percentage_rows(found) for name, found in by_system(outcomes).items()}
+
+    a: str
+    b: str
+    difference: Estimate
+    p_value: float | None
+    p_adjusted: float | None
+    decision: str
+    why: str
+    smallest_detectable: float | None
+    complete_case: Estimate
+
+    @property
+    def higher(self) -> str:
+        """The name of the one that is shown to be higher; else the decision."""
+        return {"A": self.a, "B": self.b}.get(self.decision, self.decision)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemLoss:
+    """Where a system loses its points, in percentage points, on the questions that were asked in both runs.
+
+    Attributes:
+        n_questions, n_left_out: asked in both runs, and in one of them alone.
+        controlled, topk: its averages with the reference document in hand, and in the naive chain.
+        retrieval: the controlled average minus that of the naive chain, paired by question.
+        retrieval_decision, p_value: of that difference: costs, helps or cannot tell.
+        answerer: 100 minus the controlled average.
+    """
+
+    system: str
+    n_questions: int
+    n_left_out: int
+    controlled: Estimate
+    topk: Estimate
+    retrieval: Estimate
+    retrieval_decision: str
+    p_value: float | None
+    answerer: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingQuestion:
+    """A question, its wording, how far apart its systems lie, and the mean percentage of each."""
+
+    question: str
+    text: str
+    spread: float
+    percentages: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """One answer to a question; `unscored` says why it has no percentage."""
+
+    system: str
+    repeat: int
+    answer: str | None
+    percentage: float | None
+    refused: bool | None
+    reasoning: str | None
+    unscored: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OneQuestion:
+    """One question across all systems.
+
+    Attributes:
+        question, text: its group and its wording.
+        rank, score, ties: of its best reference document by BM25 among all documents.
+        documents: those handed over; None where all answers were recorded elsewhere.
+    """
+
+    question: str
+    text: str
+    reference_answer: str | None
+    reference_documents: tuple[str, ...]
+    answerable: bool
+    rank: int | None
+    score: float | None
+    ties: int
+    documents: tuple[str | None, ...] | None
+    answers: tuple[ShownAnswer, ...]
+
+
+def comparisons(outcomes: Sequence[Outcome], *, level: float = 0.95, seed: int = 0) -> tuple[SystemPair, ...]:
+    """Every two systems; none where there is but one."""
+    systems = {name: percentage_rows(rows) for name, rows in by_system(outcomes).items()}
     if len(systems) < 2:
-        return []
-    found = _compared(systems, level=level, seed=seed)
-    return [{"a": a, "b": b, **_entry(one)} for (a, b), one in found.items()]
+        return ()
+    pairs = _compared(systems, level=level, seed=seed)
+    return tuple(_pair(a, b, one) for (a, b), one in pairs.items())
 
 
 def _compared(rows: Mapping[str, _Rows], *, level: float, seed: int) -> dict[tuple[str, str], Comparison]:
@@ -56,98 +155,95 @@ def _padded(row: Sequence[float | None], width: int) -> list[float | None]:
     return list(row) * width if len(row) == 1 else list(row)
 
 
-def _entry(found: Comparison) -> dict[str, Any]:
-    detectable = found.smallest_detectable
-    return {
-        "difference": in_points(found.difference),
-        "p_value": found.p_value,
-        "p_adjusted": found.p_adjusted,
-        "decision": found.decision,
-        "why": found.why,
-        "smallest_detectable": None if detectable is None else BEST * detectable,
-        "complete_case": in_points(found.complete_case.difference),
-    }
+def _pair(a: str, b: str, comparison: Comparison) -> SystemPair:
+    detectable = comparison.smallest_detectable
+    return SystemPair(
+        a=a,
+        b=b,
+        difference=in_points(comparison.difference),
+        p_value=comparison.p_value,
+        p_adjusted=comparison.p_adjusted,
+        decision=comparison.decision,
+        why=comparison.why,
+        smallest_detectable=None if detectable is None else BEST * detectable,
+        complete_case=in_points(comparison.complete_case.difference),
+    )
 
 
-def decomposed(
+def system_loss(
     system: str, controlled: _Rows, naive: _Rows, *, level: float = 0.95, seed: int = 0
-) -> dict[str, Any] | None:
-    """Where a system loses its points: what retrieval costs, and what the answerer itself loses.
-
-    Retrieval: the controlled average minus that of the naive chain, paired by question. The answerer: 100 minus the
-    controlled average. Both on the questions that were asked in either run; None where there is none.
-    """
+) -> SystemLoss | None:
+    """What retrieval costs a system, and what the answerer itself loses; None where no question is in both runs."""
     shared = [group for group in controlled if group in naive]
     if not shared:
         return None
     ours = {group: controlled[group] for group in shared}
     theirs = {group: naive[group] for group in shared}
-    found = _compared({"controlled": ours, "topk": theirs}, level=level, seed=seed)["controlled", "topk"]
+    pair = _compared({"controlled": ours, "topk": theirs}, level=level, seed=seed)["controlled", "topk"]
     own = mean_percentage(ours, unscored="wrong", level=level)
-    return {
-        "system": system,
-        "n_questions": len(shared),
-        "n_left_out": len(controlled.keys() | naive.keys()) - len(shared),
-        "controlled": own,
-        "topk": mean_percentage(theirs, unscored="wrong", level=level),
-        "retrieval": in_points(found.difference),
-        "retrieval_decision": {"A": "costs", "B": "helps"}.get(found.decision, found.decision),
-        "p_value": found.p_value,
-        "answerer": _from_best(own),
-    }
+    return SystemLoss(
+        system=system,
+        n_questions=len(shared),
+        n_left_out=len(controlled.keys() | naive.keys()) - len(shared),
+        controlled=own,
+        topk=mean_percentage(theirs, unscored="wrong", level=level),
+        retrieval=in_points(pair.difference),
+        retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
+        p_value=pair.p_value,
+        answerer=_from_best(own),
+    )
 
 
-def _from_best(found: Estimate) -> Estimate:
+def _from_best(average: Estimate) -> Estimate:
     """100 minus an estimate: the ends change places."""
-    if found.value is None:
-        return found
-    low, high = (None if end is None else BEST - end for end in (found.high, found.low))
-    return dataclasses.replace(found, value=BEST - found.value, low=low, high=high)
+    if average.value is None:
+        return average
+    low, high = (None if end is None else BEST - end for end in (average.high, average.low))
+    return dataclasses.replace(average, value=BEST - average.value, low=low, high=high)
 
 
-def most_different(outcomes: Sequence[Outcome], *, shown: int = 10) -> list[dict[str, Any]]:
+def most_different(outcomes: Sequence[Outcome], *, shown: int = 10) -> tuple[DifferingQuestion, ...]:
     """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out."""
     means: dict[str, dict[str, float]] = {}
     wording: dict[str, str] = {}
-    for system, found in by_system(outcomes).items():
-        for group, row in percentage_rows(found).items():
+    for system, answers in by_system(outcomes).items():
+        for group, row in percentage_rows(answers).items():
             rated = [value for value in row if value is not None]
             if rated:
                 means.setdefault(group, {})[system] = statistics.fmean(rated)
-        wording.update({outcome.question.group: outcome.question.question for outcome in found})
+        wording.update({outcome.question.group: outcome.question.question for outcome in answers})
     spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
     widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
-    return [
-        {"question": group, "text": wording[group], "spread": spread[group], "percentages": means[group]}
-        for group in widest[:shown]
-    ]
+    return tuple(
+        DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown]
+    )
 
 
-def one_question(outcomes: Sequence[Outcome], group: str) -> dict[str, Any]:
+def one_question(outcomes: Sequence[Outcome], group: str) -> OneQuestion:
     """One question that was asked, across all systems: where BM25 ranks its reference document, and every answer."""
-    found = [outcome for outcome in outcomes if outcome.question.group == group]
-    question, served = found[0].question, found[0].served
-    handed_over = any(not one.recorded for one in found)
-    return {
-        "question": group,
-        "text": question.question,
-        "reference_answer": " | ".join(question.reference_answers) or None,
-        "reference_documents": list(question.reference_documents),
-        "answerable": question.answerable,
-        "rank": served.rank,
-        "score": served.score,
-        "ties": served.ties,
-        "documents": [context.document_id for context in served.contexts] if handed_over else None,
-        "answers": [
-            {
-                "system": one.system,
-                "repeat": one.repeat,
-                "answer": one.text,
-                "percentage": one.percentage,
-                "refused": one.refused,
-                "reasoning": None if one.rating is None else one.rating.reasoning,
-                "unscored": one.unscored,
-            }
-            for one in found
-        ],
-    }
+    answers = [outcome for outcome in outcomes if outcome.question.group == group]
+    question, served = answers[0].question, answers[0].served
+    handed_over = any(not one.recorded for one in answers)
+    return OneQuestion(
+        question=group,
+        text=question.question,
+        reference_answer=" | ".join(question.reference_answers) or None,
+        reference_documents=question.reference_documents,
+        answerable=question.answerable,
+        rank=served.rank,
+        score=served.score,
+        ties=served.ties,
+        documents=tuple(context.document_id for context in served.contexts) if handed_over else None,
+        answers=tuple(
+            ShownAnswer(
+                system=one.system,
+                repeat=one.repeat,
+                answer=one.text,
+                percentage=one.percentage,
+                refused=one.refused,
+                reasoning=None if one.rating is None else one.rating.reasoning,
+                unscored=one.unscored,
+            )
+            for one in answers
+        ),
+    )

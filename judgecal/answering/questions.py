@@ -24,11 +24,11 @@ from judgecal.records import Context, Item, Judgement
 from judgecal.tables import Table, read_table
 
 __all__ = [
+    "AnswersFile",
     "Question",
     "Questions",
     "RecordedAnswers",
     "questions_of",
-    "read_answers",
     "refuses",
     "says_unanswerable",
     "some_of",
@@ -192,45 +192,51 @@ class RecordedAnswers:
         ]
 
 
-def read_answers(
-    path: Path,
-    questions: Sequence[Question],
-    *,
-    question_column: str | None = None,
-    answer_column: str = "answer",
-    system_column: str | None = None,
-) -> RecordedAnswers:
-    """Read answers from CSV, TSV, JSONL or Parquet.
+@dataclass(frozen=True, slots=True)
+class AnswersFile:
+    """`--answers FILE`: answers of a system elsewhere, as CSV, TSV, JSONL or Parquet.
 
     A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
     `question`, the first that is there; the system is column `system`, and without it the file is one system.
-
-    Raises:
-        InputError: the file or a column is missing, no row names a question, a system answers one twice.
     """
-    table = read_table(path)
-    question_column = question_column or next(
-        (name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0]
-    )
-    if system_column is None and _SYSTEM in table.columns:
-        system_column = _SYSTEM
-    columns = Columns(question_column, answer_column, system=system_column)
-    table.require(*columns.names)
-    found, unmatched = _matched(table, columns, questions, default=path.stem)
-    if not found:
-        looks = questions[0]
-        raise InputError(
-            f"{table.where}: no value of column {question_column} is a question of the set (found "
-            f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
+
+    path: Path
+    question_column: str | None = None
+    answer_column: str = "answer"
+    system_column: str | None = None
+
+    def read(self, questions: Sequence[Question]) -> RecordedAnswers:
+        """The answers, held against the questions of a set.
+
+        Raises:
+            InputError: the file or a column is missing, no row names a question, a system answers one twice.
+        """
+        table = read_table(self.path)
+        question_column = self.question_column or next(
+            (name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0]
         )
-    return RecordedAnswers(
-        path.name,
-        hashlib.sha256(path.read_bytes()).hexdigest(),
-        {"question_column": question_column, "answer_column": answer_column, "system_column": system_column},
-        found,
-        tuple(unmatched),
-        len(table.rows),
-    )
+        system_column = self.system_column or (_SYSTEM if _SYSTEM in table.columns else None)
+        columns = Columns(question_column, self.answer_column, system=system_column)
+        table.require(*columns.names)
+        rows, unmatched = _matched(table, columns, questions, default=self.path.stem)
+        if not rows:
+            looks = questions[0]
+            raise InputError(
+                f"{table.where}: no value of column {question_column} is a question of the set (found "
+                f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
+            )
+        return RecordedAnswers(
+            self.path.name,
+            hashlib.sha256(self.path.read_bytes()).hexdigest(),
+            {
+                "question_column": question_column,
+                "answer_column": self.answer_column,
+                "system_column": system_column,
+            },
+            rows,
+            tuple(unmatched),
+            len(table.rows),
+        )
 
 
 def _matched(

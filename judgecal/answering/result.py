@@ -1,24 +1,159 @@
-"""What a run leaves for others: contaminated questions, and where the points of two runs go."""
+"""What `answer` came to, and what later runs take from it: contaminated questions, and where the points go.
+
+Contamination: questions that a model answers right without any document say nothing of how it reads.
+"""
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judgecal.answering.outcomes import Outcome
-from judgecal.answering.pairwise import decomposed
+from judgecal.answering.outcomes import Outcome, SystemEntry
+from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, SystemLoss, SystemPair, system_loss
 from judgecal.errors import InputError
-from judgecal.experiment.folder import Experiment, read_config
+from judgecal.experiment import Experiment, read_config
+from judgecal.records import Result
 from judgecal.scale import Scale
-from judgecal.workspace import Workspace, check_schema, toml_text
+from judgecal.workspace import Workspace, toml_text
 
-__all__ = ["Dropped", "contaminated", "decomposition", "read_contaminated", "right_from"]
+__all__ = [
+    "AnswerResult",
+    "AskedOf",
+    "Contaminated",
+    "Decomposition",
+    "Dropped",
+    "GradedBy",
+    "KnownQuestion",
+    "NotAsked",
+    "contaminated",
+    "decomposition",
+    "read_contaminated",
+    "right_from",
+]
 
 _MIDDLE = 50.0
+_OTHER = {"controlled": "topk", "topk": "controlled"}
+Percentages = Mapping[str, Mapping[str, Sequence[float | None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOf:
+    """The gold set, and how many of its questions were asked."""
+
+    set: str
+    sha256: str
+    n_questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class GradedBy:
+    """Who graded; see `Grader`."""
+
+    described: str
+    locked_on: str | None
+    fingerprint: str
+    band: float | None
+    band_from: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """A question that could not be asked with such a context, and why."""
+
+    question: str
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownQuestion:
+    """A question that some system answered right in closed book, and by whom."""
+
+    question: str
+    text: str
+    systems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contaminated:
+    """What a closed-book run says of the answerable questions.
+
+    Attributes:
+        right_at: the percentage from which an answer is right.
+        n_unscored: answers that could not be rated: whether those are known is not known.
+    """
+
+    right_at: float
+    n_answerable: int
+    n_unscored: int
+    questions: tuple[KnownQuestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Retrieval or answerer? The slugs of the controlled and the naive (`topk`) run, and an entry a system."""
+
+    experiments: dict[str, str]
+    systems: tuple[SystemLoss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFrom:
+    """The closed-book run whose contaminated questions were left out, and these questions."""
+
+    experiment: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult(Result):
+    """What `answer` came to with one kind of context.
+
+    Attributes:
+        context, context_options: controlled, topk, none or recorded, and how it was made.
+        contaminated: of a closed-book run alone.
+        decomposition: where the other of controlled and topk was run too.
+        question: the one that was asked to be shown.
+        also: the results of further contexts that the same command ran.
+        percentages: system -> group -> percentages, one a repeat, of the questions that it was asked; in
+            `summary.json` alone.
+    """
+
+    experiment: str
+    gold: AskedOf
+    judge: str
+    rated_by: GradedBy
+    context: str
+    context_options: dict[str, bool | int | str]
+    systems: tuple[SystemEntry, ...]
+    n_expected: int
+    n_unscored: int
+    comparisons: tuple[SystemPair, ...]
+    most_different: tuple[DifferingQuestion, ...]
+    not_asked: tuple[NotAsked, ...]
+    contaminated: Contaminated | None
+    dropped: DroppedFrom | None
+    decomposition: Decomposition | None
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    run_line: str
+    question: OneQuestion | None = None
+    also: tuple[AnswerResult, ...] = ()
+    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(
+        default_factory=dict, metadata={"json": False}
+    )
+
+    @property
+    def without_reference(self) -> bool:
+        """Whether the reference document was left out, so that a refusal is right."""
+        return bool(self.context_options.get("without_reference"))
+
+    def stored(self) -> dict[str, Any]:
+        """What `summary.json` holds."""
+        return {**self.as_json(), "percentages": self.percentages}
 
 
 def right_from(people: Scale) -> float:
@@ -26,30 +161,26 @@ def right_from(people: Scale) -> float:
     return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
 
 
-def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> dict[str, Any]:
-    """The answerable questions that some system answered right in closed book, and by whom.
+def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> Contaminated:
+    """The answerable questions that some system answered right.
 
     Args:
         outcomes: of a closed-book run.
         right_at: the percentage from which an answer is right.
-
-    Returns:
-        The mark, the questions with the systems that know them, and how many answers could not be rated: whether
-        those are known is not known.
     """
-    asked = [outcome for outcome in outcomes if outcome.question.answerable]
+    answerable = [outcome for outcome in outcomes if outcome.question.answerable]
     known: dict[str, tuple[str, list[str]]] = {}
-    for outcome in asked:
+    for outcome in answerable:
         if outcome.percentage is not None and outcome.percentage >= right_at and not outcome.refused:
             _, systems = known.setdefault(outcome.question.group, (outcome.question.question, []))
             if outcome.system not in systems:
                 systems.append(outcome.system)
-    return {
-        "right_at": right_at,
-        "n_answerable": len({outcome.question.group for outcome in asked}),
-        "n_unscored": sum(outcome.percentage is None for outcome in asked),
-        "questions": [{"question": g, "text": text, "systems": names} for g, (text, names) in known.items()],
-    }
+    return Contaminated(
+        right_at=right_at,
+        n_answerable=len({outcome.question.group for outcome in answerable}),
+        n_unscored=sum(outcome.percentage is None for outcome in answerable),
+        questions=tuple(KnownQuestion(group, text, tuple(names)) for group, (text, names) in known.items()),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,60 +212,42 @@ class Dropped:
         ]
 
 
-def read_contaminated(folder: Path, *, gold: str, gold_sha256: str) -> Dropped:
-    """What a closed-book run found, from its summary.
+def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) -> Dropped:
+    """What a closed-book run found.
 
     Raises:
         InputError: it is no finished closed-book run, or one on another gold set.
     """
-    path = folder / "summary.json"
-    try:
-        summary: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        check_schema(summary, str(path))
-    except FileNotFoundError:
+    option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
+    if not experiment.summary.exists():
         raise InputError(
-            f"--drop-contaminated {folder}: there is no {path.name}: give a finished run of "
-            "judgecal answer --context none"
-        ) from None
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON: {error}") from error
-    found = summary.get("contaminated")
-    if found is None:
-        raise InputError(
-            f"--drop-contaminated {folder}: was no closed-book run: give one of judgecal answer --context none"
+            f"{option}: there is no summary.json: give a finished run of judgecal answer --context none"
         )
-    if summary["gold"]["set"] != gold:
-        raise InputError(
-            f"--drop-contaminated {folder}: was run on {summary['gold']['set']}, and this is {gold}"
-        )
+    if experiment.config.get("context", {}).get("kind") != "none":
+        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --context none")
+    result = experiment.read_summary(AnswerResult)
+    known = result.contaminated
+    if known is None or result.gold.set != gold:
+        raise InputError(f"{option}: was run on {result.gold.set}, and this is {gold}")
     notes = []
-    if summary["gold"]["sha256"] != gold_sha256:
+    if result.gold.sha256 != gold_sha256:
+        notes.append(f"{gold} has changed since closed-book run {slug}: questions were matched by their ids")
+    if known.n_unscored:
         notes.append(
-            f"{gold} has changed since closed-book run {folder.name}: questions were matched by their ids"
-        )
-    if found["n_unscored"]:
-        notes.append(
-            f"{found['n_unscored']} answers of closed-book run {folder.name} could not be rated: whether those "
-            "questions are contaminated is not known, and they stay"
+            f"{known.n_unscored} answers of closed-book run {slug} could not be rated: whether those questions are "
+            "contaminated is not known, and they stay"
         )
     return Dropped(
-        folder.name,
-        tuple(row["question"] for row in found["questions"]),
-        tuple(row["system"] for row in summary["systems"]),
+        slug,
+        tuple(row.question for row in known.questions),
+        tuple(row.system for row in result.systems),
         tuple(notes),
     )
 
 
-_OTHER = {"controlled": "topk", "topk": "controlled"}
-
-
 def decomposition(
-    workspace: Workspace,
-    experiment: Experiment,
-    percentages: Mapping[str, Mapping[str, Sequence[float | None]]],
-    *,
-    seed: int = 0,
-) -> dict[str, Any] | None:
+    workspace: Workspace, experiment: Experiment, percentages: Percentages, *, seed: int = 0
+) -> Decomposition | None:
     """What retrieval and the answerer each cost, where the other context was run with the same configuration.
 
     Args:
@@ -142,23 +255,19 @@ def decomposition(
         experiment: the one at hand.
         percentages: system -> group -> its percentages, of the questions asked.
         seed: of the sign flips.
-
-    Returns:
-        The slugs of both runs and an entry a system; None where there is no such pair.
     """
     kind = experiment.config["context"]["kind"]
     other = _partner(workspace, experiment) if kind in _OTHER and _is_full(experiment.config) else None
     if other is None:
         return None
-    slug, theirs = other
-    found = []
+    theirs = other.read_summary(AnswerResult).percentages
+    losses = []
     for system, ours in percentages.items():
         if system in theirs:
             sides = (ours, theirs[system]) if kind == "controlled" else (theirs[system], ours)
-            entry = decomposed(system, *sides, seed=seed)
-            found += [] if entry is None else [entry]
-    slugs = {kind: experiment.slug, _OTHER[kind]: slug}
-    return {"experiments": slugs, "systems": found} if found else None
+            losses.append(system_loss(system, *sides, seed=seed))
+    known = tuple(loss for loss in losses if loss is not None)
+    return Decomposition({kind: experiment.slug, _OTHER[kind]: other.slug}, known) if known else None
 
 
 def _is_full(config: Mapping[str, Any]) -> bool:
@@ -166,24 +275,18 @@ def _is_full(config: Mapping[str, Any]) -> bool:
     return not config["context"].get("without_reference", False)
 
 
-def _partner(
-    workspace: Workspace, experiment: Experiment
-) -> tuple[str, Mapping[str, Mapping[str, Sequence[float | None]]]] | None:
-    """The newest finished run that differs in its context alone, and its percentages."""
-    wanted = _same(experiment.config)
+def _partner(workspace: Workspace, experiment: Experiment) -> Experiment | None:
+    """The newest finished run that differs in its context alone."""
+    wanted = _without_context(experiment.config)
     kind = _OTHER[experiment.config["context"]["kind"]]
-    found: list[tuple[float, Path]] = []
+    partners: list[tuple[float, Path]] = []
     for journal in workspace.experiments.glob("*/answers.jsonl"):
         path = journal.with_name("summary.json")
         config = _config(journal.parent) if path.exists() else {}
-        if config.get("context", {}).get("kind") == kind and _is_full(config) and _same(config) == wanted:
-            found.append((path.stat().st_mtime, path))
-    if not found:
-        return None
-    path = max(found)[1]
-    summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    check_schema(summary, str(path))
-    return path.parent.name, summary["percentages"]
+        same = config.get("context", {}).get("kind") == kind and _without_context(config) == wanted
+        if same and _is_full(config):
+            partners.append((path.stat().st_mtime, journal.parent))
+    return Experiment(max(partners)[1], {}) if partners else None
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -194,7 +297,7 @@ def _config(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _same(config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_context(config: Mapping[str, Any]) -> dict[str, Any]:
     """All of a configuration but its context, as TOML gives it back."""
-    kept = {key: value for key, value in config.items() if key not in ("schema", "context")}
-    return tomllib.loads(toml_text(kept))
+    rest = {key: value for key, value in config.items() if key not in ("schema", "context")}
+    return tomllib.loads(toml_text(rest))

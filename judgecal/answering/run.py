@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.answering.answerer import Answerer, RatingJudge
+from judgecal.answering.answerer import Answerer, Grader
 from judgecal.answering.contexts import ContextOptions, Served, corpus_notes, serve
 from judgecal.answering.outcomes import (
     Outcome,
@@ -22,7 +22,17 @@ from judgecal.answering.outcomes import (
 )
 from judgecal.answering.pairwise import comparisons, most_different, one_question
 from judgecal.answering.questions import Question, Questions, RecordedAnswers
-from judgecal.answering.result import Dropped, contaminated, decomposition, right_from
+from judgecal.answering.result import (
+    AnswerResult,
+    AskedOf,
+    Dropped,
+    DroppedFrom,
+    GradedBy,
+    NotAsked,
+    contaminated,
+    decomposition,
+    right_from,
+)
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import unknown_name
 from judgecal.experiment import (
@@ -46,7 +56,7 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
 
-__all__ = ["AnswerInput", "AnswerRun"]
+__all__ = ["AnswerInput", "AnswerRun", "plan_answers"]
 
 _LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
 _BYTES_PER_TOKEN = 4
@@ -61,7 +71,7 @@ class AnswerInput:
         workspace, gold: what is asked about.
         questions: of the set, without those that were dropped.
         answerers: who is called. recorded: answers from a file.
-        rater: who rates.
+        grader: who rates.
         options, seed: how it is run.
         right_at: the percentage from which an answer is right, for contamination; the set's own where None.
         dropped: the questions that a closed-book run found contaminated.
@@ -72,28 +82,21 @@ class AnswerInput:
     questions: Questions
     answerers: tuple[Answerer, ...]
     recorded: RecordedAnswers | None
-    rater: RatingJudge
+    grader: Grader
     options: RunOptions
     seed: int = 0
     right_at: float | None = None
     dropped: Dropped | None = None
 
-    def run(self, contexts: ContextOptions, *, out: str | None = None) -> AnswerRun:
-        """The run with one kind of context; nothing is written.
-
-        Raises:
-            InputError: the slug is no folder name, or is taken by another configuration.
-        """
-        return AnswerRun(self, contexts, plan_experiment(self.workspace, self._config(contexts), out=out))
-
-    def _config(self, contexts: ContextOptions) -> dict[str, Any]:
+    def config(self, contexts: ContextOptions) -> dict[str, Any]:
+        """The configuration of the run with one kind of context."""
         return {
             "command": "answer",
             "gold": gold_config(self.gold),
             "context": contexts.config(),
             "systems": [one.config() for one in self.answerers],
             "answers": self.recorded.config() if self.recorded else None,
-            "judge": judge_config(self.rater.judge),
+            "judge": judge_config(self.grader.judge),
             "drop_contaminated": self.dropped.config() if self.dropped else None,
             "repeats": self.options.repeats,
             "seed": self.seed,
@@ -155,11 +158,11 @@ class AnswerRun:
             InputError: an answerer or the judge lacks an input, or a budget meets a model without a price.
         """
         require_prices(
-            models_of([*self.given.answerers, self.given.rater.judge]), self.given.options.budget_usd
+            models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd
         )
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
-        self.given.rater.judge.check_items(self._expected_items(lambda _: ""))
+        self.given.grader.judge.check_items(self._expected_items(lambda _: ""))
 
     def _expected_items(self, text: Callable[[Outcome], str]) -> list[Item]:
         """The items that will be rated, with a text in the place of each answer that is not there yet."""
@@ -191,13 +194,13 @@ class AnswerRun:
         journal = stored_rows(self.experiment.journal)
         longest = max((_longest(one) for one in self.given.answerers), default=0)
         near, far = (
-            plan_calls([self.given.rater.judge], self._expected_items(text), journal, self._rating_options)
+            plan_calls([self.given.grader.judge], self._expected_items(text), journal, self._rating_options)
             for text in (lambda one: " | ".join(one.question.reference_answers), lambda _: "x" * longest)
         )
         return together([answers, dataclasses.replace(near, usd_at_most=far.usd_at_most)])
 
-    def run(self, *, question: str | None = None) -> dict[str, Any]:
-        """Make the calls that are due and give the contract's object, with `Estimate`s as they are.
+    def run(self, *, question: str | None = None) -> AnswerResult:
+        """Make the calls that are due and give the result.
 
         Args:
             question: a group to show across all systems.
@@ -211,14 +214,12 @@ class AnswerRun:
             raise unknown_name("question", question, groups)
         require_keys(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
         ratings, journal = self._expected_items(lambda _: ""), stored_rows(self.experiment.journal)
-        require_keys([self.given.rater.judge], ratings, journal, self._rating_options)
+        require_keys([self.given.grader.judge], ratings, journal, self._rating_options)
         open_experiment(self.experiment)
         budget = Budget(self.given.options.budget_usd)
         outcomes = self._rate(self._answer(budget), budget)
-        result = _result(self, outcomes)
-        if question is not None:
-            result["question"] = one_question(outcomes, question)
-        self.experiment.write_summary({**result, "percentages": _asked_percentages(outcomes)})
+        result = _result(self, outcomes, question)
+        self.experiment.write_summary(result.stored())
         return result
 
     def _answer(self, budget: Budget) -> list[Outcome]:
@@ -261,7 +262,7 @@ class AnswerRun:
         items = [item_of(outcome) for outcome in outcomes]
         to_rate = [item for item in items if item is not None]
         options = self._rating_options
-        judge = self.given.rater.judge
+        judge = self.given.grader.judge
         with open_journal(self.experiment.journal, options) as journal:
             found = run_trials(
                 [judge],
@@ -279,7 +280,7 @@ class AnswerRun:
         ]
 
     def _rated(self, outcome: Outcome, rating: Judgement) -> Outcome:
-        value = None if rating.verdict is None else self.given.rater.percentage(rating.verdict)
+        value = None if rating.verdict is None else self.given.grader.percentage(rating.verdict)
         return dataclasses.replace(outcome, rating=rating, percentage=value)
 
 
@@ -289,129 +290,106 @@ def _longest(answerer: Answerer) -> int:
     return limit * _BYTES_PER_TOKEN
 
 
-def _result(run: AnswerRun, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The contract's object, with `Estimate`s as they are.
+def plan_answers(
+    given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None
+) -> list[AnswerRun]:
+    """A run for each kind of context, held against the questions; nothing is written.
 
-    Args:
-        run: what was asked.
-        outcomes: every question x system x repeat, unscored ones included.
+    Raises:
+        InputError: as `AnswerRun.check`; or the slug is no folder name, or is taken by another configuration.
     """
-    given, gold = run.given, run.given.gold
+    runs = []
+    for one in contexts:
+        slug = f"{out}-{one.kind}" if out and len(contexts) > 1 else out
+        runs.append(AnswerRun(given, one, plan_experiment(given.workspace, given.config(one), out=slug)))
+        runs[-1].check()
+    return runs
+
+
+def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -> AnswerResult:
+    """The object of the contract; `outcomes` are every question x system x repeat, unscored ones included."""
+    given, gold, grader = run.given, run.given.gold, run.given.grader
     prices = {one.name: one.model.cost_usd for one in given.answerers}
-    systems = [
-        system_entry(name, found, price=prices.get(name), level=_LEVEL)
-        for name, found in by_system(outcomes).items()
-    ]
+    systems = tuple(
+        system_entry(name, answers, price=prices.get(name), level=_LEVEL)
+        for name, answers in by_system(outcomes).items()
+    )
     mark = right_from(gold.scale) if given.right_at is None else given.right_at
-    closed = run.contexts.kind == "none"
-    return {
-        "experiment": run.experiment.slug,
-        "gold": {"set": gold.name, "sha256": gold.sha256, "n_questions": len(run.asked)},
-        "judge": given.rater.judge.name,
-        "rated_by": _rated_by(run),
-        "context": run.contexts.kind,
-        "context_options": run.contexts.config(),
-        "systems": systems,
-        "n_expected": len(outcomes),
-        "n_unscored": sum(one["n_unscored"] for one in systems),
-        "comparisons": comparisons(outcomes, level=_LEVEL, seed=given.seed),
-        "most_different": most_different(outcomes),
-        "not_asked": _not_asked(run),
-        "contaminated": contaminated(outcomes, right_at=mark) if closed else None,
-        "dropped": None if given.dropped is None else given.dropped.config(),
-        "decomposition": decomposition(
-            given.workspace, run.experiment, _asked_percentages(outcomes), seed=given.seed
+    asked = by_system([one for one in outcomes if one.recorded or one.served.problem is None])
+    percentages = {name: percentage_rows(answers) for name, answers in asked.items()}
+    problems = [(one.group, run.served[one.group].problem) for one in run.asked]
+    return AnswerResult(
+        experiment=run.experiment.slug,
+        gold=AskedOf(gold.name, gold.sha256, len(run.asked)),
+        judge=grader.judge.name,
+        rated_by=GradedBy(
+            grader.described, grader.locked_on, grader.judge.fingerprint, grader.band, grader.band_from
         ),
-        "warnings": _warnings(run),
-        "notes": _notes(run),
-        "run_line": _run_line(run),
-    }
-
-
-def _asked_percentages(outcomes: Sequence[Outcome]) -> dict[str, dict[str, list[float | None]]]:
-    """System -> group -> percentages, of the questions that it was asked."""
-    asked = [one for one in outcomes if one.recorded or one.served.problem is None]
-    return {name: percentage_rows(found) for name, found in by_system(asked).items()}
-
-
-def _rated_by(run: AnswerRun) -> dict[str, Any]:
-    rater = run.given.rater
-    shown = {
-        "described": rater.described,
-        "locked_on": rater.locked_on,
-        "fingerprint": rater.judge.fingerprint,
-    }
-    return {**shown, "band": rater.band, "band_from": rater.band_from or None}
-
-
-def _not_asked(run: AnswerRun) -> list[dict[str, str]]:
-    problems = ((one.group, run.served[one.group].problem) for one in run.asked)
-    return [
-        {"question": group, "kind": problem[0], "message": problem[1]}
-        for group, problem in problems
-        if problem is not None
-    ]
+        context=run.contexts.kind,
+        context_options=run.contexts.config(),
+        systems=systems,
+        n_expected=len(outcomes),
+        n_unscored=sum(one.n_unscored for one in systems),
+        comparisons=comparisons(outcomes, level=_LEVEL, seed=given.seed),
+        most_different=most_different(outcomes),
+        not_asked=tuple(NotAsked(group, *problem) for group, problem in problems if problem),
+        contaminated=contaminated(outcomes, right_at=mark) if run.contexts.kind == "none" else None,
+        dropped=None
+        if given.dropped is None
+        else DroppedFrom(given.dropped.experiment, given.dropped.groups),
+        decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
+        warnings=tuple(_warnings(run)),
+        notes=tuple(_notes(run)),
+        run_line=_run_line(run),
+        question=None if question is None else one_question(outcomes, question),
+        percentages={
+            name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()
+        },
+    )
 
 
 def _warnings(run: AnswerRun) -> list[str]:
     given = run.given
-    found = [] if given.rater.warning is None else [given.rater.warning]
-    model = given.rater.judge.model
-    if model is not None and any(one.model.id == model.id for one in given.answerers):
-        found.append(f"{model.alias} answers and rates its own answers, and judges favour their own")
-    trained = given.rater.judge.trained_on & {one.group for one in run.asked}
-    if trained:
-        found.append(
-            f"{given.rater.judge.name} was trained on labels of {len(trained)} of these questions: it may know them"
-        )
+    warnings = given.grader.warnings(given.answerers, [one.group for one in run.asked])
     if given.dropped:
-        strangers = given.dropped.strangers([one.model.alias for one in given.answerers])
-        found += [
+        warnings += [
             f"{model} took no part in closed-book run {given.dropped.experiment}: what it knows by heart is not known"
-            for model in strangers
+            for model in given.dropped.strangers([one.model.alias for one in given.answerers])
         ]
     if run.contexts.kind == "none" and any(one.reads_contexts for one in given.answerers):
-        found.append(
+        warnings.append(
             "a prompt that asks for a context gets an empty one here, and one that demands a refusal then hides "
             "what the model knows: a closed-book test is stricter with a signature whose only input is question"
         )
-    return found
+    return warnings
 
 
 def _notes(run: AnswerRun) -> list[str]:
-    given, found = run.given, list(run.given.questions.notes)
+    given, notes = run.given, list(run.given.questions.notes)
     if given.answerers:
-        found += corpus_notes(run.asked, given.gold, run.served, run.contexts)
+        notes += corpus_notes(run.asked, given.gold, run.served, run.contexts)
     if given.recorded:
-        found += given.recorded.notes()
+        notes += given.recorded.notes()
     if given.dropped:
         n, slug = len(given.dropped.groups), given.dropped.experiment
-        found += [
-            f"{n} questions that closed-book run {slug} found contaminated are left out",
-            *given.dropped.notes,
-        ]
-    return found
+        notes += [f"{n} questions that closed-book run {slug} found contaminated are left out"]
+        notes += given.dropped.notes
+    return notes
 
 
 def _run_line(run: AnswerRun) -> str:
     """The line that reproduces the overview: set@sha, context, systems, judge, how intervals are made, version."""
-    given, judge = run.given, run.given.rater.judge
-    options = run.contexts.config()
+    given, options = run.given, run.contexts.config()
     detail = ",".join(f"{key}={value}" for key, value in options.items() if key != "kind")
     parts = [
         f"gold:{given.gold.name}@{given.gold.sha256[:12]}",
         f"context:{options['kind']}" + (f"({detail})" if detail else ""),
         f"questions:{len(run.asked)}",
         f"repeats:{given.options.repeats}",
-        *[f"systems:{','.join(map(_named, given.answerers))}"] * bool(given.answerers),
     ]
+    if given.answerers:
+        parts.append(f"systems:{','.join(one.described for one in given.answerers)}")
     if given.recorded:
         parts.append(f"recorded:{given.recorded.name}@{given.recorded.sha256[:12]}")
-    parts += [f"judge:{full_name(judge)}", f"level:{_LEVEL:g}", "by:group", f"seed:{given.seed}"]
+    parts += [f"judge:{full_name(given.grader.judge)}", f"level:{_LEVEL:g}", "by:group", f"seed:{given.seed}"]
     return "|".join([*parts, f"version:{__version__}"])
-
-
-def _named(answerer: Answerer) -> str:
-    """As `full_name` of a judge: its string, its signature's fingerprint, its model, and that of the whole prompt."""
-    signature, model = answerer.signature.fingerprint[:8], answerer.model.id
-    return f"{answerer.name}[{signature},{model},{answerer.fingerprint[:8]}]"

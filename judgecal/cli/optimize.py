@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from judgecal.cli import options as shared
-
-if TYPE_CHECKING:
-    from judgecal.optimize import Preview
+from judgecal.cli.output import print_result
 
 
 def optimize(
@@ -36,62 +34,30 @@ def optimize(
 ) -> None:
     """Compile a judge on train, choose on dev, confirm once on test: before, after, difference, decision."""
     options = call.options(repeats=repeats)
-    from judgecal.experiment import gold_config, judge_config, plan_experiment
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge
     from judgecal.models import load_catalogue
-    from judgecal.optimize import (
-        OptimizeRun,
-        optimizer_settings,
-        preview_optimize,
-        reflection_config,
-        resolve_optimizer,
-    )
-    from judgecal.report import json_text, optimize_text
+    from judgecal.optimize import plan_optimize, preview_optimize
+    from judgecal.report.optimize import optimize_document
 
     workspace = shared.workspace_of(ctx)
-    judge = PromptJudge(JudgeName(signature, model), workspace=workspace)
-    chosen = resolve_optimizer(optimizer, judge)
-    writer = load_catalogue(workspace).resolve(reflection_model) if reflection_model else None
-    gold_set = load_gold(gold, workspace=workspace)
-    config = {
-        "command": "optimize",
-        "gold": gold_config(gold_set),
-        "judges": [judge_config(judge)],
-        "optimizer": chosen,
-        "optimizer_settings": optimizer_settings(chosen),
-        **reflection_config(chosen, judge.model, writer),
-        "final": final,
-        "repeats": repeats,
-        "seed": call.seed,
-    }
-    run = OptimizeRun(
-        workspace=workspace,
-        gold=gold_set,
-        judge=judge,
-        optimizer=chosen,
+    run = plan_optimize(
+        workspace,
+        PromptJudge(JudgeName(signature, model), workspace=workspace),
+        load_gold(gold, workspace=workspace),
+        optimizer=optimizer,
         options=options,
         seed=call.seed,
         final=final,
-        experiment=plan_experiment(workspace, config, out=call.name),
-        reflection=writer,
+        reflection=load_catalogue(workspace).resolve(reflection_model) if reflection_model else None,
+        out=call.name,
     )
     if call.dry_run:
-        _show(preview_optimize(run), chosen, json=call.json)
+        preview = preview_optimize(run)
+        shared.show_plan(preview.plan, json=call.json)
+        if preview.own_calls and not call.json:
+            typer.echo(preview.own_calls)
         return
     result = run.run()
-    typer.echo(json_text(result) if call.json else optimize_text(result))
+    print_result(result, optimize_document(result), json=call.json)
     shared.finish(n_unscored=run.unscored(), journal=run.experiment.journal)
-
-
-def _show(preview: Preview, optimizer: str, *, json: bool) -> None:
-    """The preview, with the optimiser's own part of the calls."""
-    from judgecal.report.optimize_text import own_calls_text
-
-    shared.show_plan(preview.plan, json=json)
-    bounds = preview.bounds
-    if bounds.task and not json:
-        own = own_calls_text(
-            optimizer, task=bounds.task, reflection=bounds.reflection, writer=preview.reflection
-        )
-        typer.echo(own)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from judgecal.answering import decomposition
+import dataclasses
+
+from judgecal.answering import AnswerResult, decomposition
 from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.report import rendered
+from judgecal.report.answer import answer_document
 from judgecal.report.gate import gate_document
 from judgecal.report.page import Report
-from judgecal.report.page_answer import answer_report
 from judgecal.report.page_judge import judge_report
 from judgecal.report.retrieval import retrieval_document
 from judgecal.retrieval import RetrievalResult
@@ -52,7 +54,7 @@ def _texts(workspace: Workspace, result: GateResult) -> dict[str, tuple[str, str
     return {item.item_id: (item.question, item.answer) for item in gold.items if item.item_id in wanted}
 
 
-def report_on_answer(workspace: Workspace, name: str, _margin: float) -> Report:
+def report_on_answer(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
     """The report of `answer`.
 
     Where the points go is told as soon as both contexts were run, whichever came first.
@@ -61,11 +63,12 @@ def report_on_answer(workspace: Workspace, name: str, _margin: float) -> Report:
         InputError: as `find_experiment` and `read_summary`.
     """
     experiment = find_experiment(workspace, name)
-    result = read_summary(experiment)
-    if result["decomposition"] is None:
+    result = experiment.read_summary(AnswerResult)
+    if result.decomposition is None:
         seed = int(experiment.config.get("seed", 0))
-        result["decomposition"] = decomposition(workspace, experiment, result["percentages"], seed=seed)
-    return answer_report(result)
+        points = decomposition(workspace, experiment, result.percentages, seed=seed)
+        result = dataclasses.replace(result, decomposition=points)
+    return rendered.Report(answer_document(result))
 
 
 def report_on_judge(workspace: Workspace, name: str, _margin: float) -> Report:

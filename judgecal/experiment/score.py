@@ -226,19 +226,26 @@ class GoldSummary(Result):
     @property
     def in_words(self) -> str:
         """The whole of it, without a full stop."""
-        by = {"people": " by people", "project": " by the project itself, not by people"}.get(
-            self.labels_by, ""
-        )
         mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
         return (
             f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
-            f"questions, {self.scale} labels{by}{mark}"
+            f"questions, {self.scale} labels{labelled_by(self.labels_by)}{mark}"
         )
 
     @property
     def unscored_counts_as(self) -> str:
         """What an unscored item counts as where judges are ranked."""
-        return "a wrong verdict" if self.scale == "nominal" else "the verdict farthest from its label"
+        return unscored_counts_as(self.scale)
+
+
+def labelled_by(labels_by: str) -> str:
+    """Who gave the labels, to stand behind the word; empty where the card does not say."""
+    return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
+
+
+def unscored_counts_as(scale: str) -> str:
+    """What an unscored item counts as where judges are ranked, on the scale of the labels."""
+    return "a wrong verdict" if scale == "nominal" else "the verdict farthest from its label"
 
 
 def summary_of_gold(table: Table, split: str) -> GoldSummary:

@@ -2,8 +2,9 @@
 
 from judgecal.optimize.decision import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.optimizers import OPTIMIZERS, optimizer_settings, reflection_config
-from judgecal.optimize.run import OptimizeRun, Preview, decisive_metric, preview_optimize, resolve_optimizer
+from judgecal.optimize.optimizers import OPTIMIZERS
+from judgecal.optimize.result import OptimizeResult, Prompts, read_prompts
+from judgecal.optimize.run import OptimizeRun, Preview, plan_optimize, preview_optimize, resolve_optimizer
 from judgecal.optimize.training import Candidate, Training
 
 __all__ = [
@@ -11,13 +12,14 @@ __all__ = [
     "AgreementMetric",
     "Candidate",
     "Confirmation",
+    "OptimizeResult",
     "OptimizeRun",
     "Preview",
+    "Prompts",
     "Training",
     "confirm",
-    "decisive_metric",
-    "optimizer_settings",
+    "plan_optimize",
     "preview_optimize",
-    "reflection_config",
+    "read_prompts",
     "resolve_optimizer",
 ]

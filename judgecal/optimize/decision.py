@@ -7,7 +7,7 @@ that merely uses the scale differently has nothing of the second.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,10 @@ __all__ = [
     "CANNOT_TELL",
     "RESCALED_ONLY",
     "WORSE",
+    "BeforeAfter",
     "Choice",
     "Confirmation",
+    "OnTest",
     "Scored",
     "choose",
     "confirm",
@@ -129,28 +131,40 @@ BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", 
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
-    """What the test split says.
+class BeforeAfter:
+    """Metric -> Estimate of the judge as it was, and of the one that was taken."""
+
+    before: dict[str, Estimate]
+    after: dict[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class OnTest:
+    """The numbers on test; all None where test stayed sealed.
 
     Attributes:
         before, after: metric -> Estimate, an unscored item counted as the verdict farthest from its label.
-        before_complete, after_complete: the same over the scored items alone.
         difference: after minus before in the metric, paired, by group.
-        recalibrated: the same once both were recalibrated by a monotone map fitted on train and dev.
-        decision: better, worse, rescaled only or cannot tell.
-        why: the decision in a sentence.
+        difference_recalibrated: the same once both were recalibrated by a monotone map fitted on train and dev.
         p_value: of the difference, None where there are too few groups.
+        complete_case: before and after over the scored items alone.
     """
 
-    before: Mapping[str, Estimate]
-    after: Mapping[str, Estimate]
-    before_complete: Mapping[str, Estimate]
-    after_complete: Mapping[str, Estimate]
-    difference: Estimate
-    recalibrated: Estimate
+    before: dict[str, Estimate] | None = None
+    after: dict[str, Estimate] | None = None
+    difference: Estimate | None = None
+    difference_recalibrated: Estimate | None = None
+    p_value: float | None = None
+    complete_case: BeforeAfter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What the test split says: the numbers, a decision (better, worse, rescaled only, cannot tell), and why."""
+
+    numbers: OnTest
     decision: str
     why: str
-    p_value: float | None
 
 
 def confirm(
@@ -169,7 +183,7 @@ def confirm(
         before, after: both judges' judgements over test and fit items.
         metric: what decides; a mean such as macro_agreement.
     """
-    one, two = test.agreements(before), test.agreements(after)
+    earlier, later = test.agreements(before), test.agreements(after)
     paired = _paired(test, before, after, metric)
     ordered = test.gold.scale.numeric
     recalibrated = (
@@ -177,18 +191,15 @@ def confirm(
         if ordered
         else Estimate(None, level=test.level, reason="labels without an order cannot be rescaled")
     )
-    decision, why = _decide(paired.difference, recalibrated, metric, ordered=ordered)
-    return Confirmation(
-        before=one["as_wrong"],
-        after=two["as_wrong"],
-        before_complete=one["agreement"],
-        after_complete=two["agreement"],
+    numbers = OnTest(
+        before=earlier["as_wrong"],
+        after=later["as_wrong"],
         difference=paired.difference,
-        recalibrated=recalibrated,
-        decision=decision,
-        why=why,
+        difference_recalibrated=recalibrated,
         p_value=paired.p_value,
+        complete_case=BeforeAfter(earlier["agreement"], later["agreement"]),
     )
+    return Confirmation(numbers, *_decide(paired.difference, recalibrated, metric, ordered=ordered))
 
 
 def _verdicts(table: Table, column: Column) -> Sequence[Any]:

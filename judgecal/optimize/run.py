@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from judgecal.engine import Budget, Journal, read_journal, require_prices, worst_cost_usd
 from judgecal.errors import unknown_name
@@ -19,11 +18,14 @@ from judgecal.experiment import (
     Table,
     asked_items,
     check_scales,
+    gold_config,
+    judge_config,
     look_at_test,
     looks_so_far,
     open_experiment,
     open_journal,
     plan_calls,
+    plan_experiment,
     require_keys,
     run_trials,
     stored_rows,
@@ -33,15 +35,32 @@ from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
 from judgecal.optimize.decision import Confirmation, Scored, choose, confirm, score_on
-from judgecal.optimize.optimizers import OPTIMIZERS, auto_optimizer, candidates, check_reflection
-from judgecal.optimize.result import Outcome
+from judgecal.optimize.optimizers import (
+    OPTIMIZERS,
+    auto_optimizer,
+    candidates,
+    check_reflection,
+    optimizer_settings,
+    reflection_config,
+)
+from judgecal.optimize.result import OptimizeResult, Outcome
 from judgecal.optimize.training import Bounds, Candidate, Training, reflection_spec
 from judgecal.records import Item
 from judgecal.workspace import Workspace
 
-__all__ = ["OptimizeRun", "Preview", "decisive_metric", "preview_optimize", "resolve_optimizer"]
+__all__ = [
+    "OptimizeRun",
+    "Preview",
+    "decisive_metric",
+    "plan_optimize",
+    "preview_optimize",
+    "resolve_optimizer",
+]
 
 _NEEDED_GROUPS = 2
+_CHARS_PER_TOKEN = 4
+_INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
+_EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
 
 
 def resolve_optimizer(name: str, judge: PromptJudge) -> str:
@@ -125,8 +144,8 @@ class OptimizeRun:
         """The table of a split."""
         return Table(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
-    def run(self) -> dict[str, Any]:
-        """Compile, choose, confirm; the contract's object with `Estimate`s as they are.
+    def run(self) -> OptimizeResult:
+        """Compile, choose, confirm.
 
         Raises:
             InputError: as `check`; or the key is not set and a call is due.
@@ -142,12 +161,12 @@ class OptimizeRun:
             scored = self._score_all(journal, budget, metric)
             choice = choose(scored, self.table("dev"), metric)
             self._save(choice.taken)
-            look, found = (
+            look, confirmation = (
                 self._confirm(journal, budget, scored[0], choice.taken, metric)
                 if self.final
                 else (None, None)
             )
-        decisions = look.number if look else looks_so_far(self.workspace.experiments, self.gold.name)
+        looks = look.number if look else looks_so_far(self.workspace.experiments, self.gold.name)
         level = look.level if look else 0.95
         result = Outcome(
             experiment=self.experiment,
@@ -161,8 +180,8 @@ class OptimizeRun:
             scored=scored,
             choice=choice,
             look=look,
-            found=found,
-            decisions=decisions,
+            confirmation=confirmation,
+            looks=looks,
             usd=budget.spent_usd,
         ).result()
         self.experiment.write_summary(result)
@@ -261,9 +280,38 @@ class OptimizeRun:
         )
 
 
-_CHARS_PER_TOKEN = 4
-_INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
-_EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
+def plan_optimize(
+    workspace: Workspace,
+    judge: PromptJudge,
+    gold: GoldSet,
+    *,
+    optimizer: str,
+    options: RunOptions,
+    seed: int = 0,
+    final: bool = True,
+    reflection: ModelSpec | None = None,
+    out: str | None = None,
+) -> OptimizeRun:
+    """The run of a judge, an optimiser (or `auto`) and a gold set; nothing is written.
+
+    Raises:
+        InputError: there is no such optimiser, or the model that writes instructions cannot; the slug is no folder
+            name, or is taken by another configuration.
+    """
+    optimizer = resolve_optimizer(optimizer, judge)
+    config = {
+        "command": "optimize",
+        "gold": gold_config(gold),
+        "judges": [judge_config(judge)],
+        "optimizer": optimizer,
+        "optimizer_settings": optimizer_settings(optimizer),
+        **reflection_config(optimizer, judge.model, reflection),
+        "final": final,
+        "repeats": options.repeats,
+        "seed": seed,
+    }
+    experiment = plan_experiment(workspace, config, out=out)
+    return OptimizeRun(workspace, gold, judge, optimizer, options, seed, final, experiment, reflection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +320,30 @@ class Preview:
 
     Attributes:
         plan: of the whole run, at most.
+        optimizer: its name.
         bounds: the optimiser's own part of the calls, at most; what its record holds already is not taken off.
         reflection: alias of the model that writes instructions, if one does.
     """
 
     plan: CostEstimate
     bounds: Bounds
+    optimizer: str
     reflection: str | None
+
+    @property
+    def own_calls(self) -> str:
+        """How many of the calls are the optimiser's own, in a sentence; empty where it makes none."""
+        if not self.bounds.task:
+            return ""
+        parts = [f"at most {self.bounds.task} of the judge's model"]
+        if self.reflection:
+            parts.append(
+                f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions"
+            )
+        return (
+            f"Of these {self.optimizer} itself makes {' and '.join(parts)}; the settings are bounds, and it may need "
+            "fewer."
+        )
 
 
 def preview_optimize(run: OptimizeRun) -> Preview:
@@ -301,7 +366,7 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     scored = _sum(plans)
     plans.append(_own_calls(training, longest, bounds))
     plans.append(_room_for_instructions(training, scored.calls + bounds.task, bounds))
-    return Preview(_sum(plans), bounds, run.reflection_alias)
+    return Preview(_sum(plans), bounds, run.optimizer, run.reflection_alias)
 
 
 def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[PromptJudge]:

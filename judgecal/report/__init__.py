@@ -2,7 +2,6 @@
 
 from judgecal.report.agreement_text import agreement_text
 from judgecal.report.layout import text_table
-from judgecal.report.optimize_text import optimize_text
 from judgecal.report.plain import json_text
 
-__all__ = ["agreement_text", "json_text", "optimize_text", "text_table"]
+__all__ = ["agreement_text", "json_text", "text_table"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ ATTACK = "</script><img src=x onerror=alert(1)>"
 RIGHT_TO_LEFT = "שלום עולם"
 OVERRIDE = "\u202eevil"
 ESCAPE = "\x1b[31mred\x1b[0m"
+HOSTILE = f"{ATTACK} {OVERRIDE} {ESCAPE} ``` | a | <!-- &lt;b&gt;"
 LONG = "palaver " * 12_500  # 100 kB
 OPEN = "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0"
 
@@ -67,3 +70,51 @@ def page_of(judgecal: Run, slug: str) -> str:
     path = Path(ran.out.strip())
     assert path.name == "report.html" and path.parent.name == slug
     return path.read_text(encoding="utf-8")
+
+
+def printed_by(judgecal: Run, *argv: str | Path, code: int = 0) -> dict[str, Any]:
+    ran = judgecal(*argv, "--json")
+    assert ran.code == code, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def told(value: Mapping[str, Any], digits: int = 3, times: float = 1.0) -> str:
+    """An estimate of the command's JSON as a page writes it."""
+    value, low, high = (f"{times * value[key]:.{digits}f}" for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]".replace("-0.000", "0.000")
+
+
+def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str], *numbers: str) -> str:
+    """Sections in order after the decision, each with the decision that it serves; numbers; nothing to run or load."""
+    page = page_of(judgecal, printed["experiment"])
+    parsed = Parsed(page)
+    assert [one["id"] for one in parsed.all("section")] == list(sections)
+    assert page.index('id="decision"') < page.index("Not known") < page.index(f'section id="{sections[0]}"')
+    captions = re.findall(r'<p class="caption">(.*?)</p>', page)
+    assert len(captions) == len(sections)
+    assert all(one.startswith("Serves ") for one in captions)
+    shown = unescape(page)
+    for number in numbers:
+        assert number in shown, number
+    visible = page.replace(parsed.scripts[0], "")
+    assert (
+        not parsed.all("img")
+        and len(parsed.scripts) == 2
+        and ESCAPE not in visible
+        and OVERRIDE not in visible
+    )
+    assert not [url for _, attrs in parsed.elements for url in (attrs.get("src"),) if url]
+    carried = json.loads(judgecal("report", printed["experiment"], "--json").out)
+    if "headline" in carried:
+        assert carried["headline"]["sentence"] and carried["headline"]["unknown"]
+    else:
+        assert carried["decision"] and carried["not_known"]
+    later = {key: carried["result"][key] for key in ("decomposition",) if key in printed}  # by a later run
+    assert carried["result"] == {key: one for key, one in {**printed, **later}.items() if key != "headline"}
+    short = judgecal("report", printed["experiment"], "--format", "md").out
+    assert "Not known:" in short and printed["run_line"] in short
+    assert ATTACK not in re.sub(
+        r"^(`{3,})diff\n.*?^\1$", "", short, flags=re.M | re.S
+    )  # in a fence it is inert
+    return page

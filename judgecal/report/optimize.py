@@ -1,0 +1,324 @@
+"""The document of `optimize`: the decision, before and after, the prompt as a diff, the candidates, both judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from judgecal.optimize.decision import BETTER, CANNOT_TELL, RESCALED_ONLY, WORSE
+from judgecal.optimize.result import Demo, OptimizeResult, Prompts, Tried
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    Block,
+    Diff,
+    Document,
+    Folded,
+    Heading,
+    Paragraph,
+    Record,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.wording import sentence
+from judgecal.stats import digits_of
+
+__all__ = ["optimize_document"]
+
+_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
+_FOOT = (
+    "Both judges over the test items are rebuilt from the journal; what was tried on dev and the recalibrated "
+    "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
+    "is loaded from elsewhere."
+)
+_Numbers = dict[str, Estimate]
+
+
+def optimize_document(
+    result: OptimizeResult, prompts: Prompts | None = None, judges: Sequence[Section] = ()
+) -> Document:
+    """What an optimisation came to.
+
+    Args:
+        result: the object of the command.
+        prompts: the prompt before and after, where it was read back.
+        judges: the sections about both judges on the test items, where test was looked at.
+    """
+    return Document(
+        title=f"{result.experiment}: a judge optimised",
+        about=f"{result.judge_before}, optimizer {result.optimizer}{_writer(result)}, on {result.gold.in_words}.",
+        headline=_headline(result),
+        sections=[
+            _gain(result),
+            *([_prompt(result, prompts)] if prompts else []),
+            _candidates(result),
+            *judges,
+            notes_section(list(_notes(result))),
+        ],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=_FOOT,
+        data={"result": result},
+    )
+
+
+def _headline(result: OptimizeResult) -> Headline:
+    act, reasons = _act(result)
+    split = "test" if result.test.after is not None else "dev"
+    after = (result.test.after or result.dev.after)[result.metric]
+    scope = (
+        f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, "
+        f"{result.gold.n_groups[split]:,} questions."
+    )
+    why = [] if result.why in reasons else [sentence(result.why)]
+    use = act.startswith("Take") or split == "dev"
+    return Headline(
+        result.decision,
+        f"{act}: {'; '.join(reasons)}.",
+        (*why, scope),
+        tuple(_unknown(result)),
+        f"judgecal score --gold {result.gold.set} --judge '{result.judge}'"
+        if use
+        else f"judgecal report {result.experiment}",
+    )
+
+
+def _act(result: OptimizeResult) -> tuple[str, list[str]]:
+    """What to do, and the first reasons for it."""
+    test, keep = result.test, "Keep the judge as it is"
+    if test.difference is None:
+        return (keep if result.chosen == "before" else "Do not take it yet"), [result.why]
+    change = f"{_change(test.difference)} points of {result.metric} on test"
+    again = f"{_change(test.difference_recalibrated)} once both are recalibrated"
+    if result.decision == BETTER:
+        return "Take the optimised judge", [change, again]
+    if result.decision == WORSE:
+        return keep, ["the optimised one is worse", change]
+    if result.decision == RESCALED_ONLY:
+        return keep, ["the gain is one of scale alone", change, again]
+    if result.chosen == "before":
+        return keep, [result.why]
+    unsure = [result.why] if test.difference.low is None else []
+    return keep, ["nothing better is shown", *unsure, change, again]
+
+
+def _change(difference: Estimate | None) -> str:
+    return numbers.DASH if difference is None else numbers.difference(in_points(difference), 1)
+
+
+def _unknown(result: OptimizeResult) -> Iterable[str]:
+    """What weighs most comes first."""
+    metric, change = result.metric, result.test.difference
+    if change is None:
+        yield (
+            f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were held "
+            "against each other on dev, which flatters the best of them."
+        )
+    elif change.low is None or change.high is None:
+        yield f"How sure the difference is: {change.reason}."
+    elif result.decision == CANNOT_TELL and result.chosen != "before":
+        low, high = (numbers.difference(Estimate(100.0 * end), 1) for end in (change.low, change.high))
+        yield f"Whether it is better or worse: anything from {low} to {high} points of {metric} fits the data."
+    if change is not None and result.test.difference_recalibrated is None:
+        yield "Whether a map of its scale would do as much: labels without an order have none."
+    if result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    if change is not None and result.test_looks > 1:
+        yield f"What a fresh test set would say: this one has served {result.test_looks} decisions."
+    yield f"Whether another optimizer or model would do better: only {result.optimizer}{_writer(result)} was tried."
+
+
+def _writer(result: OptimizeResult) -> str:
+    return f" (instructions by {result.reflection_model})" if result.reflection_model else ""
+
+
+def _splits(result: OptimizeResult) -> Iterable[tuple[str, _Numbers, _Numbers]]:
+    """Each split that was judged, before and after."""
+    yield "dev", result.dev.before, result.dev.after
+    if result.test.before is not None and result.test.after is not None:
+        yield "test", result.test.before, result.test.after
+
+
+def _gain(result: OptimizeResult) -> Section:
+    metric = result.metric
+    rows = [
+        IntervalRow(
+            f"{split}, {when}",
+            one[metric],
+            numbers.estimate(one[metric]),
+            strong=(split, when) == ("test", "after"),
+            hollow=when == "before",
+        )
+        for split, before, after in _splits(result)
+        for when, one in (("before", before), ("after", after))
+    ]
+    picture = interval_picture(rows, Axis(metric), numbers=_ends(result), short=True)
+    looked = result.test.difference is not None
+    basis = (
+        "The decision rests on test alone, which took no part in the choice; dev chose, and flatters what it chose."
+        if looked
+        else "Test was not looked at: dev chose among the candidates, and flatters what it chose."
+    )
+    caption = (
+        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc the "
+        "optimised one."
+    )
+    changes = _differences(result) if looked else []
+    return Section("gain", "Before and after", caption, [picture, *changes, _metrics(result)])
+
+
+def _ends(result: OptimizeResult) -> Table:
+    """The deciding metric on each split, and what changed on test."""
+    metric, test = result.metric, result.test
+    digits = digits_of(metric, result.gold.scale)
+    rows = [
+        [
+            f"{split}, {when}",
+            f"{one[metric].n:,}/{one[metric].n_expected:,}",
+            f"{one[metric].n_unscored:,}",
+            f"{numbers.estimate(one[metric], digits)} at {one[metric].level:.4g}",
+        ]
+        for split, before, after in _splits(result)
+        for when, one in (("before", before), ("after", after))
+    ]
+    if test.difference is not None:
+        rows.append(["test, after - before", "", "", numbers.difference(test.difference, digits)])
+        again = numbers.difference(test.difference_recalibrated, digits)
+        rows.append(["  once both are recalibrated", "", "", again])
+    return Table([metric, "n", "unscored", "with interval"], rows)
+
+
+def _differences(result: OptimizeResult) -> list[Block]:
+    """After less before, as they are and once both are recalibrated by the same kind of map."""
+    pairs = [
+        ("as they are", result.test.difference),
+        ("both recalibrated", result.test.difference_recalibrated),
+    ]
+    rows = [
+        IntervalRow(name, in_points(change), _change(change), strong=name == "as they are")
+        for name, change in pairs
+        if change is not None
+    ]
+    axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
+    means = (
+        "Right of the line the optimised judge agrees better. A gain that goes once the verdicts of both are mapped "
+        "onto the labels is a gain of scale: a map would give it for nothing."
+    )
+    unsure = [
+        Paragraph(f"No interval {name}: {change.reason}.")
+        for name, change in pairs
+        if change is not None and change.low is None and change.reason
+    ]
+    return [interval_picture(rows, axis, title="Difference on test"), Paragraph(means), *unsure]
+
+
+def _metrics(result: OptimizeResult) -> Table:
+    """The deciding metric on both splits, and those beside it on test."""
+    rows = []
+    for split, before, after in _splits(result):
+        beside = [name for base in _BESIDE for name in before if name.partition("@")[0] == base]
+        names = [result.metric, *(beside if split == "test" else [])]
+        rows += [_row(result, split, name, before[name], after[name]) for name in dict.fromkeys(names)]
+    header = ["split", "metric", "n", "unscored", "questions", "before", "after"]
+    return Table(header, rows, left=2, title="Every number")
+
+
+def _row(result: OptimizeResult, split: str, name: str, before: Estimate, after: Estimate) -> list[str]:
+    digits = digits_of(name, result.gold.scale)
+    same = before.n_unscored == after.n_unscored
+    return [
+        split,
+        name,
+        f"{after.n:,}/{after.n_expected:,}",
+        f"{after.n_unscored:,}" if same else f"{before.n_unscored:,} → {after.n_unscored:,}",
+        f"{after.n_groups:,}",
+        numbers.estimate(before, digits),
+        numbers.estimate(after, digits),
+    ]
+
+
+def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
+    n = len(prompts.demos)
+    blocks: list[Block] = [Heading("Instructions"), *_instructions(prompts)]
+    if n:
+        blocks.append(Heading(f"Demos: 0 before, {n:,} after"))
+        blocks.append(
+            Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train.")
+        )
+        blocks.append(
+            Folded("The demos", [_demo(place, demo) for place, demo in enumerate(prompts.demos, 1)])
+        )
+    else:
+        blocks.append(Paragraph("No demos, before or after."))
+    changed = "new instructions" if result.instructions_changed else "the same instructions"
+    caption = (
+        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges anything: an "
+        "optimiser writes what scores, also where it is wrong."
+    )
+    return Section("prompt", "What changed in the prompt", caption, blocks)
+
+
+def _instructions(prompts: Prompts) -> list[Block]:
+    before, after = prompts.before, prompts.after
+    if before is None:
+        note = "The signature is gone or has changed since, so the instructions before are not known."
+        return [Paragraph(note), Record("After", [("instructions", after)])]
+    if before == after:
+        unchanged = "Unchanged: the demos are the whole difference." if prompts.demos else "Unchanged."
+        record = Record("Before and after", [("instructions", after)])
+        return [Paragraph(unchanged), Folded("The instructions", [record])]
+    return [Diff(before, after, short=True)]
+
+
+def _demo(place: int, demo: Demo) -> Record:
+    made = "the judge's own reply, where it met the label" if demo.bootstrapped else ""
+    return Record(f"Demo {place}", demo.fields, made)
+
+
+def _candidates(result: OptimizeResult) -> Section:
+    metric, tried = result.metric, result.dev.candidates
+    rows = [
+        IntervalRow(
+            one.name,
+            one.as_wrong,
+            numbers.estimate(one.as_wrong),
+            strong=one.name == result.chosen,
+            hollow=one.name == "before",
+        )
+        for one in tried
+    ]
+    header = ["candidate", "demos", f"{metric} on dev", "once recalibrated", "no verdict in training"]
+    table = Table(header, [_tried(one) for one in tried], chosen=result.chosen)
+    caption = (
+        f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
+        "are ahead by chance, so a lead here decides nothing by itself."
+    )
+    picture = interval_picture(rows, Axis(f"{metric} on dev"), numbers=table)
+    return Section("candidates", "What was tried on dev", caption, [picture])
+
+
+def _tried(one: Tried) -> list[str]:
+    rated, unusable = one.rated_in_training, one.unusable_in_training
+    return [
+        one.name,
+        f"{one.n_demos:,}",
+        numbers.estimate(one.as_wrong),
+        numbers.estimate(one.recalibrated),
+        f"{unusable:,} of {rated:,}" if rated else numbers.DASH,
+    ]
+
+
+def _notes(result: OptimizeResult) -> Iterable[str]:
+    tried = result.dev.candidates
+    yield f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; {result.choice}."
+    yield f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question."
+    unusable = sum(one.unusable_in_training for one in tried)
+    if unusable:
+        rated = sum(one.rated_in_training for one in tried)
+        yield f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong."
+    yield from map(sentence, result.notes)
+    changed = "new instructions" if result.instructions_changed else "instructions unchanged"
+    yield f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}."
+    yield f"This run spent {numbers.money(result.usd)} USD."
+    if result.test_look:
+        yield sentence(result.test_look)

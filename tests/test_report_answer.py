@@ -1,0 +1,56 @@
+"""The document of `answer`: whom to take, the numbers of the command, and texts that are never run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from judgecal.answering import AnswerResult
+from judgecal.answering.result import Contaminated, KnownQuestion
+from judgecal.experiment.stored import find_experiment
+from judgecal.report.answer import answer_document
+from judgecal.report.html import html
+from judgecal.workspace import find_workspace
+from tests.support.command import Run
+from tests.support.locks import Served
+from tests.support.locks import served as served
+from tests.support.pages import ATTACK, HOSTILE, Parsed, check_page, printed_by, told
+
+
+def test_it_tells_where_the_points_go_whichever_run_came_first(judgecal: Run) -> None:
+    argv = ["answer", "--models", "embedded", "--limit", "12"]
+    printed = printed_by(judgecal, *argv, "--context", "controlled")
+    assert printed["decomposition"] is None
+    naive = printed_by(judgecal, *argv, "--context", "topk")
+    average = told(printed["systems"][0]["intervals"]["average_as_wrong"], 1)
+    costs = told(naive["decomposition"]["systems"][0]["retrieval"], 1)
+    check_page(judgecal, printed, ["systems", "points", "refusals", "notes"], average, costs)
+
+
+def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Path) -> None:
+    first = {item.group: item for item in served.script.gold.items}
+    rows = [
+        {"question": item.question, "answer": answer, "system": system}
+        for item in first.values()
+        for system, answer in (("right", item.reference_answer), (HOSTILE, "Nothing."))
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--name", "rec")
+    check_page(judgecal, printed, ["systems", "pairs", "refusals", "questions", "notes"])
+
+    result = find_experiment(find_workspace(None), "rec").read_summary(AnswerResult)
+    sentence = answer_document(result).headline.sentence
+    assert sentence.startswith("Use right: it averages ") and "shown to be above the other one" in sentence
+    equal = tuple(dataclasses.replace(pair, decision="cannot tell") for pair in result.comparisons)
+    sentence = answer_document(dataclasses.replace(result, comparisons=equal)).headline.sentence
+    assert (
+        sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
+    )
+    by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
+    closed = answer_document(dataclasses.replace(result, contaminated=by_heart))
+    told_first = "Leave out 1 of 9 questions: they were answered right (75% or more)"
+    assert closed.headline.sentence.startswith(told_first)
+    page = html(closed)
+    assert 'section id="contaminated"' in page and not Parsed(page).all("img")

@@ -1,0 +1,126 @@
+"""The document of `optimize`: what to do, the numbers of the command, and the prompt, which is never run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from judgecal.optimize.decision import OnTest
+from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult, Tried
+from judgecal.records import Estimate
+from judgecal.report.optimize import optimize_document
+from judgecal.report.terminal import terminal
+from tests.support.command import Run
+from tests.support.pages import HOSTILE, LONG, Parsed, check_page, page_of, printed_by, told
+
+
+def test_the_page(judgecal: Run) -> None:
+    printed = printed_by(judgecal, "optimize", "--limit", "20")
+    metric, test = printed["metric"], printed["test"]
+    sections = ["gain", "prompt", "candidates", "notes"]
+    shown = [told(printed[split][when][metric]) for split in ("dev", "test") for when in ("before", "after")]
+    shown += [told(one["as_wrong"]) for one in printed["dev"]["candidates"]]
+    # Points with a sign: +1.6 [-1.0, +4.2].
+    shown += [f"{100 * test[key]['low']:+.1f}, " for key in ("difference", "difference_recalibrated")]
+    page = check_page(judgecal, printed, sections, *shown)
+    assert page.count("<h4>Demo ") == printed["n_demos"] > 0
+    assert printed["run_line"] in judgecal("report", printed["experiment"]).out
+
+
+def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_dir: Path) -> None:
+    printed = printed_by(judgecal, "optimize", "--limit", "30", "--no-final")
+    path = workspace_dir / "experiments" / printed["experiment"] / "program.json"
+    program = json.loads(path.read_text())
+    lines = program["signature"]["instructions"].splitlines()
+    program["signature"]["instructions"] = "\n".join([*lines[1:], HOSTILE])
+    program["demos"] = [{"question": HOSTILE, "answer_under_test": LONG, "augmented": True}]
+    path.write_text(json.dumps(program))
+    page = check_page(judgecal, printed, ["gain", "prompt", "candidates", "notes"])
+    assert [tag for tag, _ in Parsed(page).elements if tag in ("del", "ins")] == ["del", "ins"]
+    assert f"- {lines[0]}</del>" in unescape(page)
+    assert "the judge's own reply" in unescape(page) and "98,000 more characters" in page
+    assert "test was not looked at" in page
+    short = judgecal("report", printed["experiment"], "--format", "md").out
+    # The text holds a fence of three, so that of the diff has four.
+    assert "\n````diff\n- " in short and short.count("````") == 2
+
+    signature = workspace_dir / "signatures" / "correctness_v3.py"
+    signature.write_text(signature.read_text().replace(lines[0], "Something else."))
+    assert "The signature is gone or has changed since" in page_of(judgecal, printed["experiment"])
+
+
+def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
+    return Estimate(
+        value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=None if low else "few"
+    )
+
+
+def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0.01, 0.09)) -> OptimizeResult:
+    """A result that was better on test, or with such a change; None where test stayed sealed."""
+    before, after = ({"macro_agreement": estimate(v, v - 0.1, v + 0.1)} for v in (0.6, 0.7))
+    difference = None if change is None else estimate(*change)
+    names = (("before", 0, 0), ("new", 20, 3))
+    return OptimizeResult(
+        experiment="opt", optimizer="labeled", reflection_model=None, judge="s@m#opt", metric="macro_agreement",
+        gold=OptimizedOn("g", "0" * 64, "percentage", "people", {"dev": 41}, {"dev": 20, "test": 20}),
+        dev=OnDev(
+            before, after, tuple(Tried(one, 8, "f", n, bad, after["macro_agreement"], None) for one, n, bad in names)
+        ),
+        test=OnTest(before, after, difference, difference) if difference else OnTest(),
+        decision="better", why="why", program="experiments/opt/program.json", n_demos=8, instructions_changed=False,
+        chosen="new", choice="it had the highest macro_agreement", test_looks=2,
+        test_look="test labels of g: decision 2, reused: shown at level 0.975" if difference else None, usd=0.0123,
+        notes=("percentage verdicts on binary labels (s@m): cut at 50",), run_line="gold:g@0123",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("decision", "chosen", "change", "first"),
+    [
+        ("better", "new", (0.05, 0.01, 0.09),
+         "Take the optimised judge: +5.0 [+1.0, +9.0] points of macro_agreement"),
+        ("worse", "new", (-0.05, -0.09, -0.01),
+         "Keep the judge as it is: the optimised one is worse; -5.0 [-9.0,"),
+        ("rescaled only", "new", (0.05, 0.01, 0.09),
+         "Keep the judge as it is: the gain is one of scale alone; +5.0"),
+        ("cannot tell", "new", (0.01, -0.02, 0.04), "Keep the judge as it is: nothing better is shown; +1.0 [-2.0,"),
+        ("cannot tell", "new", (0.01, None, None), "Keep the judge as it is: nothing better is shown; why; +1.0"),
+        ("cannot tell", "before", (0.0, 0.0, 0.0), "Keep the judge as it is: why. 1 of 41 unscored on test,"),
+        ("cannot tell", "new", None, "Do not take it yet: why. 1 of 41 unscored on dev, 20 questions."),
+    ],
+)  # fmt: skip
+def test_the_headline(
+    decision: str, chosen: str, change: tuple[float, float | None, float | None] | None, first: str
+) -> None:
+    result = dataclasses.replace(optimized(change), decision=decision, chosen=chosen)
+    headline = optimize_document(result).headline
+    assert " ".join([headline.sentence, *headline.because]).startswith(first)
+    assert headline.kind == decision
+    assert ("this one has served 2 decisions" in " ".join(headline.unknown)) == (change is not None)
+
+
+def test_the_terminal_holds_every_note() -> None:
+    text = terminal(optimize_document(optimized()), width=200)
+    rows = {" ".join(line.split()) for line in text.splitlines()}
+    for row in (
+        "dev, before 40/41 1 0.600 [0.500, 0.700] at 0.95",
+        "test, after 40/41 1 0.700 [0.600, 0.800] at 0.95",
+        "test, after - before +0.050 [+0.010, +0.090]",
+        "In training 3 of 20 replies gave no verdict: they counted as wrong.",
+        "Percentage verdicts on binary labels (s@m): cut at 50.",
+        "Program: experiments/opt/program.json (8 demos, instructions unchanged), as a judge s@m#opt.",
+        "This run spent 0.012 USD.",
+        "Test labels of g: decision 2, reused: shown at level 0.975.",
+        "run: gold:g@0123",
+        "next: judgecal score --gold g --judge 's@m#opt'",
+    ):
+        assert row in rows, row
+
+
+def test_a_sealed_test_split_has_no_row() -> None:
+    text = terminal(optimize_document(optimized(None)))
+    assert not any(line.startswith("test, ") or "recalibrated" in line for line in text.splitlines())
