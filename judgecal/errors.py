@@ -67,7 +67,7 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}: {hint}")
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """The first few names with commas between them, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

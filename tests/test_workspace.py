@@ -219,7 +219,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_lists_are_cut_and_the_rest_is_counted() -> None:
-    assert listed(["a", "b"]) == "a, b" and listed([*"abcde"]) == "a, b, c and 2 more"
+    assert listed(["a", "b"]) == "a, b" and listed([*"abcde"], 3) == "a, b, c and 2 more"
     refuse([])
     with pytest.raises(InputError, match=r"^0\n1\n\.\.\. and 1,198 more problems$"):
         refuse([str(n) for n in range(1200)], most=2)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, Judgement
@@ -137,7 +137,6 @@ def some_of(names: Sequence[str], shown: int = 5) -> str:
 
 _QUESTION_COLUMNS = ("question_id", "group", "question")
 _SYSTEM = "system"
-_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +265,7 @@ def _matched(
                 f"{table.at(row)}: {system} answers {group} on line {first} already: keep one row"
             )
         found.setdefault(system, {})[group] = item.answer
-    if problems:
-        more = [f"... and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise InputError([*problems[:_SHOWN], *more])
+    refuse(problems)
     return found, unmatched
 
 

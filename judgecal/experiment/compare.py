@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import Column, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.score import GoldSummary, run_line, summary_of_gold
@@ -27,8 +27,6 @@ from judgecal.stats.significance import N_PERM
 from judgecal.workspace import Workspace
 
 __all__ = ["CompareResult", "CompareRun", "GridCell", "GridTest", "Pair", "PairCounted"]
-
-_SHOWN = 5  # item ids named in one note
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,9 +303,8 @@ class CompareRun:
             judged = {row.item_id for row in column.rows}
             absent = [item.item_id for item in self.stored.items if item.item_id not in judged]
             if absent:
-                more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
                 notes.append(
-                    f"{column.judge} has no judgement of {len(absent)} items ({', '.join(absent[:_SHOWN])}{more}): "
+                    f"{column.judge} has no judgement of {len(absent)} items ({listed(absent)}): "
                     "they count as unscored"
                 )
         return [*notes, *self.stored.notes, *scale_notes(self.stored.gold.scale, columns)]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from judgecal.errors import InputError
 from judgecal.records import Result, as_plain, digest
-from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated
+from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated, write_text
 
 __all__ = ["Experiment", "open_experiment", "plan_experiment"]
 
@@ -77,12 +77,10 @@ class Experiment:
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it."""
-        draft = self.folder / ".summary.json"
         text = json.dumps(
             {"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
         )
-        draft.write_text(text + "\n", encoding="utf-8")
-        draft.replace(self.summary)
+        write_text(self.summary, text + "\n")
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
@@ -118,9 +116,7 @@ def open_experiment(experiment: Experiment) -> None:
     experiment.folder.mkdir(parents=True, exist_ok=True)
     path = experiment.folder / _CONFIG
     if not path.exists():
-        draft = experiment.folder / f".{_CONFIG}"
-        draft.write_text(toml_text({"schema": SCHEMA, **experiment.config}), encoding="utf-8")
-        draft.replace(path)
+        write_text(path, toml_text({"schema": SCHEMA, **experiment.config}))
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entries, scale_notes
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.score import (
@@ -32,7 +32,6 @@ from judgecal.workspace import Workspace
 __all__ = ["AgreementRun", "Recorded", "read_recorded"]
 
 _JUDGE_COLUMN = "judge"
-_SHOWN_PROBLEMS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +121,7 @@ def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: 
     if repeats and not 0 == min(repeats) <= max(repeats) < len(known):
         found = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
         problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {found}")
-    _raise_some(problems)
-
-
-def _raise_some(problems: Sequence[str]) -> None:
-    more = [f"... and {len(problems) - _SHOWN_PROBLEMS} more"] if len(problems) > _SHOWN_PROBLEMS else []
-    if problems:
-        raise InputError([*problems[:_SHOWN_PROBLEMS], *more])
+    refuse(problems, most=50)
 
 
 def _repeat_text(row: Row) -> str:
@@ -163,7 +156,7 @@ class _Reader:
                     "delete one row, or tell them apart by a column repeat (0, 1, ...)"
                 )
             seen.setdefault(key, row.line)
-        _raise_some(problems)
+        refuse(problems, most=50)
 
     def _scale(self, rows: Sequence[Row]) -> Scale:
         """The people's scale, or on binary labels a percentage where more verdicts can be read so."""

@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.goldset.check_items import ITEM_CHECKS, SPLIT_CHECKS, leaks
 from judgecal.goldset.check_labels import LABEL_CHECKS, RATER_CHECKS, Baseline, baselines, near_pass_mark
 from judgecal.goldset.check_wording import REFERENCE_CHECKS
-from judgecal.goldset.finding import Check, Problem, document_place, item_place, plain_text, some
+from judgecal.goldset.finding import Check, Problem, document_place, item_place, plain_text
 from judgecal.goldset.gold_set import (
     CARD,
     DOCUMENTS,
@@ -192,7 +192,7 @@ def _no_documents(gold: GoldSet) -> Iterator[Problem]:
         yield Problem(
             "no_documents",
             item_place(gold, naming),
-            f"{len(naming)} items name {len(names)} reference documents ({some(sorted(names))}) and the set has no "
+            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the set has no "
             f"{DOCUMENTS}: the retriever test and the answerer test need them",
         )
 
@@ -218,8 +218,8 @@ def _same_documents(gold: GoldSet) -> Iterator[Problem]:
             yield Problem(
                 "same_document",
                 document_place(gold, positions),
-                f"documents {some(ids)} have one text (but for case and spacing): a retriever cannot tell them apart, "
-                "and finding the one counts as missing the other; keep one",
+                f"documents {listed(ids)} have one text (but for case and spacing): a retriever cannot tell them "
+                "apart, and finding the one counts as missing the other; keep one",
             )
 
 

@@ -9,9 +9,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judgecal.errors import listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.check_wording import MEASURE, clusters, containment, shingles, words
-from judgecal.goldset.finding import Check, Problem, item_place, plain_text, say, some
+from judgecal.goldset.finding import Check, Problem, item_place, plain_text, say
 from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
@@ -44,7 +45,7 @@ def _unlike_labels(gold: GoldSet) -> Iterator[Problem]:
             yield Problem(
                 "unlike_labels",
                 item_place(gold, items),
-                f"the same answer to the same question is labelled {some([*map(say, labels)])}: settle it",
+                f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it",
             )
 
 
@@ -73,10 +74,10 @@ def _near_duplicates(gold: GoldSet) -> Iterator[Problem]:
 def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
     labels = list(dict.fromkeys(say(gold.labels.get(item.item_id)) for item in items))
     systems = list(dict.fromkeys(item.system for item in items if item.system))
-    by = f", given by {some(systems)}" if systems else ""
+    by = f", given by {listed(systems)}" if systems else ""
     return (
         f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported from "
-        f"{_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {some(labels)}: they count as {len(items)} and "
+        f"{_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {listed(labels)}: they count as {len(items)} and "
         "show one thing; keep one, or make them differ"
     )
 
@@ -94,7 +95,7 @@ def _question_in_groups(gold: GoldSet) -> Iterator[Problem]:
             yield Problem(
                 "question_in_two_groups",
                 item_place(gold, found.values()),
-                f"one question stands in {len(found)} groups ({some(list(found))}), {leak}: give it one group",
+                f"one question stands in {len(found)} groups ({listed(list(found))}), {leak}: give it one group",
             )
 
 
@@ -211,7 +212,7 @@ def _tags_of_splits(gold: GoldSet) -> Iterator[Problem]:
             yield Problem(
                 "tag_not_in_split",
                 ITEMS,
-                f"{split} has no item tagged {some(missing)}: what is chosen or shown there says nothing of "
+                f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing of "
                 f"{'it' if len(missing) == 1 else 'them'}",
             )
 

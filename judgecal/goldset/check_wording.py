@@ -17,7 +17,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from judgecal.goldset.finding import Check, Problem, item_place, some
+from judgecal.errors import listed
+from judgecal.goldset.finding import Check, Problem, item_place
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.models.embedded.lexicon import NO, STOPWORDS, YES
 from judgecal.models.embedded.text import Text, strip_accents, take_apart
@@ -254,7 +255,7 @@ def _more_than_asked(gold: GoldSet, references: Sequence[_Reference]) -> Iterato
                 yield Problem(
                     "reference_beyond_question",
                     item_place(gold, reference.items),
-                    f"the question asks for one thing, and the reference answer also gives {some(worst)} (heuristic: "
+                    f"the question asks for one thing, and the reference answer also gives {listed(worst)} (heuristic: "
                     "numbers and names behind its first sentence, in neither that nor the question; or "
                     f"{_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an answer is held to more",
                 )
@@ -300,7 +301,7 @@ def _unsupported(gold: GoldSet, references: Sequence[_Reference]) -> Iterator[Pr
             yield Problem(
                 "unsupported_reference",
                 item_place(gold, reference.items),
-                f"{some(min(missing, key=len))}: not in {some([*reference.documents])}, where the reference answer "
+                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the reference answer "
                 "should stand (heuristic: a number that they lack, or fewer than half of its words by their stems): "
                 "mend the reference or its documents; a computed number or another language is no error",
             )

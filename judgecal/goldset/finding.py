@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from judgecal.errors import listed
 from judgecal.goldset.gold_set import DOCUMENTS, ITEMS, RATINGS, GoldSet
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
@@ -20,11 +21,8 @@ __all__ = [
     "item_place",
     "plain_text",
     "say",
-    "some",
     "tenth",
 ]
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +46,9 @@ Check = Callable[[GoldSet], Iterable[Problem]]
 """A family's unit: from a set to its findings of one kind or two."""
 
 
-def some(parts: Sequence[str]) -> str:
-    """The first few of a list, and how many more there are."""
-    more = f" and {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
-    return ", ".join(parts[:_SHOWN]) + more
-
-
 def item_place(gold: GoldSet, items: Iterable[Item]) -> str:
     """The lines of items; their ids where they never were in a file."""
-    return some(
+    return listed(
         [
             f"{ITEMS}:{gold.lines[item.item_id]}" if item.item_id in gold.lines else item.item_id
             for item in items
@@ -76,7 +68,7 @@ class RatingPlaces:
         """The lines of some of them."""
         if not self._lines:
             return RATINGS
-        return some([f"{RATINGS}:{self._lines[rating.item_id, rating.rater]}" for rating in ratings])
+        return listed([f"{RATINGS}:{self._lines[rating.item_id, rating.rater]}" for rating in ratings])
 
 
 def document_place(gold: GoldSet, positions: Iterable[int]) -> str:
@@ -84,7 +76,7 @@ def document_place(gold: GoldSet, positions: Iterable[int]) -> str:
     lines = _row_lines(gold.path / DOCUMENTS, gold.sha256)
     if len(lines) != len(gold.documents):
         return DOCUMENTS
-    return some([f"{DOCUMENTS}:{lines[position]}" for position in positions])
+    return listed([f"{DOCUMENTS}:{lines[position]}" for position in positions])
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ again; `dspy.Predict(signature).load(path)` reads it too, as our part stands und
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
-from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace
+from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace, write_text
 
 __all__ = ["PROBE", "ProgramFile", "PromptJudge", "load_program", "save_program"]
 
@@ -167,17 +168,17 @@ def save_program(
     path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
     """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
-    draft = path.with_name(f".draft-{path.name}")
-    program.save(str(draft))
-    state = json.loads(draft.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        saved = Path(folder) / "program.json"
+        program.save(str(saved))
+        state = json.loads(saved.read_text(encoding="utf-8"))
     state["schema"] = SCHEMA
     state[_OURS] = {
         "signature": signature.name,
         "signature_fingerprint": signature.fingerprint,
         "trained_on": sorted(trained_on),
     }
-    draft.write_text(json.dumps(state, indent=2) + "\n", encoding="ascii")
-    draft.replace(path)
+    write_text(path, json.dumps(state, indent=2) + "\n")
 
 
 def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:

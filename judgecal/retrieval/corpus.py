@@ -8,15 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.rows import Document
 from judgecal.records import Item
 
-__all__ = ["Collection", "DocumentPile", "Question", "collection_of_gold", "refuse_problems", "some"]
-
-_SHOWN = 10  # problems listed in one message
-_NAMED = 5  # names in one note
+__all__ = ["Collection", "DocumentPile", "Question", "collection_of_gold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +128,8 @@ class DocumentPile:
         Raises:
             InputError: an id stands for different texts, or a row was no document: the first ones are listed.
         """
-        refuse_problems(self._problems)
+        refuse(self._problems)
         return tuple(self._documents.values()), dict(self._repeated)
-
-
-def refuse_problems(problems: list[str]) -> None:
-    """Raises: InputError: there are problems; the first ones are listed and the others counted."""
-    if problems:
-        more = [f"... and {len(problems) - _SHOWN} more problems"] if len(problems) > _SHOWN else []
-        raise InputError([*problems[:_SHOWN], *more])
-
-
-def some(names: Sequence[str]) -> str:
-    """The first few names of many."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def collection_of_gold(gold: GoldSet) -> Collection:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from judgecal.retrieval.corpus import Collection, some
+from judgecal.errors import listed
+from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.trec import Run
 
 __all__ = ["Duplicates", "EmptyDocuments", "MissingReferences", "RunFindings", "UnmatchedIds", "findings_of"]
@@ -40,7 +41,7 @@ class MissingReferences:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedIds:
-    """How many ids only the questions have and only the documents have, some of them, and what may be the matter."""
+    """How many ids only the questions have and only the documents have of them, and what may be the matter."""
 
     n_references: int
     references: tuple[str, ...]
@@ -91,11 +92,11 @@ class Findings:
         empty, twice = self.empty_documents, self.duplicates
         if empty.n:
             notes.append(
-                f"{empty.n} of {n_documents} documents are empty and can never be found: {some(empty.documents)}"
+                f"{empty.n} of {n_documents} documents are empty and can never be found: {listed(empty.documents)}"
             )
         if twice.documents:
             notes.append(
-                f"{twice.n_rows} rows repeat a document with the same text and count once: {some(twice.documents)}"
+                f"{twice.n_rows} rows repeat a document with the same text and count once: {listed(twice.documents)}"
             )
         if twice.n_same_text:
             notes.append(
@@ -175,8 +176,8 @@ def _missing_notes(missing: MissingReferences, n_questions: int) -> Iterable[str
     if missing.n_questions:
         yield (
             f"{missing.n_questions} of {n_questions} questions name {missing.n_documents} reference documents that "
-            f"the corpus lacks ({some(missing.documents)}); {missing.n_unanswerable} of them name no other and score "
-            f"0: {some(missing.questions)}"
+            f"the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} of them name no other and score "
+            f"0: {listed(missing.questions)}"
         )
 
 
@@ -201,4 +202,4 @@ def _run_notes(run: RunFindings, n_questions: int) -> Iterable[str]:
         (run.unknown_documents, "documents of the run are not in the corpus and keep their ranks"),
     ):
         if names:
-            yield f"{len(names)} {what}: {some(names)}"
+            yield f"{len(names)} {what}: {listed(names)}"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset.rows import Document
-from judgecal.retrieval.corpus import Collection, DocumentPile, Question, refuse_problems, some
+from judgecal.retrieval.corpus import Collection, DocumentPile, Question
 from judgecal.retrieval.trec import read_qrels
 from judgecal.tables import Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
@@ -138,7 +138,7 @@ def _documents(
     if odd:
         notes.append(
             f"{len(odd)} of {len(documents)} names do not fit --id-pattern {columns.id_pattern} and are ids as they "
-            f"are: {some(odd)}"
+            f"are: {listed(odd)}"
         )
     return documents, repeated
 
@@ -157,12 +157,12 @@ def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[Placed]:
             documents.append(
                 (Document(file.stem, None, text), file.name if ending else file.stem, shown(file))
             )
-    refuse_problems(problems)
+    refuse(problems)
     passed_over = [file.name for file in files if file.suffix.lower() not in _TEXT_FILES]
     if passed_over:
         notes.append(
             f"{len(passed_over)} files of {shown(path)} are no text ({', '.join(_TEXT_FILES)}) and were passed over: "
-            f"{some(passed_over)}"
+            f"{listed(passed_over)}"
         )
     return documents
 
@@ -210,7 +210,7 @@ def _questions(path: Path, columns: FileColumns, judged: Grades | None) -> tuple
             questions[asked] = Question(
                 asked, row.cells[text], {**(before.grades if before else {}), **grades}
             )
-    refuse_problems(problems)
+    refuse(problems)
     return tuple(questions.values())
 
 
@@ -235,7 +235,7 @@ def _without_text(judged: Grades, asked: Sequence[Question], path: Path) -> list
         return []
     return [
         f"{len(missing)} of {len(judged)} questions of the qrels are not in {path.name} and could not be asked: "
-        f"{some(missing)}"
+        f"{listed(missing)}"
     ]
 
 
@@ -275,7 +275,7 @@ def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
     documents, _ = pile.done()  # every question repeats its document: that is the form of the data
     if not documents:
         raise InputError(f"{split}: holds no rows")
-    refuse_problems(problems)
+    refuse(problems)
     note = (
         'a question whose answer is "The answer is not found in the document.", or nearly so, names no reference '
         "document"

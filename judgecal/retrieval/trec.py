@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from judgecal.retrieval.corpus import refuse_problems
+from judgecal.errors import refuse
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import shown
 
@@ -60,7 +60,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
             )
     if not found and not problems:
         problems.append(f"{shown(path)}:1: the file holds no judgement: each line is `{_QRELS_FORM}`")
-    refuse_problems(problems)
+    refuse(problems)
     return found
 
 
@@ -83,7 +83,7 @@ def read_run(path: Path) -> Run:
         ranked, scores = _read_trec(path, problems)
     if not ranked and not problems:
         problems.append(f"{shown(path)}:1: the file holds no ranking")
-    refuse_problems(problems)
+    refuse(problems)
     return Run(path.name, sha, ranked, scores)
 
 

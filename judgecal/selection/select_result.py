@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.errors import listed
 from judgecal.experiment import Judgements, Table, gold_summary, looks_so_far, run_line, scale_notes
 from judgecal.selection.choice import Caps, Choice, Measured
 from judgecal.selection.confirm import Asked, Confirmed
@@ -15,8 +16,6 @@ from judgecal.selection.lock import Lock, model_ids
 from judgecal.stats.simultaneous import Loss, Losses
 
 __all__ = ["Decided", "Outcome"]
-
-_SHOWN = 5  # item ids named in one note
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +182,7 @@ class Outcome:
         absent = [item.item_id for item in self.decided.table.items if item.item_id not in judged]
         if not absent:
             return None
-        more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
-        items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({', '.join(absent[:_SHOWN])}{more})"
+        items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent)})"
         return f"{one.column.judge} has no judgement of {items}, unscored here"
 
     def _unpriced(self) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from judgecal.errors import listed
 from judgecal.models.embedded.features import BARE_TOKENS, NAMES, Comparison, compare
 from judgecal.models.embedded.lexicon import NEGATIONS, STOPWORDS
 from judgecal.models.embedded.prompt import Layout, alternatives, read_examples, read_layout
@@ -232,8 +233,7 @@ _RULE_SENTENCES = {
 
 
 def _listed(words: Sequence[str]) -> str:
-    shown = ", ".join(word[:40] for word in words[:5])
-    return f"{shown} and {len(words) - 5} more" if len(words) > 5 else shown
+    return listed([word[:40] for word in words])
 
 
 def reasoning(comparison: Comparison) -> str:
