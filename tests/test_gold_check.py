@@ -432,8 +432,8 @@ def test_lines_of_ratings_and_documents(workspace_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["random", "one template", "one group"])
-def test_twenty_thousand_items_take_seconds(case: str, tmp_path: Path) -> None:
-    """Measured: 1 to 5 s on a busy machine with two cores; the bound only has to tell that from quadratic time."""
+def test_four_times_the_items_take_about_four_times_as_long(case: str, tmp_path: Path) -> None:
+    """Sixteen times would be quadratic: CPU time of 4,000 items beside that of 1,000."""
     draw = random.Random(0)
     words = ["w" + "".join(draw.choices("abcdefghij", k=5)) for _ in range(3000)]
 
@@ -448,8 +448,13 @@ def test_twenty_thousand_items_take_seconds(case: str, tmp_path: Path) -> None:
         ),
         "one group": lambda n: item(str(n), text(20)),
     }
-    gold = build([made[case](n) for n in range(20_000)])
     (tmp_path / "signatures").mkdir()
-    start = time.process_time()
-    check_gold(gold, workspace=Workspace(tmp_path, tmp_path / "experiments"))
-    assert time.process_time() - start < 30.0
+
+    def seconds(n_items: int) -> float:
+        gold = build([made[case](n) for n in range(n_items)])
+        start = time.process_time()
+        check_gold(gold, workspace=Workspace(tmp_path, tmp_path / "experiments"))
+        return time.process_time() - start
+
+    seconds(100)  # what is loaded on first use
+    assert seconds(4_000) < 12.0 * seconds(1_000)

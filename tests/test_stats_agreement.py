@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -406,17 +407,21 @@ def test_failing_never_pays(rows: list[tuple[int, int | None, int]], instead: in
     """
     gold, judge, _ = zip(*rows, strict=True)
 
-    def value(verdicts: tuple[int | None, ...], name: str, unscored: str = "drop") -> float:
-        found = agreement(gold, verdicts, scale=scale, unscored=unscored)[name]  # type: ignore[arg-type]
-        return math.nan if found.value is None else found.value
-
     scale = Scale.parse("ordinal:0:4", pass_at=3)
-    filled = tuple(instead if verdict is None else verdict for verdict in judge)
-    for name in ("mean_agreement", "macro_agreement", "accuracy@3", "tpr@3", "tnr@3", "within_10"):
-        wrong = value(judge, name, "wrong")
-        assert not wrong > value(filled, name) + 1e-12, name
-    complete = value(judge, "mean_agreement")
-    assert not (complete >= 0.5 and value(judge, "mean_agreement", "wrong") > complete + 1e-12)
+    names = ["mean_agreement", "macro_agreement", "accuracy@3", "tpr@3", "tnr@3", "within_10"]
+
+    def values(
+        verdicts: tuple[int | None, ...], unscored: Literal["drop", "wrong"] = "drop"
+    ) -> dict[str, float]:
+        table = agreement(gold, verdicts, scale=scale, unscored=unscored, metrics=names)
+        return {name: math.nan if one.value is None else one.value for name, one in table.items()}
+
+    wrong, complete = values(judge, "wrong"), values(judge)
+    filled = values(tuple(instead if verdict is None else verdict for verdict in judge))
+    for name in names:
+        assert not wrong[name] > filled[name] + 1e-12, name
+    name = "mean_agreement"
+    assert not (complete[name] >= 0.5 and wrong[name] > complete[name] + 1e-12)
 
 
 @settings(max_examples=30, deadline=None)

@@ -121,7 +121,7 @@ def test_critical_values_against_the_multivariate_t(k: int, df: int) -> None:
     parts = np.linalg.qr(square - square.mean(axis=0))[0].T
     found = critical_values(parts, np.full((k, k), float(df)), level=0.95, n_draws=20_000, seed=0)
     shape = np.full((k - 1, k - 1), 0.5) + 0.5 * np.eye(k - 1)
-    for c in found:
+    for c in (min(found), max(found)):  # what it holds rises with c, so those between hold too
         held = multivariate_t(shape=shape, df=df, seed=1).cdf(np.full(k - 1, c), maxpts=200_000)
         assert held == pytest.approx(0.95, abs=0.006)
 
