@@ -35,7 +35,6 @@ LONG_FUNCTIONS = {
     "cli.judge:judge",
     "cli.migrate:migrate",
     "cli.optimize:optimize",
-    "cli.retrieval:retrieval",
     "cli.score:score",
     "cli.select:select",
 }

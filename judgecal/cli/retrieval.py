@@ -23,107 +23,152 @@ _CHARTS = (".html", ".svg", ".png")
 
 Name = str | None
 File = Path | None
-Gold = Annotated[
-    Name, typer.Option("--gold", help="Gold set: a name under gold/, or a path; by default starter.")
-]
-Questions = Annotated[File, typer.Option("--questions", help="Table of questions.")]
-Documents = Annotated[
-    File, typer.Option("--documents", help="Table of documents, or a folder of text files.")
-]
-Repliqa = Annotated[
-    Name,
-    typer.Option(
-        "--repliqa", metavar="SPLIT", help="Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy."
-    ),
-]
-Qrels = Annotated[File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")]
-RunFile = Annotated[
-    File,
-    typer.Option(
-        "--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked."
-    ),
-]
-K = Annotated[int, typer.Option("-k", "--k", help="How many documents are handed on.")]
-TokenizerName = Annotated[str, typer.Option("--tokenizer", help="words, split, or stem:LANGUAGE.")]
-WithTitle = Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")]
-Window = Annotated[int, typer.Option("--window", help="Consecutive questions in a window.")]
-Worst = Annotated[int, typer.Option("--worst", help="How many of the worst questions to show.")]
-Markdown = Annotated[
-    File, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown too.")
-]
-Chart = Annotated[File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")]
-IdPattern = Annotated[
-    Name, typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")
-]
-DocumentId = Annotated[
-    Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
-]
-Text = Annotated[Name, typer.Option("--text-column", help="By default text.")]
-Title = Annotated[Name, typer.Option("--title-column", help="By default title, where it is there.")]
-QuestionId = Annotated[
-    Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
-]
-QuestionText = Annotated[Name, typer.Option("--question-column", help="By default question, query or text.")]
-Reference = Annotated[
-    Name,
-    typer.Option(
-        "--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."
-    ),
-]
-Separator = Annotated[
-    Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
-]
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionArguments:
+    """The documents and questions that are tested on, and where they stand in files."""
+
+    gold: Annotated[
+        Name, typer.Option("--gold", help="Gold set: a name under gold/, or a path; by default starter.")
+    ] = None
+    questions: Annotated[File, typer.Option("--questions", help="Table of questions.")] = None
+    documents: Annotated[
+        File, typer.Option("--documents", help="Table of documents, or a folder of text files.")
+    ] = None
+    repliqa: Annotated[
+        Name,
+        typer.Option(
+            "--repliqa", metavar="SPLIT", help="Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy."
+        ),
+    ] = None
+    qrels: Annotated[
+        File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")
+    ] = None
+    run: Annotated[
+        File,
+        typer.Option(
+            "--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked."
+        ),
+    ] = None
+    id_pattern: Annotated[
+        Name,
+        typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt."),
+    ] = None
+    document_id_column: Annotated[
+        Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
+    ] = None
+    text_column: Annotated[Name, typer.Option("--text-column", help="By default text.")] = None
+    title_column: Annotated[
+        Name, typer.Option("--title-column", help="By default title, where it is there.")
+    ] = None
+    question_id_column: Annotated[
+        Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
+    ] = None
+    question_column: Annotated[
+        Name, typer.Option("--question-column", help="By default question, query or text.")
+    ] = None
+    reference_column: Annotated[
+        Name,
+        typer.Option(
+            "--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."
+        ),
+    ] = None
+    reference_separator: Annotated[
+        Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
+    ] = None
+
+    def collection(self, workspace: Workspace) -> Collection:
+        """The collection that the options name; the gold set starter where they name none."""
+        from judgecal.goldset import load_gold
+        from judgecal.retrieval import collection_of_files, collection_of_gold, load_repliqa
+
+        files = (self.documents, self.questions, self.qrels)
+        sources = (
+            ("--gold", self.gold),
+            ("--repliqa", self.repliqa),
+            ("--documents/--questions", any(files)),
+        )
+        given = [name for name, one in sources if one]
+        if len(given) > 1:
+            raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
+        if self.repliqa:
+            return load_repliqa(self.repliqa)
+        if not any(files):
+            return collection_of_gold(load_gold(self.gold or "starter", workspace=workspace))
+        missing = []
+        if self.documents is None and self.run is None:
+            missing.append("--documents FILE is missing: a table of documents, or a folder of text files")
+        if self.questions is None and (self.qrels is None or self.run is None):
+            missing.append("--questions FILE is missing: only --qrels with --run do without it")
+        if missing:
+            raise InputError(missing)
+        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=self._columns())
+
+    def _columns(self) -> FileColumns:
+        from judgecal.retrieval import FileColumns
+
+        return FileColumns(
+            document_id=self.document_id_column,
+            text=self.text_column,
+            title=self.title_column,
+            question_id=self.question_id_column,
+            question=self.question_column,
+            reference=self.reference_column,
+            separator=self.reference_separator,
+            id_pattern=self.id_pattern,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverArguments:
+    """What is asked of the test."""
+
+    k: Annotated[int, typer.Option("-k", "--k", help="How many documents are handed on.")] = 5
+    tokenizer: Annotated[str, typer.Option("--tokenizer", help="words, split, or stem:LANGUAGE.")] = "words"
+    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = (
+        False
+    )
+    window: Annotated[int, typer.Option("--window", help="Consecutive questions in a window.")] = 110
+    worst: Annotated[int, typer.Option("--worst", help="How many of the worst questions to show.")] = 10
+    seed: shared.Seed = 0
+
+    def options(self) -> RetrievalOptions:
+        """As the test takes them, checked."""
+        from judgecal.retrieval import RetrievalOptions
+
+        options = RetrievalOptions(
+            self.k, self.tokenizer, self.with_title, self.window, self.worst, self.seed
+        )
+        options.check()
+        return options
+
+
+@shared.grouped
 def retrieval(
     ctx: typer.Context,
-    gold: Gold = None,
-    questions: Questions = None,
-    documents: Documents = None,
-    repliqa: Repliqa = None,
-    qrels: Qrels = None,
-    run: RunFile = None,
-    k: K = 5,
-    tokenizer: TokenizerName = "words",
-    with_title: WithTitle = False,
-    window: Window = 110,
-    worst: Worst = 10,
-    id_pattern: IdPattern = None,
-    document_id_column: DocumentId = None,
-    text_column: Text = None,
-    title_column: Title = None,
-    question_id_column: QuestionId = None,
-    question_column: QuestionText = None,
-    reference_column: Reference = None,
-    reference_separator: Separator = None,
-    markdown: Markdown = None,
-    chart: Chart = None,
-    seed: shared.Seed = 0,
+    source: CollectionArguments,
+    test: RetrieverArguments,
+    markdown: Annotated[
+        File, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown too.")
+    ] = None,
+    chart: Annotated[
+        File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")
+    ] = None,
     name: shared.Name = None,
     json: shared.Json = False,
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
     from judgecal.report.rendered import Report
     from judgecal.report.retrieval import retrieval_document
-    from judgecal.retrieval import FileColumns, RetrievalOptions, read_run
+    from judgecal.retrieval import read_run
 
-    options = RetrievalOptions(k, tokenizer, with_title, window, worst, seed)
-    columns = FileColumns(
-        document_id=document_id_column,
-        text=text_column,
-        title=title_column,
-        question_id=question_id_column,
-        question=question_column,
-        reference=reference_column,
-        separator=reference_separator,
-        id_pattern=id_pattern,
-    )
-    options.check()
-    _check_chart(chart)
+    options = test.options()
+    if chart is not None and chart.suffix.lower() not in _CHARTS:
+        raise InputError(f"--chart {chart}: the ending must be one of {', '.join(_CHARTS)}")
     workspace = shared.workspace_of(ctx)
-    files = _Files(documents, questions, qrels, columns)
-    collection = _collection(workspace, files, gold=gold, repliqa=repliqa, has_run=run is not None)
-    ranked = None if run is None else read_run(run)
+    collection = source.collection(workspace)
+    ranked = None if source.run is None else read_run(source.run)
     result = _tested(workspace, collection, options, run=ranked, out=name)
     report = Report(retrieval_document(result))
     if markdown is not None:
@@ -131,59 +176,6 @@ def retrieval(
     if chart is not None:
         _write_chart(chart, result, report)
     print_result(result, report.document, json=json)
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The file options of the command."""
-
-    documents: File
-    questions: File
-    qrels: File
-    columns: FileColumns
-
-    @property
-    def any(self) -> bool:
-        """Whether one is given."""
-        return any((self.documents, self.questions, self.qrels))
-
-    def missing(self, has_run: bool) -> list[str]:
-        """What the files lack to be a collection."""
-        found = []
-        if self.documents is None and not has_run:
-            found.append("--documents FILE is missing: a table of documents, or a folder of text files")
-        if self.questions is None and not (self.qrels is not None and has_run):
-            found.append("--questions FILE is missing: only --qrels with --run do without it")
-        return found
-
-
-def _check_chart(chart: File) -> None:
-    if chart is not None and chart.suffix.lower() not in _CHARTS:
-        raise InputError(f"--chart {chart}: the ending must be one of {', '.join(_CHARTS)}")
-
-
-def _collection(
-    workspace: Workspace, files: _Files, *, gold: Name, repliqa: Name, has_run: bool
-) -> Collection:
-    """The collection that the options name; the gold set starter where they name none."""
-    from judgecal.goldset import load_gold
-    from judgecal.retrieval import collection_of_files, collection_of_gold, load_repliqa
-
-    given = [
-        name
-        for name, one in (("--gold", gold), ("--repliqa", repliqa), ("--documents/--questions", files.any))
-        if one
-    ]
-    if len(given) > 1:
-        raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
-    if repliqa:
-        return load_repliqa(repliqa)
-    if not files.any:
-        return collection_of_gold(load_gold(gold or "starter", workspace=workspace))
-    missing = files.missing(has_run)
-    if missing:
-        raise InputError(missing)
-    return collection_of_files(files.documents, files.questions, qrels=files.qrels, columns=files.columns)
 
 
 def _tested(
