@@ -47,11 +47,8 @@ UNTYPED_REPORT = {
     "report.examples": 5,
     "report.forest": 2,
     "report.glossary": 1,
-    "report.judge_text": 3,
-    "report.migrate_text": 9,
     "report.page_diagnostics": 12,
     "report.intervals": 1,
-    "report.page_judge": 12,
     "report.page_judges": 12,
     "report.page_result": 2,
     "report.page_words": 16,
@@ -71,8 +68,6 @@ MARKUP_IN_REPORT = {
 TEXT_MODULES = {
     "report.agreement_text",
     "report.breakdown_text",
-    "report.judge_text",
-    "report.migrate_text",
     "report.select_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection import LockedGold, load_lock
+from judgecal.selection.churn import Churn
 from judgecal.selection.gate_rule import loss_of
-from judgecal.selection.pass_rates import Churn, PassRule
+from judgecal.selection.pass_rates import PassRule
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
+from tests.support.pages import page_of
 from tests.support.server import StubServer, running
 
 COLUMNS = ("--question", "question", "--answer", "answer", "--reference", "reference_answer")
@@ -81,14 +84,14 @@ def difference(value: float, half: float, n_groups: int = 50) -> Estimate:
 @pytest.mark.parametrize(
     ("value", "half", "metric", "decision"),
     [
-        (0.0, 0.0, "macro_agreement", "within margin"),
-        (0.05, 0.04, "macro_agreement", "within margin"),  # it gains
-        (-0.01, 0.0199, "macro_agreement", "within margin"),  # loses 0.0299 at most
-        (-0.01, 0.02, "macro_agreement", "cannot tell"),  # 0.03 is not less than 0.03
-        (-0.05, 0.03, "macro_agreement", "cannot tell"),  # it is worse than 0, not than the margin
-        (-0.08, 0.0499, "macro_agreement", "loses more"),
-        (0.08, 0.0499, "mae", "loses more"),  # of an error less is better
-        (-0.08, 0.0499, "rmse", "within margin"),
+        (0.0, 0.0, "macro_agreement", "pass"),
+        (0.05, 0.04, "macro_agreement", "pass"),  # it gains
+        (-0.01, 0.0199, "macro_agreement", "pass"),  # loses 0.0299 at most
+        (-0.01, 0.02, "macro_agreement", "inconclusive"),  # 0.03 is not less than 0.03
+        (-0.05, 0.03, "macro_agreement", "inconclusive"),  # it is worse than 0, not than the margin
+        (-0.08, 0.0499, "macro_agreement", "fail"),
+        (0.08, 0.0499, "mae", "fail"),  # of an error less is better
+        (-0.08, 0.0499, "rmse", "pass"),
     ],
 )
 def test_the_interval_decides(value: float, half: float, metric: str, decision: str) -> None:
@@ -108,10 +111,10 @@ def test_how_many_more_questions_would_tell(value: float) -> None:
 
 def test_where_no_number_of_questions_can_be_named() -> None:
     on_it = loss_of(difference(-0.03, 0.02), metric="macro_agreement", margin=0.03)
-    assert (on_it.decision, on_it.more_questions) == ("cannot tell", None)
+    assert (on_it.decision, on_it.more_questions) == ("inconclusive", None)
     few = Estimate(-0.2, n=5, n_groups=5, reason="5 groups: fewer than 10 give no interval")
     found = loss_of(few, metric="macro_agreement", margin=0.03)
-    assert (found.decision, found.why) == ("cannot tell", few.reason)
+    assert (found.decision, found.why) == ("inconclusive", few.reason)
 
 
 # --- the churn, by hand ---
@@ -135,15 +138,15 @@ def test_flips_and_changes_by_hand() -> None:
     rows = [(80.0, 3.0)] * 6 + [(90.0, 2.0)] * 3 + [(0.0, 4.0)] + [(75.0, 0.0), (None, 4.0), (60.0, None)]
     for number, (old, new) in enumerate(rows):
         churn.add(*a_row(number, old, new, "B" if number == 9 else "A"), line=number)
-    found = churn.result()
+    found = churn.result("f.csv").as_json()
     # 3 of ordinal:0:4 is 75 of 100 and passes; 2 is 50 and fails.
     assert (found["n"], found["n_expected"], found["n_unscored"]) == (11, 13, {"old": 1, "new": 1})
     assert (found["pass_to_fail"], found["fail_to_pass"]) == (4, 1)
-    assert found["flip_rate"].value == pytest.approx(5 / 11)
-    assert (found["flip_rate"].n, found["flip_rate"].n_unscored, found["flip_rate"].n_groups) == (11, 2, 11)
-    assert found["flip_rate"].low < 5 / 11 < found["flip_rate"].high
-    assert found["rate_change"].value == pytest.approx(-3 / 11)
-    assert found["mean_change"].value == pytest.approx((6 * -5 + 3 * -40 + 100 - 75) / 11)
+    assert found["flip_rate"]["value"] == pytest.approx(5 / 11)
+    assert tuple(found["flip_rate"][name] for name in ("n", "n_unscored", "n_groups")) == (11, 2, 11)
+    assert found["flip_rate"]["low"] < 5 / 11 < found["flip_rate"]["high"]
+    assert found["rate_change"]["value"] == pytest.approx(-3 / 11)
+    assert found["mean_change"]["value"] == pytest.approx((6 * -5 + 3 * -40 + 100 - 75) / 11)
     a, b = found["systems"]
     assert (a["system"], a["pass_to_fail"], a["fail_to_pass"]) == ("A", 4, 0)
     assert (b["system"], b["pass_to_fail"], b["fail_to_pass"], b["n"]) == ("B", 0, 1, 1)
@@ -159,9 +162,9 @@ def test_without_a_pass_mark_only_the_mean_is_said() -> None:
     churn = Churn(rule, rule)
     for number in range(12):
         churn.add(*a_row(number, 50.0, 60.0), line=number)
-    found = churn.result()
-    assert found["flip_rate"].value is None and "no pass mark" in found["flip_rate"].reason
-    assert found["mean_change"].value == 10.0
+    found = churn.result("f.csv")
+    assert found.flip_rate.value is None and "no pass mark" in str(found.flip_rate.reason)
+    assert found.mean_change.value == 10.0
 
 
 # --- the command ---
@@ -182,7 +185,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     ran = judgecal(*command)
     assert ran.code == 0
     result = json.loads(ran.out)
-    assert (result["decision"], result["more_questions"]) == ("within margin", None)
+    assert (result["decision"], result["more_questions"]) == ("pass", None)
     assert [result["difference"][name] for name in ("value", "low", "high")] == [0.0, 0.0, 0.0]
     assert result["why"] == "it loses 0.000 at most, less than the margin 0.03"
     assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (
@@ -206,10 +209,10 @@ def test_a_judge_that_loses_is_not_locked(
     judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer
 ) -> None:
     ran = judgecal("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--json")
-    assert ran.code == 0
+    assert ran.code == 1
     result = json.loads(ran.out)
     assert result["new"] == "correctness_v3@mine"
-    assert result["decision"] == "loses more"
+    assert result["decision"] == "fail"
     assert result["difference"]["high"] < -0.03
     # A constant 0 agrees with the low third and with little else: 220 calls of it, none of the old judge.
     assert result["new_value"] < 0.55 < result["old_value"]
@@ -220,7 +223,7 @@ def test_a_judge_that_loses_is_not_locked(
     assert text.startswith("correctness_v3@mine is shown to lose more than the margin in macro_agreement")
     # With a margin that is wide enough the same numbers say otherwise, and that is another decision on test.
     wide = json.loads(judgecal("migrate", "--lock", lock, "--to", "mine", "--margin", "0.9", "--json").out)
-    assert (wide["decision"], wide["test_looks"], wide["reused"]) == ("within margin", 2, True)
+    assert (wide["decision"], wide["test_looks"], wide["reused"]) == ("pass", 2, True)
     assert wide["difference"]["level"] == 0.975
 
 
@@ -271,8 +274,11 @@ def test_the_churn_is_that_of_two_runs_of_judge(
     example = churn["examples"]["pass_to_fail"][0]
     assert (example["old"]["verdict"], example["new"]["verdict"]) == (100.0, 0.0)
     text = judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS).out
-    assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in text
-    assert "passed, would fail, 100 -> 0, row " in text
+    assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in " ".join(text.split())
+    (slug,) = [one.name for one in (workspace_dir / "experiments").glob("migrate-*")]
+    page = unescape(page_of(judgecal, slug))
+    assert "Passed, would fail" in page and "100 -> 0" in page
+    assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in page
 
 
 def test_calls_that_were_lost_decide_nothing(
@@ -281,12 +287,12 @@ def test_calls_that_were_lost_decide_nothing(
     """A judge whose budget ends would lose on every item that it never saw."""
     command = ("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--no-cache", "--json")
     ran = judgecal(*command, "--budget-usd", "0.05")
-    assert ran.code == 4
+    assert ran.code == 3
     result = json.loads(ran.out)
-    assert (result["decision"], result["new_lock"], served.calls < 220) == ("cannot tell", None, True)
+    assert (result["decision"], result["new_lock"], served.calls < 220) == ("inconclusive", None, True)
     assert result["why"].startswith(f"{220 - served.calls} calls were lost")
     result = json.loads(judgecal(*command).out)
-    assert (result["decision"], served.calls, result["test_looks"]) == ("loses more", 220, 1)
+    assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 1)
 
 
 def test_a_changed_prompt_of_the_same_name_is_another_judge(

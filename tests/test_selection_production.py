@@ -170,7 +170,7 @@ def test_a_row_that_lacks_something_is_a_row(judgecal: Run, workspace_dir: Path,
         "input: the question is empty",
     ]
     result = json.loads(ran.out)
-    assert (result["n_rows"], result["n_unscored"], result["overall"]["unscored"]) == (4, 3, {"input": 3})
+    assert (result["n"], result["n_unscored"], result["overall"]["unscored"]) == (4, 3, {"input": 3})
     assert result["overall"]["n"] == 1
     assert len(journal_lines(workspace_dir)) == 1  # they were never called for
 
@@ -315,7 +315,7 @@ def test_the_overview_by_hand(
     assert [a[name] for name in names] == ["A", 4, 6, 2, 4, 10.0, 90.0, 50.0, 50.0, 87.0, 88.5]
     assert (a["share_passing"], b["share_passing"]) == (0.5, 0.5)  # the mark is 75, and 75 passes
     assert a["unscored"] == {"parse": 2}
-    raw = result["raw_rate"]
+    raw = result["rates"][result["judge"]]["raw"]
     assert (raw["value"], raw["n"], raw["n_expected"], raw["n_unscored"]) == (0.5, 6, 8, 2)
     assert raw["low"] is None and "fewer than 10" in raw["reason"]
     assert result["model_ids"] == [MODEL_ID]
@@ -327,6 +327,13 @@ def test_the_overview_by_hand(
     assert f"on starter@{sha} test are {locked['tpr@75']['value']:.3f}" in result["note"]
 
 
+def rate_of(out: str) -> dict[str, Any]:
+    """The judge's rate in what `judge --json` printed."""
+    result = json.loads(out)
+    rate: dict[str, Any] = result["rates"][result["judge"]]["raw"]
+    return rate
+
+
 def test_intervals_are_by_group(
     judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
 ) -> None:
@@ -334,10 +341,10 @@ def test_intervals_are_by_group(
     values = [100 if number % 2 else 0 for number in range(20)]
     rows = [{**row, "g": str(number)} for number, row in enumerate(worth(*values))]
     options = ("--lock", served_lock, *COLUMNS, "--group", "g", "--json", "-o", "out.csv")
-    once = json.loads(judgecal("judge", write(workspace_dir / "once.csv", rows), *options).out)["raw_rate"]
-    five = json.loads(judgecal("judge", write(workspace_dir / "five.csv", rows * 5), *options).out)[
-        "raw_rate"
-    ]
+    once, five = (
+        rate_of(judgecal("judge", write(workspace_dir / f"{times}.csv", rows * times), *options).out)
+        for times in (1, 5)
+    )
     assert (once["n_groups"], five["n_groups"], five["n"]) == (20, 20, 100)
     assert (five["low"], five["high"]) == pytest.approx((once["low"], once["high"]))
     assert once["low"] < 0.5 < once["high"]
@@ -382,7 +389,10 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     lock_file(lock, judge, load_gold(workspace_dir / "gold" / "starter"), model=old)
     table = write(workspace_dir / "in.csv", ROWS)
     out = judgecal("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS).out
-    assert f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate" in out
+    assert (
+        f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate"
+        in " ".join(out.split())
+    )
 
 
 def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
@@ -441,7 +451,7 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
     assert [row["passed"] for row in found] == [True, True, False, None]
     assert found[3]["error"] == "input: there is no context"  # an empty question is none of its inputs
     assert any("blue sky\n\nmore" in text for text in said)
-    assert json.loads(ran.out)["raw_rate"]["value"] == pytest.approx(2 / 3)
+    assert rate_of(ran.out)["value"] == pytest.approx(2 / 3)
 
 
 # --- what is refused, before a call and before anything is written ---

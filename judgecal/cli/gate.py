@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_result
+from judgecal.cli.output import DECISION_EXITS, print_result
 from judgecal.errors import InputError
 
 __all__ = ["gate"]
-
-_EXIT = {"pass": 0, "fail": 1, "inconclusive": 3}
 
 
 def gate(
@@ -80,4 +78,4 @@ def gate(
     print_result(result, document, json=call.json)
     if markdown is not None:
         markdown.write_text(markdown_of(document), encoding="utf-8")
-    raise typer.Exit(_EXIT[result.decision])
+    raise typer.Exit(DECISION_EXITS[result.decision])

@@ -9,6 +9,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.output import print_result
 
 
 def judge(
@@ -43,8 +44,7 @@ def judge(
         system=system,
         reference_separator=reference_separator,
     )
-    from judgecal.report.judge_text import judge_text
-    from judgecal.report.plain import json_text
+    from judgecal.report.judge import judge_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.row_items import RowReader
@@ -68,10 +68,10 @@ def judge(
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if call.json else judge_text(result))
-    if result["n_unscored"]:
-        error = result["columns"]["error"]
+    print_result(result, judge_document(result), json=call.json)
+    if result.n_unscored:
+        error = result.columns["error"]
         typer.echo(
-            f"judgecal: {result['n_unscored']} rows are unscored; {output}, column {error} says why", err=True
+            f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why", err=True
         )
         raise typer.Exit(4)

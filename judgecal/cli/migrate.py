@@ -9,10 +9,11 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.output import DECISION_EXITS, print_result
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge
-    from judgecal.selection.migrate import Recent
+    from judgecal.selection.churn import Recent
 
 
 def migrate(
@@ -52,8 +53,7 @@ def migrate(
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
     options = call.options()
     from judgecal.goldset import load_gold
-    from judgecal.report.migrate_text import migrate_text
-    from judgecal.report.plain import json_text
+    from judgecal.report.migrate import migrate_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.migrate import MigrateRun, judge_to
 
@@ -87,8 +87,13 @@ def migrate(
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if call.json else migrate_text(result))
-    shared.finish(n_unscored=result["n_unscored"], journal=run.experiment.journal)
+    print_result(result, migrate_document(result), json=call.json)
+    if result.n_unscored:
+        typer.echo(
+            f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why",
+            err=True,
+        )
+    raise typer.Exit(DECISION_EXITS[result.decision])
 
 
 def _recent(
@@ -103,7 +108,7 @@ def _recent(
         if given:
             raise InputError(f"{', '.join(given)} without --on: columns are those of a table of answers")
         return None
-    from judgecal.selection.migrate import Recent
+    from judgecal.selection.churn import Recent
     from judgecal.selection.row_items import RowReader
     from judgecal.tables import open_source
 

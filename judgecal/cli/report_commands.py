@@ -5,21 +5,28 @@ from __future__ import annotations
 import dataclasses
 
 from judgecal.answering import AnswerResult, decomposition
-from judgecal.cli.report_summary import read_summary
 from judgecal.errors import InputError
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.report import rendered
 from judgecal.report.answer import answer_document
 from judgecal.report.gate import gate_document
-from judgecal.report.page import Report
-from judgecal.report.page_judge import judge_report
+from judgecal.report.judge import judge_document
+from judgecal.report.migrate import migrate_document
 from judgecal.report.retrieval import retrieval_document
 from judgecal.retrieval import RetrievalResult
 from judgecal.selection.gate import GateResult
+from judgecal.selection.migrate import MigrateResult
+from judgecal.selection.production import JudgeResult
 from judgecal.workspace import Workspace
 
-__all__ = ["report_on_answer", "report_on_gate", "report_on_judge", "report_on_retrieval"]
+__all__ = [
+    "report_on_answer",
+    "report_on_gate",
+    "report_on_judge",
+    "report_on_migrate",
+    "report_on_retrieval",
+]
 
 
 def report_on_retrieval(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
@@ -71,10 +78,19 @@ def report_on_answer(workspace: Workspace, name: str, _margin: float) -> rendere
     return rendered.Report(answer_document(result))
 
 
-def report_on_judge(workspace: Workspace, name: str, _margin: float) -> Report:
+def report_on_judge(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
     """The report of `judge`.
 
     Raises:
-        InputError: as `find_experiment` and `read_summary`.
+        InputError: as `find_experiment` and `Experiment.read_summary`.
     """
-    return judge_report(read_summary(find_experiment(workspace, name)))
+    return rendered.Report(judge_document(find_experiment(workspace, name).read_summary(JudgeResult)))
+
+
+def report_on_migrate(workspace: Workspace, name: str, _margin: float) -> rendered.Report:
+    """The report of `migrate`; its margin is the one that it was run with.
+
+    Raises:
+        InputError: as `find_experiment` and `Experiment.read_summary`.
+    """
+    return rendered.Report(migrate_document(find_experiment(workspace, name).read_summary(MigrateResult)))

@@ -26,6 +26,7 @@ KINDS = {
     "gate": "judgecal.cli.report_commands:report_on_gate",
     "answer": "judgecal.cli.report_commands:report_on_answer",
     "judge": "judgecal.cli.report_commands:report_on_judge",
+    "migrate": "judgecal.cli.report_commands:report_on_migrate",
 }
 """Command -> module:function(workspace, name, margin) -> Report. A new kind is a line here."""
 

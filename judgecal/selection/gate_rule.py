@@ -314,14 +314,14 @@ class Loss:
     """What the new judge loses against the old.
 
     Attributes:
-        decision: "within margin" where the loss is shown to stay under the margin, "loses more" where it is shown to
-            exceed it, else "cannot tell".
+        decision: "pass" where the loss is shown to stay under the margin, "fail" where it is shown to exceed it, else
+            "inconclusive".
         why: in a sentence.
         more_questions: about how many more questions would tell, were the loss what it looks; None where it is told
             already, or where no number can be named.
     """
 
-    decision: Literal["within margin", "loses more", "cannot tell"]
+    decision: GateDecision
     why: str
     more_questions: int | None = None
 
@@ -335,23 +335,23 @@ def loss_of(difference: Estimate, *, metric: str, margin: float) -> Loss:
         margin: the loss that is allowed, above 0.
     """
     if difference.value is None or difference.low is None or difference.high is None:
-        return Loss("cannot tell", difference.reason or "there is no interval")
+        return Loss("inconclusive", difference.reason or "there is no interval")
     loss, least, most = -difference.value, -difference.high, -difference.low
     if metric_facts(metric).direction == "less":
         loss, least, most = difference.value, difference.low, difference.high
     if most < margin:
         at_most = max(0.0, most)  # 0 first: of two equal ones the first is taken, and -0 is none to print
-        return Loss("within margin", f"it loses {at_most:.3f} at most, less than the margin {margin:g}")
+        return Loss("pass", f"it loses {at_most:.3f} at most, less than the margin {margin:g}")
     if least > margin:
-        return Loss("loses more", f"it loses {least:.3f} at least, more than the margin {margin:g}")
+        return Loss("fail", f"it loses {least:.3f} at least, more than the margin {margin:g}")
     more = _more_questions(loss, (most - least) / 2.0, difference, margin=margin)
     held = f"the interval of its loss, {least:.3f} to {most:.3f}, holds the margin {margin:g}"
     if more is None:
-        return Loss("cannot tell", f"{held}, and so near to it no number of questions would tell")
+        return Loss("inconclusive", f"{held}, and so near to it no number of questions would tell")
     shown = "it loses less" if loss < margin else "it loses more"
     plural = "s" * (more > 1)
     return Loss(
-        "cannot tell",
+        "inconclusive",
         f"{held}; about {more:,} more question{plural} would show that {shown}, if it is as it looks",
         more,
     )

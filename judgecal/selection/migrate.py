@@ -15,6 +15,7 @@ from judgecal.experiment import (
     Column,
     CostEstimate,
     Experiment,
+    GoldSummary,
     Judgements,
     Look,
     RunOptions,
@@ -23,9 +24,7 @@ from judgecal.experiment import (
     check_scales,
     full_name,
     gold_config,
-    gold_summary,
     judge_config,
-    keep_trials,
     look_at_test,
     models_of,
     open_experiment,
@@ -37,25 +36,25 @@ from judgecal.experiment import (
     run_trials,
     scale_notes,
     stored_rows,
+    summary_of_gold,
     together,
 )
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
-from judgecal.records import RETRIED_ON_RESUME, Item
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
+from judgecal.selection.churn import ChurnResult, Recent, churn_between
 from judgecal.selection.confirm import NOISE_CALLS, lock_migrated, noise_items
-from judgecal.selection.gate_rule import Loss, loss_of
-from judgecal.selection.lock import Lock, LockedGold, LockedJudge, write_lock
-from judgecal.selection.pass_rates import Churn, PassRule
-from judgecal.selection.production import input_config, judgement_of
-from judgecal.selection.row_items import RowItems, RowReader
+from judgecal.selection.gate_rule import GateDecision, loss_of
+from judgecal.selection.lock import Lock, LockedJudge, write_lock
+from judgecal.selection.production import input_config
+from judgecal.selection.row_items import RowItems
 from judgecal.signatures import list_signatures
 from judgecal.stats import PairedDifference, compare_paired
-from judgecal.tables import FileSource
 from judgecal.workspace import Workspace
 
-__all__ = ["MigrateRun", "Recent", "churn_between", "judge_to"]
+__all__ = ["MigrateResult", "MigrateRun", "judge_to"]
 
 
 def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
@@ -96,47 +95,60 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
-    """A table of recent production answers without labels, and which column is what."""
+class OldAndNew:
+    """Two judges on the same items, by the lock's metric: new less old, and the value of either."""
 
-    source: FileSource
-    reader: RowReader
+    difference: Estimate
+    old_value: float | None
+    new_value: float | None
 
 
-def churn_between(
-    old: Judge,
-    new: Judge,
-    recent: Recent,
-    *,
-    gold: LockedGold,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget,
-) -> dict[str, Any]:
-    """Have both judges judge the table, and say what would change.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateResult(Result):
+    """What a migration comes to.
 
-    Args:
+    Attributes:
+        experiment, lock: its slug, and the old judge's lock.
         old, new: the judges.
-        recent: the table.
-        gold: whose people's pass mark counts.
-        journal, options, budget: of the calls; the limit is one of rows.
-
-    Raises:
-        InputError: as `keep_trials`; or the table changed while it was being judged.
+        decision, why: pass where the new judge is shown to lose less than the margin on test, and the sentence that
+            says why.
+        more_questions: about how many more questions would tell; None where it is told, or none would.
+        metric, margin: by which, and the loss that is allowed.
+        difference, old_value, new_value: on test, an unscored item counted as wrong.
+        all_items: the same on all items, which chose the old judge and so flatter it.
+        churn: what changes on production answers; None where no table was given.
+        new_lock, new_lock_reason: where the new lock went, or why there is none.
+        n_unscored: of all calls.
+        gold: the test items.
+        test_looks, test_look, reused: decisions so far, what this one is in words, and whether test had served before.
+        n_called_again: items that the lock holds no verdict of, for which the old judge was called.
+        notes, run_line: what else to know, and what reproduces it.
     """
-    rows = RowItems(recent.source, recent.reader, options.limit)
-    for judge in (old, new):
-        keep_trials(judge, rows, journal=journal, options=options, budget=budget)
-    churn = Churn(PassRule.of(gold, old.scale), PassRule.of(gold, new.scale))
-    for piece in recent.source.pieces(options.limit):
-        for row in piece.rows:
-            item = recent.reader.read(row)
-            if recent.reader.lacking(item) is not None:
-                churn.n_lacking += 1
-                continue
-            before, after = (judgement_of(journal, judge, item) for judge in (old, new))
-            churn.add(item, before, after, line=row.line)
-    return churn.result()
+
+    experiment: str
+    lock: str
+    old: str
+    new: str
+    decision: GateDecision
+    why: str
+    more_questions: int | None
+    metric: str
+    margin: float
+    difference: Estimate
+    old_value: float | None
+    new_value: float | None
+    all_items: OldAndNew
+    churn: ChurnResult | None
+    new_lock: str | None
+    new_lock_reason: str | None
+    n_unscored: int
+    gold: GoldSummary
+    test_looks: int
+    test_look: str
+    reused: bool
+    n_called_again: int
+    notes: tuple[str, ...]
+    run_line: str
 
 
 @dataclass(frozen=True)
@@ -246,8 +258,8 @@ class MigrateRun:
             calls += [(self.old, rows), (self.new, rows)]
         return calls
 
-    def run(self) -> dict[str, Any]:
-        """Call whoever is due, decide on test, and give the result with `Estimate`s as they are.
+    def run(self) -> MigrateResult:
+        """Call whoever is due, decide on test, and lock the new judge where that was asked for.
 
         Raises:
             InputError: as `check`; or a key is not set and a call is due.
@@ -262,30 +274,27 @@ class MigrateRun:
             shared: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget}
             called = run_trials([self.old], self.missing, **shared)
             rows = run_trials([self.new], self.items, **shared)
-            churn = self._churn(**shared)
-        old = {row.item_id: row.verdict for row in called}
-        old |= {
-            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
-        }
+            churn = None
+            if self.recent is not None:
+                churn = churn_between(self.old, self.new, self.recent, gold=self.lock.gold, **shared)
         look = self._look()
-        result = self._result(old, rows, churn, look=look)
-        result["n_unscored"] += len(called.unscored)
+        result = self._result(called, rows, churn, look=look)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
         if lost:  # they count as wrong, and that is not the judge's doing
             why = (
                 f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
             )
-            result |= {"decision": "cannot tell", "why": why, "more_questions": None, "new_lock_reason": why}
+            result = dataclasses.replace(
+                result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why
+            )
+        elif self.output is not None and result.decision == "fail":
+            why = "no lock is written of a judge that is shown to lose more than the margin"
+            result = dataclasses.replace(result, new_lock_reason=why)
         elif self.output is not None:
-            result |= self._lock_new(rows, look, budget, loses_more=result["decision"] == "loses more")
+            self._lock_new(self.output, rows, look, budget)
+            result = dataclasses.replace(result, new_lock=str(self.output))
         self.experiment.write_summary(result)
         return result
-
-    def _churn(self, **shared: Any) -> dict[str, Any] | None:
-        if self.recent is None:
-            return None
-        found = churn_between(self.old, self.new, self.recent, gold=self.lock.gold, **shared)
-        return {"file": str(self.recent.source.path), **found}
 
     def _look(self) -> Look:
         return look_at_test(
@@ -316,57 +325,48 @@ class MigrateRun:
         )
 
     def _result(
-        self,
-        old: Mapping[str, Label | None],
-        rows: Judgements,
-        churn: dict[str, Any] | None,
-        *,
-        look: Look,
-    ) -> dict[str, Any]:
-        found = self._paired(self.test_items, old, rows, level=look.level)
-        loss: Loss = loss_of(found.difference, metric=self.lock.metric, margin=self.margin)
+        self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look
+    ) -> MigrateResult:
+        """The decision, before any lock is written."""
+        old = {row.item_id: row.verdict for row in called}
+        old |= {
+            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
+        }
+        test = self._paired(self.test_items, old, rows, level=look.level)
         everywhere = self._paired(self.items, old, rows, level=look.level)
+        loss = loss_of(test.difference, metric=self.lock.metric, margin=self.margin)
         table = self._table(look, self.test_items)
         extra = {"lock": self.lock.sha256[:12], "metric": self.lock.metric, "margin": self.margin}
-        column = Column.of(self.new, rows)
-        lost = 0 if churn is None else sum(churn["n_unscored"].values()) + churn["n_lacking"]
-        return {
-            "experiment": self.experiment.slug,
-            "lock": str(self.lock_path),
-            "old": self.old.name,
-            "new": self.new.name,
-            "metric": self.lock.metric,
-            "margin": self.margin,
-            "decision": loss.decision,
-            "why": loss.why,
-            "more_questions": loss.more_questions,
-            "difference": found.difference,
-            "old_value": found.b,
-            "new_value": found.a,
-            "all_items": {
-                "difference": everywhere.difference,
-                "old_value": everywhere.b,
-                "new_value": everywhere.a,
-            },
-            "churn": churn,
-            "new_lock": None,
-            "n_unscored": len(rows.unscored) + lost,
-            "gold": gold_summary(table, "test"),
-            "test_looks": look.number,
-            "test_look": look.sentence(self.gold.name),
-            "reused": look.reused,
-            "n_called_again": len(self.missing),
-            "notes": scale_notes(self.gold.scale, [column]),
-            "run_line": run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
-        }
+        in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
+        return MigrateResult(
+            experiment=self.experiment.slug,
+            lock=str(self.lock_path),
+            old=self.old.name,
+            new=self.new.name,
+            decision=loss.decision,
+            why=loss.why,
+            more_questions=loss.more_questions,
+            metric=self.lock.metric,
+            margin=self.margin,
+            difference=test.difference,
+            old_value=test.b,
+            new_value=test.a,
+            all_items=OldAndNew(everywhere.difference, everywhere.b, everywhere.a),
+            churn=churn,
+            new_lock=None,
+            new_lock_reason=None,
+            n_unscored=len(rows.unscored) + len(called.unscored) + in_production,
+            gold=summary_of_gold(table, "test"),
+            test_looks=look.number,
+            test_look=look.sentence(self.gold.name),
+            reused=look.reused,
+            n_called_again=len(self.missing),
+            notes=tuple(scale_notes(self.gold.scale, [Column.of(self.new, rows)])),
+            run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
+        )
 
-    def _lock_new(self, rows: Judgements, look: Look, budget: Budget, *, loses_more: bool) -> dict[str, Any]:
-        """Lock the new judge, unless it is shown to lose more than the margin."""
-        assert self.output is not None
-        if loses_more:
-            return {
-                "new_lock_reason": "no lock is written of a judge that is shown to lose more than the margin"
-            }
+    def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
+        """Measure the new judge's noise, and write its lock."""
         lock = lock_migrated(
             self.new,
             rows,
@@ -378,8 +378,7 @@ class MigrateRun:
             options=self.options,
             workspace=self.workspace,
         )
-        write_lock(self.output, lock)
-        return {"new_lock": str(self.output)}
+        write_lock(path, lock)
 
     @property
     def _open_items(self) -> tuple[Item, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,17 +27,75 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.judges import Judge
-from judgecal.records import Estimate, Item, Judgement, Key
+from judgecal.records import Estimate, Item, Judgement, Key, Result
 from judgecal.selection.layout import Judged, Layout
 from judgecal.selection.lock import Lock
-from judgecal.selection.pass_rates import Overview, PassRule
+from judgecal.selection.pass_rates import Overview, PassRule, SystemRates
 from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
 
-__all__ = ["ProductionRun", "input_config", "judgement_of"]
+__all__ = ["JudgeResult", "ProductionRun", "input_config", "judgement_of"]
 
 _INPUT = "input"  # the kind of the error of a row that lacks what the judge asks for; it is never called for
+
+
+@dataclass(frozen=True, slots=True)
+class LockedOn:
+    """The gold set and split that a lock was confirmed on."""
+
+    set: str
+    sha256: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class RawRate:
+    """The share that passes as the judge sees it: its own errors are in it."""
+
+    raw: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeResult(Result):
+    """What a judged table comes to.
+
+    Attributes:
+        experiment, lock, judge, gold: where it stands, who judged, and what the judge was confirmed on.
+        input, output, columns: the tables, and the names that the added columns have in the output.
+        n, n_unscored: rows, and those without a verdict.
+        systems, overall: by system (all rows alone, where none is named), and of all rows.
+        pass_at: the people's pass mark.
+        rates: judge -> its rate.
+        sensitivity, specificity: of the judge when it was locked; None where the lock does not know.
+        note: what the raw rate is not.
+        usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as if it
+            had been called for; None where some cost is not known.
+        model_ids: the ids that the provider answered as.
+        notes, run_line: what else to know, and what reproduces it.
+    """
+
+    experiment: str
+    lock: str
+    judge: str
+    gold: LockedOn
+    input: str
+    output: str
+    columns: Mapping[str, str]
+    n: int
+    n_unscored: int
+    systems: tuple[SystemRates, ...]
+    overall: SystemRates
+    pass_at: float | None
+    rates: Mapping[str, RawRate]
+    sensitivity: Estimate | None
+    specificity: Estimate | None
+    note: str
+    usd: float | None
+    usd_per_1k: float | None
+    model_ids: tuple[str, ...]
+    notes: tuple[str, ...]
+    run_line: str
 
 
 @dataclass(frozen=True)
@@ -98,8 +156,8 @@ class ProductionRun:
         stored = stored_rows(self.experiment.journal, long=True)
         return plan_calls([self.judge], self.items, stored, self.options)
 
-    def run(self) -> dict[str, Any]:
-        """Make the calls that are due, write the output, and give the result with `Estimate`s as they are.
+    def run(self) -> JudgeResult:
+        """Make the calls that are due, write the output, and say what the verdicts come to.
 
         The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command resumes.
 
@@ -121,40 +179,38 @@ class ProductionRun:
         self.experiment.write_summary(result)
         return result
 
-    def _result(self, written: _Written, layout: Layout) -> dict[str, Any]:
-        overall = written.overview.overall()
+    def _result(self, written: _Written, layout: Layout) -> JudgeResult:
+        overall, gold = written.overview.overall(), self.lock.gold
         sensitivity, specificity = (self.lock.agreement.get(name) for name in self._class_metrics())
-        raw = overall["intervals"]["share_passing"]
-        return {
-            "experiment": self.experiment.slug,
-            "lock": str(self.lock_path),
-            "judge": self.lock.judge,
-            "gold": {
-                "set": self.lock.gold.set,
-                "sha256": self.lock.gold.sha256,
-                "split": self.lock.gold.split,
-            },
-            "input": str(self.source.path),
-            "output": str(self.output),
-            "n_rows": overall["n_expected"],
-            "n_unscored": overall["n_unscored"],
-            "systems": written.overview.entries() or [overall],
-            "overall": overall,
-            "pass_at": self.lock.gold.pass_at,
-            "raw_rate": raw,
-            "sensitivity": sensitivity,
-            "specificity": specificity,
-            "note": _note(raw, sensitivity, specificity, lock=self.lock),
-            "usd_per_1k": written.usd_per_1k,
-            "model_ids": sorted(written.model_ids),
-            "columns": dict(layout.names),
-            "notes": [*self.source.notes, *layout.notes, *self._notes(written)],
-            "run_line": self._run_line(overall),
-        }
+        raw = overall.intervals.share_passing
+        return JudgeResult(
+            experiment=self.experiment.slug,
+            lock=str(self.lock_path),
+            judge=self.lock.judge,
+            gold=LockedOn(gold.set, gold.sha256, gold.split),
+            input=str(self.source.path),
+            output=str(self.output),
+            columns=dict(layout.names),
+            n=overall.n_expected,
+            n_unscored=overall.n_unscored,
+            systems=tuple(written.overview.entries() or [overall]),
+            overall=overall,
+            pass_at=gold.pass_at,
+            rates={self.lock.judge: RawRate(raw)},
+            sensitivity=sensitivity,
+            specificity=specificity,
+            note=_note(raw, sensitivity, specificity, lock=self.lock),
+            usd=written.costs.usd,
+            usd_per_1k=written.costs.usd_per_1k,
+            model_ids=tuple(sorted(written.model_ids)),
+            notes=(*self.source.notes, *layout.notes, *self._notes(written)),
+            run_line=self._run_line(overall.n_expected),
+        )
 
-    def _class_metrics(self) -> tuple[str, ...]:
+    def _class_metrics(self) -> tuple[str, str]:
+        """Names under which the lock has sensitivity and specificity; it has none where there is no pass mark."""
         rule = PassRule.of(self.lock.gold, self.judge.scale)
-        return () if rule.mark is None else rule.metrics
+        return ("", "") if rule.mark is None else rule.metrics
 
     def _notes(self, written: _Written) -> list[str]:
         notes = []
@@ -170,7 +226,7 @@ class ProductionRun:
             )
         return notes
 
-    def _run_line(self, overall: dict[str, Any]) -> str:
+    def _run_line(self, n: int) -> str:
         gold = self.lock.gold
         return "|".join(
             [
@@ -179,7 +235,7 @@ class ProductionRun:
                 f"split:{gold.split}",
                 f"judge:{full_name(self.judge)}",
                 f"input:{self.source.path.name}",
-                f"n:{overall['n_expected']}",
+                f"n:{n}",
                 "level:0.95",
                 "by:group",
                 f"version:{__version__}",
@@ -196,12 +252,7 @@ class _Written:
         cut = run.lock.own_cut
         self.overview = Overview(self._rule, own_cut=None if cut is None else cut.cut)
         self.model_ids: set[str] = set()
-        self._costs = _Costs(None if run.judge.model is None else run.judge.model.cost_usd)
-
-    @property
-    def usd_per_1k(self) -> float | None:
-        """What a thousand rows cost; a stored reply counts as if it had been called for."""
-        return self._costs.per_1k
+        self.costs = _Costs(None if run.judge.model is None else run.judge.model.cost_usd)
 
     def row(self, row: Row) -> Judged:
         """What is added to a row."""
@@ -213,7 +264,7 @@ class _Written:
         found = judgement_of(self._journal, self._judge, item)
         kind = found.error.kind if found.error else "parse"
         self.overview.add(item.system, item.group, found.verdict, error=kind)
-        self._costs.add(found)
+        self.costs.add(found)
         if found.model_id:
             self.model_ids.add(found.model_id)
         return Judged(
@@ -231,19 +282,23 @@ class _Costs:
     """What calls cost; of no use where the cost of one is not known."""
 
     def __init__(self, price: Callable[[int | None, int | None], float | None] | None) -> None:
-        self._price, self._usd, self._n, self._known = price, 0.0, 0, True
+        self._price, self._n = price, 0
+        self.usd: float | None = 0.0
+        self._anew: float | None = 0.0  # what they would cost without stored replies
 
     def add(self, row: Judgement) -> None:
-        cost = row.cost_usd
+        """Count a judgement."""
+        anew = row.cost_usd
         if row.cached and self._price is not None:
-            cost = self._price(row.prompt_tokens, row.completion_tokens)
+            anew = self._price(row.prompt_tokens, row.completion_tokens)
         self._n += 1
-        self._known = self._known and cost is not None
-        self._usd += cost or 0.0
+        self.usd = None if self.usd is None or row.cost_usd is None else self.usd + row.cost_usd
+        self._anew = None if self._anew is None or anew is None else self._anew + anew
 
     @property
-    def per_1k(self) -> float | None:
-        return 1000.0 * self._usd / self._n if self._known and self._n else None
+    def usd_per_1k(self) -> float | None:
+        """What a thousand rows cost; a stored reply counts as if it had been called for."""
+        return None if self._anew is None or not self._n else 1000.0 * self._anew / self._n
 
 
 def judgement_of(journal: Journal, judge: Judge, item: Item) -> Judgement:

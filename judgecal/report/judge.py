@@ -1,0 +1,220 @@
+"""The document of `judge`: what passes, what that rate is not, by system, and what has no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.wording import sentence
+from judgecal.selection.pass_rates import SystemRates
+from judgecal.selection.production import JudgeResult
+
+__all__ = ["judge_document"]
+
+_WORDS = (
+    ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
+    ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
+    ("specificity", "Of what people fail, the share that the judge fails; measured when it was locked."),
+    ("own best cut", "The judge's own pass mark that met the people's labels best on train and dev."),
+    ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
+)
+
+
+def judge_document(result: JudgeResult) -> Document:
+    """What a judged table comes to."""
+    mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
+    return Document(
+        title=f"{result.experiment}: answers judged",
+        about=(
+            f"{result.experiment} · {numbers.count(result.n)} rows of {result.input}, judged by {result.judge} "
+            f"({result.lock}){mark}; rows with their verdicts: {result.output}"
+        ),
+        headline=_headline(result),
+        sections=[
+            _systems(result),
+            _rate(result),
+            *([_unscored(result)] if result.n_unscored else []),
+            notes_section([*_notes(result)], words=_WORDS),
+        ],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
+    )
+
+
+def _headline(result: JudgeResult) -> Headline:
+    """What passes; and that it is the judge's rate and not the people's."""
+    known = _raw(result).value is not None
+    scope = (
+        f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
+        f"{numbers.count_of(result.overall.intervals.average.n_groups, 'question')}."
+    )
+    return Headline(
+        "raw rate" if known else "no rate",
+        "Do not read the pass rate as the share that people would pass." if known else "No rate to read.",
+        (sentence(result.note), scope),
+        tuple(_unknown(result)),
+        f"judgecal gate --lock {result.lock}",
+    )
+
+
+def _raw(result: JudgeResult) -> Estimate:
+    return result.overall.intervals.share_passing
+
+
+def _percent(found: Estimate) -> str:
+    return numbers.DASH if found.value is None else f"{numbers.estimate(in_points(found), 1)}%"
+
+
+def _unknown(result: JudgeResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    rate = _raw(result)
+    if rate.value is not None:
+        yield "What share people would pass: the rate is the judge's own, and its errors are in it."
+    if rate.value is not None and rate.reason:
+        yield f"How sure the rate is: {rate.reason}."
+    if result.n_unscored:
+        yield (
+            f"What the {numbers.count(result.n_unscored)} unscored rows are worth: they are in no rate, and need "
+            "not be like the others."
+        )
+    if len(result.systems) > 1:
+        yield "Whether systems differ: they are shown side by side and were not compared on the same questions."
+    yield "Whether the judge still judges as when it was locked: judgecal gate tells."
+    yield (
+        f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody labelled "
+        "them."
+    )
+
+
+def _named(entry: SystemRates) -> str:
+    return entry.system or "(none named)"
+
+
+def _systems(result: JudgeResult) -> Section:
+    """A row for each system, then all."""
+    entries = _entries(result)
+    rows = [
+        IntervalRow(
+            _named(one),
+            in_points(one.intervals.share_passing),
+            _percent(one.intervals.share_passing),
+            one is result.overall,
+        )
+        for one in entries
+        if one.intervals.share_passing.value is not None
+    ]
+    blocks: list[Block] = []
+    if rows:
+        axis = Axis("% of rows that pass", low=0.0, high=100.0)
+        blocks.append(interval_picture(rows, axis, title="Pass rate as the judge sees it"))
+    blocks.append(_overview(entries))
+    if result.overall.words:
+        cells = [[word, numbers.count(n)] for word, n in result.overall.words.items()]
+        blocks.append(Table(["verdict", "rows"], cells, title="Verdicts", short=True))
+    caption = (
+        "Serves the question which system to look at first. Verdicts are on the judge's own scale; the pass rate has "
+        "an interval by question, and leaves unscored rows out."
+    )
+    return Section("systems", "By system", caption, blocks)
+
+
+def _entries(result: JudgeResult) -> list[SystemRates]:
+    entries = list(result.systems)
+    return [result.overall] if entries == [result.overall] else [*entries, result.overall]
+
+
+def _overview(entries: list[SystemRates]) -> Table:
+    level = entries[-1].intervals.share_passing.level
+    header = [
+        "system",
+        "rows",
+        "unscored",
+        f"passing [{level:.4g}]",
+        "average",
+        "p50",
+        "p90",
+        "p95",
+        "min",
+        "max",
+    ]
+    rows = [
+        [
+            _named(one),
+            f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}",
+            numbers.count(one.n_unscored),
+            _percent(one.intervals.share_passing),
+            *(
+                numbers.plain(value, 1)
+                for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max)
+            ),
+        ]
+        for one in entries
+    ]
+    return Table(header, rows, title="Overview", short=True)
+
+
+def _rate(result: JudgeResult) -> Section:
+    candidates = [
+        ("raw rate, here", _raw(result), True),
+        ("at the judge's own best cut", result.overall.intervals.share_passing_own_cut, False),
+        ("sensitivity, at lock time", result.sensitivity, False),
+        ("specificity, at lock time", result.specificity, False),
+    ]
+    known = [(name, found, strong) for name, found, strong in candidates if found is not None]
+    rows = [
+        IntervalRow(name, in_points(found), _percent(found), strong, hollow=name.endswith("lock time"))
+        for name, found, strong in known
+        if found.value is not None
+    ]
+    blocks: list[Block] = []
+    if rows:
+        cells = [
+            [
+                name,
+                _percent(found),
+                f"{found.level:.4g}",
+                numbers.count(found.n),
+                numbers.count(found.n_unscored),
+            ]
+            for name, found, _ in known
+        ]
+        table = Table(["", "share", "level", "n", "unscored"], cells)
+        blocks.append(interval_picture(rows, Axis("%", low=0.0, high=100.0), numbers=table, short=True))
+    blocks += [
+        Paragraph(f"No number for {name}: {found.reason}.")
+        for name, found, _ in known
+        if found.value is None and found.reason
+    ]
+    caption = (
+        "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
+        "lowers it, one of low specificity raises it, and by how much depends on the share of good answers."
+    )
+    return Section("rate", "What the rate is not", caption, blocks)
+
+
+def _unscored(result: JudgeResult) -> Section:
+    rows = [[kind, numbers.count(n)] for kind, n in result.overall.unscored.items()]
+    caption = (
+        "Serves the next run: transport errors and the like are tried again by the same command, the others with "
+        f"--retry-unscored. The column {result.columns['error']} of {result.output} has the reason of each row."
+    )
+    table = Table(["why", "rows"], rows, title="Unscored, and in no number above", short=True)
+    return Section("unscored", "Unscored, and why", caption, [table])
+
+
+def _notes(result: JudgeResult) -> Iterator[str]:
+    usd = f"USD per 1,000 rows: {numbers.money(result.usd_per_1k)}; paid: {numbers.money(result.usd)}."
+    yield f"{usd} Model: {', '.join(result.model_ids) or 'unknown'}."
+    yield from map(sentence, result.notes)

@@ -1,0 +1,201 @@
+"""The document of `migrate`: the decision, the paired difference, and what would change in production."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Heading,
+    Paragraph,
+    Record,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.gate import verdict_in_words
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.wording import sentence
+from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
+from judgecal.selection.migrate import MigrateResult
+from judgecal.stats.metrics import digits_of, metric_facts
+
+__all__ = ["migrate_document"]
+
+_WORDS = (
+    ("margin", "The loss that is allowed."),
+    ("churn", "Rows whose verdict changes sides when the new judge takes the old one's place."),
+    ("unscored", "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn."),
+)  # fmt: skip
+
+
+def migrate_document(result: MigrateResult) -> Document:
+    """What a migration comes to."""
+    sections = [_difference(result)]
+    if result.churn is not None:
+        sections.append(_churn(result.churn))
+    return Document(
+        title=f"{result.experiment}: another judge in the locked one's place",
+        about=f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
+        headline=_headline(result),
+        sections=[*sections, notes_section([*_notes(result)], words=_WORDS)],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
+    )
+
+
+def _headline(result: MigrateResult) -> Headline:
+    old, new, metric = result.old, result.new, result.metric
+    said = {
+        "pass": f"{new} may take the place of {old}: it is shown to lose less than the margin in {metric}.",
+        "fail": f"{new} is shown to lose more than the margin in {metric} against {old}.",
+        "inconclusive": f"Cannot tell whether {new} loses more than the margin in {metric} against {old}.",
+    }
+    again = f"judgecal report {result.experiment} --format html"
+    following = again
+    if result.decision == "pass":
+        following = (
+            f"judgecal gate --lock {result.new_lock}" if result.new_lock else f"{_command(result)} -o LOCK"
+        )
+    return Headline(
+        result.decision,
+        said[result.decision],
+        (sentence(result.why),),
+        tuple(_unknown(result)),
+        following,
+    )
+
+
+def _command(result: MigrateResult) -> str:
+    return f"judgecal migrate --lock {result.lock} --to {result.new}"
+
+
+def _unknown(result: MigrateResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    if result.churn is None:
+        yield "How many verdicts change in production: no table of recent answers was given (--on)."
+    if result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    yield "Whether the new judge is noisier than the old one: each was called once on an item."
+
+
+def _difference(result: MigrateResult) -> Section:
+    digits = digits_of(result.metric, result.gold.scale)
+    sides = [
+        ("test, decides", result.difference, result.old_value, result.new_value),
+        ("all, for the record", *_values(result)),
+    ]
+    cells = [
+        [
+            name,
+            f"{found.n}/{found.n_expected}",
+            numbers.plain(old, digits),
+            numbers.plain(new, digits),
+            numbers.difference(found, digits),
+        ]
+        for name, found, old, new in sides
+    ]
+    header = [result.metric, "n", "old", "new", f"new - old [{result.difference.level:.4g}]"]
+    rows = [
+        IntervalRow(name, found, numbers.difference(found, digits), place == 0, hollow=place > 0)
+        for place, (name, found, _, _) in enumerate(sides)
+        if found.value is not None
+    ]
+    blocks: list[Block] = [Table(header, cells, short=True)]
+    if rows:
+        less = metric_facts(result.metric).direction == "less"
+        axis = Axis(f"change of {result.metric}", full=0.0, dashed=result.margin if less else -result.margin)
+        blocks.append(interval_picture(rows, axis))
+    blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
+    caption = (
+        f"Serves the decision: the loss has to be shown to end before the dashed margin of {result.margin:g}. Train "
+        "and dev chose the old judge, so they flatter it: they are for the record alone."
+    )
+    return Section("difference", "New against old", caption, blocks)
+
+
+def _values(result: MigrateResult) -> tuple[Estimate, float | None, float | None]:
+    everywhere = result.all_items
+    return everywhere.difference, everywhere.old_value, everywhere.new_value
+
+
+def _churn(churn: ChurnResult) -> Section:
+    flips = churn.flip_rate
+    said = f"Churn on {churn.file}: {flips.reason}."
+    if flips.value is not None:
+        said = (
+            f"Churn on {churn.file}: {_percent(flips)} % of {flips.n} rows change sides ({churn.pass_to_fail} from "
+            f"pass to fail, {churn.fail_to_pass} from fail to pass)."
+        )
+    header = [
+        "system",
+        "rows",
+        "change sides %",
+        "pass to fail",
+        "fail to pass",
+        "rate, points",
+        "mean, points",
+    ]
+    table = Table(header, [_churn_row(one) for one in (*churn.systems, churn)], short=True)
+    blocks: list[Block] = [Paragraph(said, short=True), table]
+    examples = churn.examples
+    for words, rows in (
+        ("Passed, would fail", examples.pass_to_fail),
+        ("Failed, would pass", examples.fail_to_pass),
+    ):
+        blocks += [Heading(words), *(_record(one) for one in rows)] if rows else []
+    blocks += [Paragraph(one, short=True) for one in _left_out(churn)]
+    caption = "Serves whoever reads the rates: what moves when the judge is replaced, and by how much."
+    return Section("churn", "What changes in production", caption, blocks)
+
+
+def _left_out(churn: ChurnResult) -> Iterator[str]:
+    if churn.n_lacking:
+        yield f"{churn.n_lacking} rows lack what the judges ask for and are in none of these numbers."
+    lost = churn.n_unscored
+    if lost.old or lost.new:
+        yield f"Unscored, and in none of these numbers: {lost.old} by the old judge, {lost.new} by the new one."
+
+
+def _churn_row(one: SystemChurn) -> list[str]:
+    return [
+        one.system or "(none named)",
+        f"{one.n}/{one.n_expected}",
+        _percent(one.flip_rate),
+        numbers.count(one.pass_to_fail),
+        numbers.count(one.fail_to_pass),
+        numbers.difference(in_points(one.rate_change), 1),
+        numbers.difference(one.mean_change, 1),
+    ]
+
+
+def _percent(found: Estimate) -> str:
+    return numbers.estimate(in_points(found), 1)
+
+
+def _record(one: ChangedRow) -> Record:
+    old, new = (verdict_in_words(side.verdict) for side in (one.old, one.new))
+    facts = [
+        ("Question", one.question),
+        ("Answer", one.answer),
+        ("Old", one.old.reasoning),
+        ("New", one.new.reasoning),
+    ]
+    named = f", {one.system}" if one.system else ""
+    return Record(f"Row {one.row}{named}: {old} -> {new}", facts)
+
+
+def _notes(result: MigrateResult) -> Iterator[str]:
+    if result.n_called_again:
+        yield f"The lock holds no verdict of {result.n_called_again} items: the old judge was called for them."
+    yield from map(sentence, result.notes)
+    yield sentence(result.test_look)
+    if result.new_lock:
+        yield f"new lock: {result.new_lock}"
+    elif result.new_lock_reason:
+        yield sentence(result.new_lock_reason)
