@@ -433,6 +433,12 @@ def test_answers_of_a_system_elsewhere(
     assert both["context"] == "controlled"
 
 
+def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_path: Path) -> None:
+    path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), [("g00", "a", A)])
+    ran = fair_run(judgecal, "--answers", path, "--models", "embedded")
+    assert ran.code == 2 and f"{A} is called, and names a system of the answers too" in ran.err
+
+
 def test_a_file_without_a_system_is_one_system(judgecal: Run, fair: Path, tmp_path: Path) -> None:
     rows = [{"question": item(n)["question"], "reply": THINGS[n]} for n in range(N)]
     path = tmp_path / "bot.jsonl"
@@ -445,7 +451,6 @@ def test_a_file_without_a_system_is_one_system(judgecal: Run, fair: Path, tmp_pa
     ("header", "rows", "said"),
     [
         (("question_id", "answer"), [("g00", "a"), ("g00", "b")], "answers g00 on line 2 already"),
-        (("question_id", "answer", "system"), [("g00", "a", "x@y")], "without @"),
         (("question_id", "answer"), [("q1", "a")], "no value of column question_id is a question"),
         (("question_id", "reply"), [("g00", "a")], "unknown column 'answer'"),
         (("id", "answer"), [("g00", "a")], "unknown column 'question_id'"),

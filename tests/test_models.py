@@ -163,11 +163,12 @@ def test_the_example_in_the_repository_is_valid(load: Load) -> None:
     tables = "\n".join(line for line in example if line.startswith("[") or " = " in line)
     catalogue = load(tables)
     assert catalogue.resolve("gpt-mini").max_concurrency == 32
-    assert catalogue.resolve("local").priced
+    assert catalogue.resolve("my-server").priced
 
 
 # judgecal.toml -> what the message says
 WRONG = [
+    ('[models.local]\nid = "a/b"', "local marks judges that call no model: take another name"),
     ("[model.x]", "unknown key 'model': did you mean models"),
     ('[models.x]\nid = "a/b"\ntemprature = 1', "unknown key 'temprature': did you mean temperature"),
     ('[models.x]\nid = "a/b"\nkey = "sk-1"', "unknown key 'key'"),

@@ -251,11 +251,6 @@ def _matched(
         item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
         system = item.system or default
         group = by_name.get(item.question.strip())
-        if "@" in system:
-            problems.append(
-                f"{table.at(row)}: {system!r} cannot name a recorded system: give it a name without @, which marks "
-                "those that judgecal itself can call"
-            )
         if group is None:
             unmatched.append(item.question)
             continue

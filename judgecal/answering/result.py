@@ -15,6 +15,7 @@ from judgecal.answering.outcomes import Outcome, SystemEntry
 from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, SystemLoss, SystemPair, system_loss
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, read_config
+from judgecal.judges import JudgeName
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, toml_text
@@ -205,11 +206,8 @@ class Dropped:
 
     def strangers(self, models: Sequence[str]) -> list[str]:
         """Which of these models took no part in that run, so that what they know is not known."""
-        return [
-            model
-            for model in dict.fromkeys(models)
-            if not any(system.endswith(f"@{model}") for system in self.systems)
-        ]
+        there = {name.model for name in map(JudgeName.read, self.systems) if name is not None}
+        return [model for model in dict.fromkeys(models) if model not in there]
 
 
 def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) -> Dropped:

@@ -34,7 +34,7 @@ from judgecal.answering.result import (
     right_from,
 )
 from judgecal.engine import Budget, require_prices
-from judgecal.errors import unknown_name
+from judgecal.errors import InputError, unknown_name
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
@@ -155,8 +155,14 @@ class AnswerRun:
         """Hold everybody against the questions before anything is written.
 
         Raises:
-            InputError: an answerer or the judge lacks an input, or a budget meets a model without a price.
+            InputError: an answerer or the judge lacks an input, a budget meets a model without a price, or a recorded
+                system has the name of one that is called.
         """
+        twice = {one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows}
+        if twice:
+            raise InputError(
+                f"{', '.join(sorted(twice))} is called, and names a system of the answers too: rename it there"
+            )
         require_prices(
             models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd
         )

@@ -19,7 +19,9 @@ def score(
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            "--judge", help="A judge by its string, such as correctness_v3@embedded#SLUG; repeatable."
+            "--judge",
+            help="A judge by its string: correctness_v3@embedded#SLUG, exact_match@local, "
+            "FILE.py:FUNCTION@python; repeatable.",
         ),
     ] = None,
     gold: shared.GoldName = "starter",

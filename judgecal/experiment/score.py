@@ -35,7 +35,7 @@ from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, judge_named
 from judgecal.models import EMBEDDED
 from judgecal.records import ITEM_UNIT, Item, Result
-from judgecal.scale import Scale, common_scale
+from judgecal.scale import common_scale
 from judgecal.workspace import Workspace
 
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
     "GoldSummary",
     "ScoreRun",
     "asked_items",
-    "check_scales",
+    "check_judge",
     "floor_entries",
     "full_name",
     "gold_config",
@@ -128,8 +128,7 @@ class ScoreRun:
         items = self.items
         require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
-            check_scales(self.gold, judge.name, judge.scale)
-            refuse_chunks(judge)
+            check_judge(self.gold, judge)
             judge.check_items(items)
 
     def run(self) -> dict[str, Any]:
@@ -170,25 +169,24 @@ class ScoreRun:
         return [f"{n} questions that {', '.join(seen)} was trained on are {what}"]
 
 
-def refuse_chunks(judge: Judge) -> None:
-    """Refuse a judge of single contexts where its verdicts are to stand beside labels of whole items.
+def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
+    """Refuse a judge whose verdicts cannot stand beside the people's labels.
+
+    Args:
+        of_items: whether they must be on whole items, as the labels are.
 
     Raises:
-        InputError: it is one.
+        InputError: they are on single contexts, or share no order with the labels.
     """
-    if judge.unit != ITEM_UNIT:
+    if of_items and judge.unit != ITEM_UNIT:
         raise InputError(
             f"{judge.name} judges single contexts (it asks for {judge.unit}), and the labels are of whole items: its "
             "verdicts can be had in Python with judgecal.score, and not be held against them"
         )
-
-
-def check_scales(gold: GoldSet, judge: str, scale: Scale) -> None:
-    """Refuse a judge whose verdicts share no order with the people's labels."""
     try:
-        common_scale(gold.scale, scale)
+        common_scale(gold.scale, judge.scale)
     except InputError as error:
-        raise InputError(f"{judge} on gold set {gold.name}: {error}") from None
+        raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
 
 
 def preview(
@@ -362,7 +360,7 @@ def score(
     judge = judge_named(judge) if isinstance(judge, str) else judge
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
-    check_scales(gold, judge.name, judge.scale)
+    check_judge(gold, judge, of_items=False)
     trained = judge.trained_on if split == "open" else frozenset[str]()
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as rows:

@@ -110,40 +110,33 @@ class JudgeName:
 
 
 class Respondent(Protocol):
-    """Who is asked about items: a judge with a verdict, or an answerer whose verdict is its answer."""
+    """Who is asked about items: a judge with a verdict, or an answerer whose verdict is its answer.
+
+    Attributes:
+        name: the string, as rows of the journal carry it.
+        unit: `item`, or `chunk` where each context of an item is asked about by itself.
+        fingerprint: 16 hex digits over everything that makes the verdict.
+        model: who is called; None where nobody is.
+    """
+
+    name: str
+    unit: str
 
     @property
-    def name(self) -> str:
-        """The string, as rows of the journal carry it."""
-        ...
+    def fingerprint(self) -> str: ...
 
     @property
-    def model(self) -> ModelSpec | None:
-        """Who is called; None where nobody is."""
-        ...
-
-    @property
-    def unit(self) -> str:
-        """`item`, or `chunk` where each context of an item is asked about by itself."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hex digits over everything that makes the verdict."""
-        ...
+    def model(self) -> ModelSpec | None: ...
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Raises: InputError: items lack what is asked for."""
-        ...
 
 
 class Caller(Respondent, Protocol):
     """A respondent with a call to make."""
 
     @property
-    def model(self) -> ModelSpec:
-        """Who is called."""
-        ...
+    def model(self) -> ModelSpec: ...
 
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one item."""
@@ -163,32 +156,23 @@ class Decider(Respondent, Protocol):
 
 
 class Judge(Respondent, Protocol):
-    """What can judge items; a `Caller` or a `Decider` too, unless its verdicts were recorded."""
+    """What can judge items; a `Caller` or a `Decider` too, unless its verdicts were recorded.
+
+    Attributes:
+        kind: how it comes to its verdicts.
+        scale: of its verdicts.
+        inputs: what it asks for of an item, by name.
+        trained_on: groups whose labels it has seen.
+        signature: of a prompt; None where there is none.
+    """
+
+    kind: JudgeKind
+    scale: Scale
+    inputs: tuple[str, ...]
+    trained_on: frozenset[str]
 
     @property
-    def kind(self) -> JudgeKind:
-        """How it comes to its verdicts."""
-        ...
-
-    @property
-    def scale(self) -> Scale:
-        """Of its verdicts."""
-        ...
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """What it asks for of an item, by name."""
-        ...
-
-    @property
-    def trained_on(self) -> frozenset[str]:
-        """Groups whose labels it has seen."""
-        ...
-
-    @property
-    def signature(self) -> LoadedSignature | None:
-        """Of a prompt; None where there is none."""
-        ...
+    def signature(self) -> LoadedSignature | None: ...
 
 
 def calls_a_model(judge: Respondent) -> TypeGuard[Caller]:
@@ -201,7 +185,7 @@ def decides_itself(judge: Respondent) -> TypeGuard[Decider]:
     return judge.model is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordedJudge:
     """A judge whose verdicts came with the data: it can be read, and not be asked."""
 

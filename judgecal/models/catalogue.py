@@ -207,6 +207,7 @@ class ModelSpec:
         return {name: getattr(self, name) for name in kept}
 
 
+_NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
 ALIASES: tuple[ModelSpec, ...] = (
     ModelSpec(EMBEDDED, _EMBEDDED_ID, input_usd_per_1m=0.0, output_usd_per_1m=0.0),
     ModelSpec("gemini-flash", "gemini/gemini-3.8-flash", temperature=0.0, max_tokens=4096),
@@ -315,6 +316,8 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
     for alias, table in tables.items():
         known = {"id": builtin[alias].id} if alias in builtin else {}
         where = f"{path}: [models.{alias}]"
+        if alias in _NO_MODELS:
+            problems.append(f"{where}: {alias} marks judges that call no model: take another name")
         if not isinstance(table, dict):
             problems.append(f"{where}: must be a table")
             continue

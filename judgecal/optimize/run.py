@@ -17,7 +17,7 @@ from judgecal.experiment import (
     RunOptions,
     Table,
     asked_items,
-    check_scales,
+    check_judge,
     gold_config,
     judge_config,
     look_at_test,
@@ -108,7 +108,7 @@ class OptimizeRun:
             InputError: scales do not meet, a split has too few groups, an item lacks an input, a
                 budget meets a model without a price.
         """
-        check_scales(self.gold, self.judge.name, self.judge.scale)
+        check_judge(self.gold, self.judge)
         check_reflection(self.optimizer, self.judge.model, self.reflection)
         require_prices(self.models, self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))

@@ -21,7 +21,7 @@ from judgecal.experiment import (
     RunOptions,
     Table,
     asked_items,
-    check_scales,
+    check_judge,
     full_name,
     gold_config,
     judge_config,
@@ -226,7 +226,7 @@ class MigrateRun:
             problems.append(f"--output {self.output}: name a file in a folder that is there")
         if problems:
             raise InputError(problems)
-        check_scales(self.gold, self.new.name, self.new.scale)
+        check_judge(self.gold, self.new)
         require_prices(models_of([self.old, self.new]), self.options.budget_usd)
         self.new.check_items(self.items)
         self.old.check_items(self.missing)
