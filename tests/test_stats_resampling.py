@@ -18,7 +18,6 @@ from judgecal.stats.resampling import (
     Statistic,
     Totals,
     bootstrap_all,
-    bootstrap_draws,
     leave_blocks_out,
     leave_one_out,
 )
@@ -50,12 +49,12 @@ def test_draws_by_pattern_have_the_mean_and_variance_of_a_multinomial() -> None:
     for sizes in ([9000, 900, 90, 10], [*range(1, 140), 270]):
         kind = np.repeat(np.arange(len(sizes)), sizes)
         for watched in (0, len(sizes) // 2, len(sizes) - 1):
-            drawn = bootstrap_draws(
-                total_of(np.stack([kind == watched, kind], axis=1).astype(np.float64), sample),
+            drawn = bootstrap_all(
+                [total_of(np.stack([kind == watched, kind], axis=1).astype(np.float64), sample)],
                 n_groups=len(kind),
                 n_boot=n_boot,
                 seed=3,
-            )[:, 0]
+            )[0][:, 0]
             share = sizes[watched] / len(kind)
             spread = len(kind) * share * (1.0 - share)
             assert drawn.mean() == pytest.approx(len(kind) * share, abs=4.0 * math.sqrt(spread / n_boot))
@@ -68,7 +67,7 @@ def test_every_draw_has_as_many_groups_as_there_are() -> None:
     for patterns in (1, 3, 150, 4000):  # multinomial, multinomial, Poisson, group by group
         kind = (np.arange(4000) ** 2) % patterns
         ones = total_of(np.stack([np.ones(4000), kind], axis=1), sample)
-        assert np.all(bootstrap_draws(ones, 4000, n_boot=300, seed=0) == 4000.0)
+        assert np.all(bootstrap_all([ones], 4000, n_boot=300, seed=0)[0] == 4000.0)
 
 
 def test_patterns_do_not_change_the_distribution() -> None:
@@ -82,7 +81,7 @@ def test_patterns_do_not_change_the_distribution() -> None:
 
     plain: Statistic = Plain()
     by_pattern, by_group = (
-        bootstrap_draws(one, sample.n_groups, n_boot=8000, seed=9)[:, 0] for one in (statistic, plain)
+        bootstrap_all([one], sample.n_groups, n_boot=8000, seed=9)[0][:, 0] for one in (statistic, plain)
     )
     assert not np.array_equal(by_pattern, by_group)
     # The error of a standard deviation from 8,000 draws is 0.8% of it, that of a mean 1.1% of it.
@@ -143,8 +142,8 @@ def test_a_statistic_s_draws_hang_on_no_other() -> None:
     statistics: list[Statistic] = [cut, concordance(sample), spearman(sample)]
     together = bootstrap_all(statistics, sample.n_groups, n_boot=50, seed=1)
     for one, values in zip(statistics, together, strict=True):
-        assert np.array_equal(values, bootstrap_draws(one, sample.n_groups, n_boot=50, seed=1))
-    other = bootstrap_draws(cut, sample.n_groups, n_boot=50, seed=2)
+        assert np.array_equal(values, bootstrap_all([one], sample.n_groups, n_boot=50, seed=1)[0])
+    other = bootstrap_all([cut], sample.n_groups, n_boot=50, seed=2)[0]
     assert not np.array_equal(together[0], other)
 
 

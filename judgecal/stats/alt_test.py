@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -38,24 +38,24 @@ class AltTest:
 
     Attributes:
         epsilon: what the judge is granted for being cheaper than a human.
-        winning_rate: share of the tested humans whom the judge may replace; None where nobody could be tested.
+        winning_rate, passed: share of the tested humans whom the judge may replace, and whether that is a half or
+            more;
+            None where nobody could be tested, for a `reason`.
         advantage_probability: how often the judge is at least as close to the other humans as the human left out is,
             the mean over the tested humans; it takes no epsilon and compares judges.
         p_values: of each tested human, that the human's advantage is not below epsilon; None = undefined.
         rejected: the humans whom the judge may replace.
-        passed: the winning rate is at least a half; None where there is none.
         n_items: items of each human, tested or not, that another human and the judge have labelled too.
         left_out: why each human that was not tested was not.
-        reason: why there is no winning rate.
         n_expected, n_unscored: items that two humans or more have labelled, and those of them that the judge has not.
     """
 
-    epsilon: float
-    winning_rate: float | None
-    advantage_probability: float | None
-    p_values: dict[str, float | None]
-    rejected: tuple[str, ...]
-    passed: bool | None
+    epsilon: float = 0.0
+    winning_rate: float | None = None
+    advantage_probability: float | None = None
+    p_values: dict[str, float | None] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()
+    passed: bool | None = None
     n_items: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     reason: str | None = None
@@ -90,8 +90,8 @@ def alt_test(
     Raises:
         InputError: a label is none of the scale, epsilon lies outside 0..1, an item has no group.
     """
-    wins = _wins(human_ratings, judge_labels, scale=scale, groups=groups)
-    return wins.tested(_checked(epsilon))
+    rates = winning_rates(human_ratings, judge_labels, scale=scale, epsilons=(epsilon,), groups=groups)
+    return rates[epsilon]
 
 
 def winning_rates(
@@ -103,67 +103,16 @@ def winning_rates(
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> dict[float, AltTest]:
     """The alternative annotator test over a range of epsilon; arguments and errors as `alt_test`."""
-    wins = _wins(human_ratings, judge_labels, scale=scale, groups=groups)
-    return {epsilon: wins.tested(_checked(epsilon)) for epsilon in epsilons}
-
-
-def _checked(epsilon: float) -> float:
-    if not 0.0 <= epsilon <= 1.0:
-        raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")
-    return epsilon
-
-
-@dataclass(frozen=True)
-class _Wins:
-    """Who wins on which item, before any epsilon, and what the result says whatever the epsilon.
-
-    Attributes:
-        humans: tested humans; n x 2 each, whether the human and the judge win on an item.
-        groups: of each tested human, n group numbers.
-    """
-
-    humans: dict[str, Bools]
-    groups: dict[str, Ints]
-    n_items: dict[str, int]
-    left_out: dict[str, str]
-    reason: str | None
-    n_expected: int
-    n_unscored: int
-
-    def tested(self, epsilon: float) -> AltTest:
-        p_values = {name: _p_value(won, self.groups[name], epsilon) for name, won in self.humans.items()}
-        rejected = _benjamini_yekutieli(p_values)
-        rate = len(rejected) / len(self.humans) if self.humans else None
-        advantage = [float(won[:, 1].mean()) for won in self.humans.values()]
-        return AltTest(
-            epsilon=epsilon,
-            winning_rate=rate,
-            advantage_probability=float(np.mean(advantage)) if advantage else None,
-            p_values=p_values,
-            rejected=rejected,
-            passed=None if rate is None else rate >= 0.5,
-            n_items=dict(self.n_items),
-            left_out=dict(self.left_out),
-            reason=self.reason,
-            n_expected=self.n_expected,
-            n_unscored=self.n_unscored,
-        )
-
-
-def _wins(
-    human_ratings: Mapping[str, Mapping[Hashable, object]],
-    judge_labels: Mapping[Hashable, object],
-    *,
-    scale: Scale | str,
-    groups: Mapping[Hashable, Hashable] | None,
-) -> _Wins:
+    for epsilon in epsilons:
+        if not 0.0 <= epsilon <= 1.0:
+            raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")
     people = as_scale(scale)
     humans, judge = _read(human_ratings, judge_labels, people)
     rated = ~np.isnan(humans.labels)
     shared = rated.sum(axis=1) >= 2
     scored = ~np.isnan(judge)
     codes = groups_of(groups, humans.items)
-    won, of, n_items, left_out = {}, {}, {}, {}
+    won, n_items, left_out = {}, {}, {}
     for place, name in enumerate(humans.raters):
         rows = rated[:, place] & shared & scored
         n_items[name] = int(rows.sum())
@@ -175,10 +124,32 @@ def _wins(
         ours, theirs = (
             _closeness(labels[rows], others, people) for labels in (humans.labels[:, place], judge)
         )
-        won[name] = np.stack([ours >= theirs - _TIE, theirs >= ours - _TIE], axis=1)
-        of[name] = codes[rows]
-    reason = None if won else _why_nobody(rated, shared)
-    return _Wins(won, of, n_items, left_out, reason, int(shared.sum()), int((shared & ~scored).sum()))
+        won[name] = np.stack([ours >= theirs - _TIE, theirs >= ours - _TIE], axis=1), codes[rows]
+    said = AltTest(
+        n_items=n_items,
+        left_out=left_out,
+        reason=None if won else _why_nobody(rated, shared),
+        n_expected=int(shared.sum()),
+        n_unscored=int((shared & ~scored).sum()),
+    )
+    return {epsilon: _tested(said, won, epsilon) for epsilon in epsilons}
+
+
+def _tested(said: AltTest, won: Mapping[str, tuple[Bools, Ints]], epsilon: float) -> AltTest:
+    """The result at one epsilon, from who wins on which item (n x 2: human, judge) and the items' groups."""
+    p_values = {name: _p_value(wins, groups, epsilon) for name, (wins, groups) in won.items()}
+    rejected = _benjamini_yekutieli(p_values)
+    rate = len(rejected) / len(won) if won else None
+    advantage = float(np.mean([wins[:, 1].mean() for wins, _ in won.values()])) if won else None
+    return replace(
+        said,
+        epsilon=epsilon,
+        winning_rate=rate,
+        advantage_probability=advantage,
+        p_values=p_values,
+        rejected=rejected,
+        passed=None if rate is None else rate >= 0.5,
+    )
 
 
 def _read(

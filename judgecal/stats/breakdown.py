@@ -34,8 +34,7 @@ class Part:
         agreement: mean agreement (accuracy on a nominal scale), an unscored item counted as the verdict farthest
             from its label. No interval below 30 items.
         n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
-        passes, fails: judgements with a verdict whose label passes or fails; None where the scale has no pass mark.
-        false_passes, false_fails: those of the fails that the judge passes, and of the passes that it fails.
+        passes ... false_fails: judgements with a verdict by label, and the wrong ones; None without a pass mark.
     """
 
     agreement: Estimate
@@ -130,13 +129,7 @@ def _counts(sample: Sample, people: Scale) -> Floats | None:
 
 @dataclass(frozen=True)
 class _Members:
-    """Which row of the sample belongs to which part: memberships by part, in it by row.
-
-    Attributes:
-        sample: with the missing verdicts filled in as wrong.
-        codes, rows: part number and row of each membership.
-        n_parts: K.
-    """
+    """Which row of the sample belongs to which of K parts: memberships by part, in it by row."""
 
     sample: Sample
     codes: Ints
@@ -147,33 +140,24 @@ class _Members:
         """The parts in the order of their numbers; sums over all parts at once."""
         repeats = self.sample.verdicts.shape[1]
         n_items = self._sum(np.ones(len(self.sample.gold)))
-        sums = {
-            "value": self._sum(means.top[..., 0].sum(axis=1)) / np.maximum(n_items * repeats, 1.0),
-            "n_groups": self._groups(),
-            "n_expected": n_items * repeats,
-            "n_unscored": self._sum(self.sample.filled.sum(axis=1).astype(np.float64)),
-        }
+        sums = (
+            self._sum(means.top[..., 0].sum(axis=1)) / np.maximum(n_items * repeats, 1.0),
+            n_items * repeats,
+            self._groups(),
+            self._sum(self.sample.filled.sum(axis=1).astype(np.float64)),
+        )
         marked = {} if counts is None else dict(zip(_MARKED, map(self._sum, counts.T), strict=True))
-        ends = np.cumsum(n_items).astype(np.int64).tolist()
         found = []
-        for part, end in enumerate(ends):
-            value, n_groups, asked, lost = (column[part] for column in sums.values())
+        for part, end in enumerate(np.cumsum(n_items).astype(np.int64).tolist()):
+            value, *of_part = (column[part] for column in sums)
+            asked, n_groups, lost = map(int, of_part)
             rows = self.rows[end - int(n_items[part]) : end]
-            one = Estimate(
-                float(value),
-                level=level,
-                n=int(asked),
-                n_expected=int(asked),
-                n_groups=int(n_groups),
-                n_unscored=int(lost),
-                reason=_FEW,
-            )
             if len(rows) >= MIN_ITEMS:
-                one = self._estimate(metric, means, rows, int(lost), level=level)
+                one = self._estimate(metric, means, rows, lost, level=level)
+            else:
+                one = Estimate(float(value), None, None, level, asked, asked, n_groups, lost, reason=_FEW)
             of_mark = {name: int(column[part]) for name, column in marked.items()}
-            found.append(
-                Part(one, one.n_expected - one.n_unscored, one.n_expected, one.n_unscored, **of_mark)
-            )
+            found.append(Part(one, asked - lost, asked, lost, **of_mark))
         return found
 
     def _sum(self, of_row: Floats) -> Floats:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.intervals import check_level
-from judgecal.stats.metrics import Metric, leading_metric, metric_facts, metric_named
-from judgecal.stats.paired import PairedDifference, Verdicts, paired_difference, read_verdicts
+from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
+from judgecal.stats.paired import PairedDifference, read_verdicts
 from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
@@ -26,19 +27,15 @@ _EPS = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the data say of two judges on the same items.
+    """What the data say of two judges on the same items, by a metric.
 
     Attributes:
-        metric: by which they are held against each other.
-        difference: a - b with its interval, an unscored item counted as the verdict farthest from its label.
-        p_value: two-sided, of no difference; None where the groups are too few.
+        difference: a - b with its interval, an unscored item counted as the verdict farthest from its label; so a, b.
+        p_value, p_method: two-sided, of no difference; None where the groups are too few.
         p_adjusted: after Holm over the comparisons that were made together; of a single one, `p_value`.
-        decision: "A", "B" or "cannot tell".
-        why: the decision in a sentence.
+        decision, why: "A", "B" or "cannot tell", and that in a sentence.
         smallest_detectable: the true difference that so many questions find with 80% power under the planned
             discordance; in units of the metric, None where there is no interval.
-        p_method: how the p value was made.
-        a, b: the metric of either judge, unscored items as in `difference`.
         complete_case: the same without the items that either judge left unscored.
         best_case: the same with an unscored item counted as its label.
     """
@@ -137,57 +134,29 @@ def compare_all(
         read = read_verdicts(
             labels, (verdicts[a], verdicts[b]), people=people, scales=(scale_of[a], scale_of[b]), groups=codes
         )
-        found[a, b] = _Pair(read, chosen, at_mark, level, seed, n_perm).ends()
+        ask = partial(read.difference, chosen, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
+        main = ask(unscored="wrong")
+        whole = main.difference.n_unscored == 0
+        found[a, b] = main, {end: main if whole else ask(unscored=missing) for end, missing in _ENDS.items()}
     adjusted = holm([main.p_value for main, _ in found.values()])
     return {
-        pair: _comparison(name, main, ends, p_adjusted=p, level=level, of=len(found))
+        pair: _comparison(name, main, ends, p=p, of=len(found))
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two judges' verdicts with the question put to them."""
-
-    read: Verdicts
-    metric: Metric
-    at_mark: bool
-    level: float
-    seed: int
-    n_perm: int
-
-    def ends(self) -> tuple[PairedDifference, dict[str, PairedDifference]]:
-        """The difference with unscored items as wrong; and at the other ends, the same where none is unscored."""
-        main = self._at("wrong")
-        whole = main.difference.n_unscored == 0
-        return main, {end: main if whole else self._at(missing) for end, missing in _ENDS.items()}
-
-    def _at(self, missing: Unscored) -> PairedDifference:
-        a, b = (self.read.sample(side, missing) for side in (0, 1))
-        found = paired_difference(
-            self.metric, a, b, at_mark=self.at_mark, level=self.level, seed=self.seed, n_perm=self.n_perm
-        )
-        return replace(found, difference=self.read.counted(found.difference))
-
-
 def _comparison(
-    metric: str,
-    main: PairedDifference,
-    ends: Mapping[str, PairedDifference],
-    *,
-    p_adjusted: float | None,
-    level: float,
-    of: int,
+    metric: str, main: PairedDifference, ends: Mapping[str, PairedDifference], *, p: float | None, of: int
 ) -> Comparison:
-    decision, why = _decide(metric, main, ends, p=p_adjusted, of=of)
+    decision, why = _decide(metric, main, ends, p=p, of=of)
     return Comparison(
         metric=metric,
         difference=main.difference,
         p_value=main.p_value,
-        p_adjusted=p_adjusted,
+        p_adjusted=p,
         decision=decision,
         why=why,
-        smallest_detectable=_detectable(main, level=1.0 - (1.0 - level) / of),
+        smallest_detectable=_detectable(main, level=1.0 - (1.0 - main.difference.level) / of),
         p_method=main.method,
         a=main.a,
         b=main.b,

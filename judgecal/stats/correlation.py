@@ -66,8 +66,7 @@ class Tables:
         cells: the R tables' filled cells.
         counts: R sparse matrices, C x G: how many pairs of each group are in each cell.
         combine: from the cells and C x B weighted counts to B values, NaN where undefined.
-        kinds: G rows, equal where groups are interchangeable; None where that is not worth knowing.
-        used, undefined: see resampling.Statistic.
+        kinds: see resampling.Patterned.
     """
 
     cells: tuple[Cells, ...]

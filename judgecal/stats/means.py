@@ -32,8 +32,7 @@ class Means:
         top, bottom: n x R x S; a pair that is not used has zeros.
         used: n x R, the pairs that the value rests on.
         low, high: the metric's range.
-        fewest: strata that must be filled for the mean to be defined.
-        undefined: what to say where it is not.
+        fewest: strata that must be filled for the mean to be defined; `undefined` says what is missing.
         root: the square root of the ratio is meant (one stratum).
     """
 
@@ -133,9 +132,7 @@ def best_constant(gold_labels: Iterable[object], *, scale: Scale | str) -> Label
 
     Numeric scales: the median (the lower of the two middle ones, so that it is a label), which no other
     constant beats on mean absolute error. Binary and nominal: the commonest (ties: the lower).
-
-    Raises:
-        InputError: there is no label, or one does not fit the scale.
+    An InputError where there is no label, or one does not fit the scale.
     """
     people = as_scale(scale)
     labels = list(gold_labels)

@@ -37,9 +37,7 @@ class Verdicts:
     """Labels and two judges' verdicts, read once, from which samples are built for each way to count the unscored.
 
     Attributes:
-        people, scales: the people's scale and each judge's.
         sides: per judge the labels (n), its verdicts (n x R), and the words of a nominal scale.
-        groups: n group numbers.
         incomplete: n, whether a verdict of either judge is missing.
     """
 
@@ -62,7 +60,15 @@ class Verdicts:
             words=words,
         )
 
-    def counted(self, difference: Estimate) -> Estimate:
+    def difference(
+        self, metric: Metric, unscored: Unscored, *, at_mark: bool, level: float, seed: int, n_perm: int
+    ) -> PairedDifference:
+        """The paired difference of the two judges, one way of counting the unscored."""
+        a, b = (self.sample(side, unscored) for side in (0, 1))
+        found = paired_difference(metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
+        return replace(found, difference=self._counted(found.difference))
+
+    def _counted(self, difference: Estimate) -> Estimate:
         """A difference with the counts of all labelled items, whatever was left out of it."""
         labelled = ~np.isnan(self.sides[0][0])
         n_unscored = int((self.incomplete & labelled).sum())
@@ -83,11 +89,7 @@ def read_verdicts(
     scales: tuple[Scale, ...],
     groups: Iterable[Hashable] | None,
 ) -> Verdicts:
-    """Read the labels and both judges' verdicts, each still on its own scale.
-
-    Raises:
-        InputError: as `agreement`.
-    """
+    """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
     labels = list(gold_labels)
     codes = codes_of(groups, len(labels))
     read = tuple(
@@ -103,8 +105,7 @@ class PairedDifference:
 
     Attributes:
         difference: a - b with its interval; n, n_expected and n_unscored count items (unscored by either judge).
-        p_value: two-sided, of no difference; None where there is no interval either.
-        method: how the p value was made.
+        p_value, method: two-sided, of no difference, and how it was made; None where there is no interval either.
         a, b: the metric of either judge on these items.
         errors: standard errors by group of a, of b and of a - b, with the degrees of freedom of the last; None
             where they are not known. A judge without an error in the sample has that of one group in G + 1.
@@ -156,9 +157,7 @@ def compare_paired(
     chosen, at_mark = metric_named(metric, people)
     scales = tuple(people if given is None else as_scale(given) for given in (a_scale, b_scale))
     read = read_verdicts(gold_labels, (a_labels, b_labels), people=people, scales=scales, groups=groups)
-    a, b = (read.sample(side, unscored) for side in (0, 1))
-    found = paired_difference(chosen, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
-    return replace(found, difference=read.counted(found.difference))
+    return read.difference(chosen, unscored, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
 
 
 def paired_difference(

@@ -30,11 +30,9 @@ _GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 
 @dataclass(frozen=True)
 class Ratings:
-    """What the raters said.
+    """What the raters said: k raters, n items (their numbers where the raters were given as rows).
 
     Attributes:
-        raters: k names.
-        items: n items; their numbers where the raters were given as rows.
         labels: n x k numbers on the scale (codes of the words on a nominal one), NaN where missing.
         words: of a nominal scale, those known and those that occur.
     """
@@ -169,11 +167,9 @@ def groups_of(
 
 @dataclass(frozen=True)
 class _Rated:
-    """Ratings of some of the items, ready for a coefficient.
+    """Ratings of some of the items (n x 1 x k), ready for a coefficient.
 
     Attributes:
-        labels: n x 1 x k.
-        sample: the items' groups and scale.
         codes, values: the labels as category numbers, and the categories' places on the scale.
         level: what differences of labels mean: nothing, their order, their size.
     """

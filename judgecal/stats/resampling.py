@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
 __all__ = [
-    "Statistic", "Totals", "bootstrap_all", "bootstrap_draws", "divide", "leave_blocks_out", "leave_one_out",
+    "Statistic", "Totals", "bootstrap_all", "divide", "leave_blocks_out", "leave_one_out",
 ]  # fmt: skip
 
 _CELLS = 100_000  # numbers in one block of weights: small enough to stay in the cache
@@ -66,12 +66,8 @@ class Patterned(Statistic, Protocol):
 
 @dataclass(frozen=True)
 class Totals:
-    """A statistic of sums over the pairs.
-
-    Attributes:
-        sums: G x R x K sums per group and repeat.
-        combine: from ... x K totals to ... values, NaN where undefined.
-        used, undefined: see Statistic.
+    """A statistic of sums over the pairs: G x R x K `sums` per group and repeat; `combine` takes ... x K totals to
+    ... values, NaN where undefined.
     """
 
     sums: Floats
@@ -117,12 +113,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class _Patterns:
-    """P patterns of the groups, in the order of their first groups: renamed labels keep it.
-
-    Attributes:
-        first: P groups, one of each pattern.
-        of_group: G pattern numbers.
-    """
+    """The groups' patterns, in the order of their first groups (renamed labels keep it): P groups, G numbers."""
 
     first: Ints
     of_group: Ints
@@ -164,11 +155,6 @@ def _without(statistic: Statistic, n_groups: int, block_of: Ints) -> Floats:
         out = np.arange(start, min(start + rows, n_blocks))[:, None] == block_of
         parts.append(statistic.at(np.where(out, 0.0, 1.0)))
     return np.concatenate(parts)
-
-
-def bootstrap_draws(statistic: Statistic, n_groups: int, *, n_boot: int, seed: int) -> Floats:
-    """The statistic on `n_boot` samples of groups drawn with replacement: n_boot x R. See `bootstrap_all`."""
-    return bootstrap_all([statistic], n_groups, n_boot=n_boot, seed=seed)[0]
 
 
 def bootstrap_all(statistics: Sequence[Statistic], n_groups: int, *, n_boot: int, seed: int) -> list[Floats]:
@@ -252,14 +238,9 @@ class _Common:
     """Draws of many patterns, from the same distribution as a multinomial and faster.
 
     Independent Poisson numbers are multinomial given their total. One for all rare patterns together, and those of
-    the common ones, get a mean two standard deviations below the G draws that are needed; what is
-    missing is drawn group by group. The few draws whose numbers add up to more than G are made anew.
-
-    Attributes:
-        patterns: of the groups.
-        common: C pattern numbers.
-        rates: 1 + C Poisson means, the first for the rare patterns.
-        rare: the groups whose patterns are rare.
+    the C common ones, get a mean (`rates`, 1 + C) two standard deviations below the G draws that are needed; what is
+    missing is drawn group by group. The few draws whose numbers add up to more than G are made anew. `rare` are the
+    groups whose patterns are rare.
     """
 
     patterns: _Patterns

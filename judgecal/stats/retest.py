@@ -49,12 +49,10 @@ class Repeated:
     """The items with two verdicts or more, sorted by group.
 
     Attributes:
-        people: the people's scale.
         sample: all labelled items, for its counts and scale.
         rows: one row an item, so that its group sums and intervals are those of items.
-        verdicts: n x R on the common scale; codes on a nominal one.
+        verdicts, labels: n x R and n on the common scale; codes on a nominal one.
         classes: n x R, pass (1) or fail (0); None where there is no mark.
-        labels: n on the common scale, or None.
     """
 
     people: Scale
@@ -146,10 +144,8 @@ class RepeatPlan:
     Attributes:
         msw: the variance of a verdict within its item; None on nominal labels.
         flips, passes: how often two calls fall on different sides of the mark, and how often a call passes.
-        noise: the variance that one call an item brings into a trial's mean.
+        noise: the variance that one call an item brings into a trial's mean (`of_what`).
         fixed: the variance that no number of repeats takes out of it; None below ten groups.
-        of_what: what that mean is.
-        n_groups: questions.
     """
 
     msw: float | None
@@ -262,15 +258,14 @@ class Repeatability:
     """How far a judge agrees with itself.
 
     Attributes:
-        estimates: `exact_agreement` (the share of equal pairs of repeats, the mean over the items), `unanimous` (share
+        estimates: `exact_agreement` (the share of equal pairs of repeats, the mean over the items), `unanimous`
+            (share
             of the items all of whose verdicts are equal), `flip_rate` or `flip_rate@75` (share of the pairs on
             different sides of the mark, or in different classes), `within_item_sd` (in units of the common scale),
             `within_item_sd_share` (of its range), `icc_1_1`. n counts the verdicts of items that have two or more.
         n_items: those items.
-        expected: what 1, 2, 3, 5 and 10 calls an item would come to.
-        enough: the smallest number of calls beyond which even endless repeats lower the error of a trial's agreement
-            by less than 5%; None where it cannot be told.
-        why: that in a sentence.
+        enough, why: the smallest number of calls beyond which even endless repeats lower the error of a trial's
+            agreement by less than 5%, and that in a sentence; None where it cannot be told.
     """
 
     estimates: dict[str, Estimate]

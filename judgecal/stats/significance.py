@@ -61,9 +61,8 @@ def random_bits(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 def mcnemar_midp(only_a: int, only_b: int) -> float:
     """Two-sided mid-p of McNemar's test, 0..1: `only_a` items that a alone got right against `only_b`.
 
-    2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m). The
-    exact test is too cautious, the usual chi-squared gives 0 / 0 (and in one library p = 0) for two judges that
-    never differ; here that is 1. For independent items only. Source: Fagerland, Lydersen and Laake (2013).
+    2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m), which
+    is too cautious; 1 for two judges that never differ. For independent items only. Source: Fagerland et al. (2013).
 
     Raises:
         InputError: a count is negative.
@@ -180,10 +179,8 @@ class Interaction:
 
     Attributes:
         p_value: of additivity; None where it could not be tested.
-        decision: "interaction" where additivity is refuted, else "cannot tell".
-        why: the decision in a sentence.
+        decision, why: "interaction" where additivity is refuted, else "cannot tell"; that in a sentence.
         cells: of the grid, the largest deviation first; empty where the grid has no values.
-        n_groups: questions that the test rests on.
     """
 
     p_value: float | None

@@ -77,8 +77,7 @@ class Loss:
     Attributes:
         value: the metric, an unscored item counted as the verdict farthest from its label; None where undefined.
         loss: the best value less its own (its own less the lowest, where less is better); 0 for the best.
-        upper: the loss against whoever is truly best stays below this, for all judges at once; None without one.
-        reason: why something is missing.
+        upper: the loss against whoever is truly best stays below this, for all judges at once; None for a `reason`.
     """
 
     value: float | None
@@ -89,15 +88,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class Losses:
-    """All judges' losses.
+    """All judges' losses, in the order asked for.
 
     Attributes:
         best: the judge with the best value; the first of equals.
-        by_judge: in the order asked for.
-        level: at which all bounds hold together.
-        n_groups: questions.
-        method: how the bounds were made.
-        pairs: names, differences, errors, degrees of freedom and critical values behind them; None without bounds.
+        level: at which all bounds hold together; `method` says how they were made.
+        pairs: differences, errors, degrees of freedom and critical values behind them; None without bounds.
     """
 
     best: str
@@ -111,11 +107,8 @@ class Losses:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
 
         Takes the differences seen for the true ones: with d_i the difference of another judge i from this one, r_i =
-        margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 + u_i r_i) / r_i^2, the
-        most over i. Source: as `smallest_detectable`.
-
-        Returns:
-            None where there are no bounds, or where some judge was seen to be better by the margin or more.
+        margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 + u_i r_i) / r_i^2,
+        the most over i; None without bounds, or where some judge was seen to be better by the margin or more.
         """
         return None if self.pairs is None else self.pairs.needed(judge, margin, self.n_groups)
 
@@ -199,12 +192,10 @@ class _Worth:
     """One judge's metric with what its error is made of.
 
     Attributes:
-        value: as it is reported.
         sign: -1 where less is better.
         linear: the linearised mean, or None for a coefficient.
         parts: G, what each group adds to the value.
-        whole: what a group would add that differs by the whole range.
-        most: the width of that range, infinite where it has no end.
+        whole, most: what a group would add that differs by the whole range; the width of that range.
     """
 
     value: float

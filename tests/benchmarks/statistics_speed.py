@@ -30,7 +30,7 @@ from judgecal.records import Item, Judgement
 from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
-from judgecal.stats.resampling import Totals, bootstrap_draws
+from judgecal.stats.resampling import Totals, bootstrap_all
 from judgecal.stats.sample import Sample, as_scale, build
 
 Floats = npt.NDArray[np.float64]
@@ -154,7 +154,7 @@ def resampling(told: Told, rounds: int) -> None:
             plain_loop(case, gold, judge, rng.integers(0, len(gold) // 2, size=(LOOPED, len(gold) // 2)))
 
         def ours(case: Case = case, sample: Sample = sample) -> None:
-            bootstrap_draws(case.ours(sample), sample.n_groups, n_boot=RESAMPLES, seed=0)
+            bootstrap_all([case.ours(sample)], sample.n_groups, n_boot=RESAMPLES, seed=0)[0]
 
         plain_s, ours_s = timed(loop, rounds) * RESAMPLES / LOOPED, timed(ours, rounds)
         whole_s = timed(lambda: _public(gold, judge, case), rounds)  # noqa: B023  called at once
