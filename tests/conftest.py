@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import ROOT, SHARED_DATA, Ran
+
+# Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so would
+# every program that a test starts and then interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import VERSION, AsyncEmbeddedEngine, EmbeddedEngine, reply
-from judgecal.models.embedded.answer import NOT_FOUND
 from judgecal.models.embedded.features import NAMES, compare, in_order
 from judgecal.models.embedded.judge import shipped
 from judgecal.models.embedded.prompt import read_layout
+from judgecal.models.embedded.replies import NOT_FOUND
 from judgecal.models.embedded.text import analyse, closeness, edit_distance, stem
 
 ROOT = Path(__file__).resolve().parents[1]

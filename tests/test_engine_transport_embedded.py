@@ -192,8 +192,7 @@ def test_workers_end_with_their_parent_and_need_no_main_module(end: signal.Signa
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)" + _FROM_STDIN
-    parent.stdin.write(code)
+    parent.stdin.write(_FROM_STDIN)
     parent.stdin.close()
     parent.stdin = None
     pids = [int(word) for word in parent.stdout.readline().split()]

@@ -2,12 +2,11 @@
 
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
-from judgecal.engine.calls import Call, CallFailed, Message, Reading, Reply
+from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
 from judgecal.engine.journal import Journal, LongJournal, read_journal
 from judgecal.engine.limits import Budget, Limiter, Purse, expected_seconds, require_prices, worst_cost_usd
-from judgecal.engine.run import Progress, run_calls
+from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
-from judgecal.engine.verdicts import OwnVerdict, take_verdicts
 
 __all__ = [
     "Budget",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from judgecal.records import ErrorKind, Failure, Key
 from judgecal.scale import Label
 
-__all__ = ["Call", "CallFailed", "Message", "Reading", "Reply"]
+__all__ = ["Call", "CallFailed", "Message", "OwnVerdict", "Reading", "Reply"]
 
 Message = Mapping[str, str]
 """One chat message: `role` and `content`."""
@@ -38,6 +38,15 @@ class Call:
     judge: str
     messages: Callable[[], Sequence[Message]]
     read: Callable[[str], Reading]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVerdict:
+    """One judgement that needs no call: its key, the judge's string, and what gives the verdict."""
+
+    key: Key
+    judge: str
+    give: Callable[[], Reading]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
-from judgecal.engine.calls import Call, Reading
+from judgecal.engine.calls import Call, OwnVerdict, Reading
 from judgecal.engine.limits import Budget, Limiter, Purse
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
@@ -26,7 +26,7 @@ from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
 
-__all__ = ["Progress", "run_calls"]
+__all__ = ["Progress", "run_calls", "take_verdicts"]
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
 _REDRAW_S = 0.2
@@ -262,6 +262,36 @@ def _reading(call: Call, outcome: Outcome) -> Reading:
         message = f"{reading.failure.message} (the reply was cut at max_tokens)"
         return Reading(None, reading.reasoning, Failure(reading.failure.kind, message))
     return reading
+
+
+def take_verdicts(
+    due: Iterable[OwnVerdict], *, record: Callable[[Judgement], None], progress: Progress | None = None
+) -> None:
+    """Take every verdict, and hand each judgement to `record` as it comes.
+
+    Raises:
+        OSError: `record` could not write.
+    """
+    for one in due:
+        start = time.perf_counter()
+        reading = one.give()
+        took = time.perf_counter() - start
+        row = Judgement(
+            *one.key[:2],
+            judge=one.judge,
+            judge_fingerprint=one.key.judge_fingerprint,
+            repeat=one.key.repeat,
+            unit=one.key.unit,
+            verdict=reading.verdict,
+            reasoning=reading.reasoning,
+            error=reading.failure,
+            latency_s=round(took, 6),
+            cost_usd=0.0,
+            at=_now(int(time.time())),
+        )
+        record(row)
+        if progress:
+            progress.add(scored=row.verdict is not None, cost_usd=0.0)
 
 
 @functools.lru_cache(maxsize=1)

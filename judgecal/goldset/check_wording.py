@@ -20,8 +20,7 @@ from typing import Generic, TypeVar
 from judgecal.errors import listed
 from judgecal.goldset.finding import Check, Problem, item_place
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.models.embedded.lexicon import NO, STOPWORDS, YES
-from judgecal.models.embedded.text import Text, strip_accents, take_apart
+from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, strip_accents, take_apart
 from judgecal.records import Item
 
 __all__ = [

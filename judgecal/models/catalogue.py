@@ -22,16 +22,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 from judgecal.errors import InputError, unknown_name
 from judgecal.workspace import Workspace, check_keys, read_toml, validated
 
-__all__ = [
-    "ALIASES",
-    "EMBEDDED",
-    "PROVIDERS",
-    "Catalogue",
-    "ModelSpec",
-    "Provider",
-    "load_catalogue",
-    "with_version",
-]
+__all__ = ["ALIASES", "EMBEDDED", "PROVIDERS", "Catalogue", "ModelSpec", "load_catalogue", "with_version"]
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
@@ -259,8 +250,15 @@ class _AliasTable(BaseModel):
     @field_validator("api_base")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        if problem := _address_problem(value):
-            raise ValueError(f"api_base {problem}")
+        try:
+            parts = urllib.parse.urlsplit(value)
+            named, secret = parts.hostname, parts.username or parts.password
+        except ValueError:
+            parts, named, secret = None, None, None
+        if secret or "@" in value:  # which is not quoted
+            raise ValueError(f"api_base {_NO_PASSWORD}")
+        if not (parts and named and parts.scheme in ("http", "https")):
+            raise ValueError(f"api_base must be an http or https address, found {value!r}")
         return value
 
 
@@ -336,7 +334,7 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     updates: dict[str, Any] = {}
     for side in ("input", "output") if "output_cost_per_token" in found else ():
         if getattr(spec, f"{side}_usd_per_1m") is None:
-            updates[f"{side}_usd_per_1m"] = _per_million(found[f"{side}_cost_per_token"])
+            updates[f"{side}_usd_per_1m"] = round(float(found[f"{side}_cost_per_token"]) * _PER_MILLION, 6)
     if spec.context_window is None and found.get("max_input_tokens"):
         updates["context_window"] = int(found["max_input_tokens"])
     if found.get("max_output_tokens"):
@@ -348,10 +346,6 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     if spec.api_base is None:
         updates["api_base"] = _base_in_environment(spec.provider)
     return replace(spec, **updates)
-
-
-def _per_million(cost_per_token: float) -> float:
-    return round(float(cost_per_token) * _PER_MILLION, 6)
 
 
 def _price_row(model_id: str) -> Mapping[str, Any]:
@@ -400,18 +394,6 @@ def _base_in_environment(provider: str) -> str | None:
         if base:
             return base
     return None
-
-
-def _address_problem(address: str) -> str | None:
-    """What is wrong with an endpoint's address, None where it will do; a password in it is not quoted."""
-    try:
-        parts = urllib.parse.urlsplit(address)
-        named, secret = parts.scheme in ("http", "https") and parts.hostname, parts.username or parts.password
-    except ValueError:
-        named, secret = None, None
-    if secret or "@" in address:
-        return _NO_PASSWORD
-    return None if named else f"must be an http or https address, found {address!r}"
 
 
 def with_version(base: str, version: str) -> str:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from judgecal.models.embedded.lexicon import STOPWORDS
-from judgecal.models.embedded.text import Text, analyse, closeness
+from judgecal.models.embedded.text import STOPWORDS, Text, analyse, closeness
 
 MAX_ALTERNATIVES = 48
 # A text of so few tokens that begins with yes or no says nothing else.

@@ -1,7 +1,7 @@
 """The judge: features to a share 0..1, refitted to the demos of the prompt, with a sentence that says why.
 
-A logistic model over `features.NAMES`. Its coefficients come from `weights.json` (written by `fit`), which names
-the data that they were fitted on. It is a floor: what word overlap, numbers and names alone can tell.
+A logistic model over `features.NAMES`. Its coefficients come from `weights.json`, which names the data that they were
+fitted on (by `tests/benchmarks/embedded_fit.py`). It is a floor: what word overlap, numbers and names alone can tell.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from judgecal.errors import listed
 from judgecal.models.embedded.features import BARE_TOKENS, NAMES, Comparison, compare
-from judgecal.models.embedded.lexicon import NEGATIONS, STOPWORDS
 from judgecal.models.embedded.prompt import Layout, alternatives, read_examples, read_layout
+from judgecal.models.embedded.text import NEGATIONS, STOPWORDS
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 _SCHEMA = 1

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judgecal.models.embedded.lexicon import word_set
+from judgecal.models.embedded.text import word_set
 
 _FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 _OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")

@@ -1,4 +1,4 @@
-"""Fits `weights.json`: `python -m judgecal.models.embedded.fit PATH_TO_tq.csv`. Not used at run time.
+"""Fits the embedded model's `weights.json`: `python -m tests.benchmarks.embedded_fit PATH_TO_tq.csv`.
 
 The data: EVOUNA's TriviaQA half (9,690 answers of five systems with one human yes/no each, Apache-2.0), columns
 `question, reference_answer` (alternatives joined by "/"), `answer, system, correct`. Its NQ half shares questions
@@ -95,9 +95,9 @@ def fit(path: Path) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the weights beside this module. 2 on wrong use."""
+    """Write the weights into the package. 2 on wrong use."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m judgecal.models.embedded.fit PATH_TO_tq.csv\n")
+        sys.stderr.write("usage: python -m tests.benchmarks.embedded_fit PATH_TO_tq.csv\n")
         return 2
     content = fit(Path(arguments[0]))
     lines = json.dumps(content, indent=1)
