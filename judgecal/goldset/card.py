@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, ValidationError, with_config
 
 from judgecal.errors import InputError
 from judgecal.scale import Label, Scale
@@ -36,6 +36,7 @@ CARD_KEPT = ("splits", "licence", "sampling", "labels_by", "rubric", "rubric_sha
 SPLITS = ("train", "dev", "test")
 """train gives demonstrations, dev chooses, test is sealed."""
 
+_FORBID = ConfigDict(extra="forbid")
 _MEMBERS = {
     "train": ("train",),
     "dev": ("dev",),
@@ -52,6 +53,7 @@ def members(split: str) -> tuple[str, ...] | None:
     return _MEMBERS.get(split)
 
 
+@with_config(_FORBID)
 @dataclass(frozen=True, slots=True)
 class Splits:
     """The seed and the shares of a card's `[splits]`; the shares are of questions and sum to 1.
@@ -59,10 +61,10 @@ class Splits:
     Which split a question belongs to is decided by its own hash, so it never moves when a set grows.
     """
 
-    seed: int = 0
-    train: float = 0.25
-    dev: float = 0.30
-    test: float = 0.45
+    seed: Annotated[int, Strict()] = 0
+    train: Annotated[float, Strict()] = 0.25
+    dev: Annotated[float, Strict()] = 0.30
+    test: Annotated[float, Strict()] = 0.45
 
     def of(self, group: str) -> str:
         """The split of a question: `train`, `dev` or `test`."""
@@ -88,6 +90,7 @@ class Splits:
         return found
 
 
+@with_config(_FORBID)
 @dataclass(frozen=True, slots=True)
 class RaterCard:
     """Who a rater is and what the rater was told; "" where the card does not say."""
@@ -127,11 +130,8 @@ class Card:
     explained: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Table(BaseModel):
+class _ScaleTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _ScaleTable(_Table):
     kind: str = ""
     min: float | None = None
     max: float | None = None
@@ -141,23 +141,10 @@ class _ScaleTable(_Table):
     anchors: dict[str, str] = {}
 
 
-class _RaterTable(_Table):
-    who: str = ""
-    instructions: str = ""
-
-
-class _SplitsTable(_Table):
-    seed: int = Splits().seed
-    train: float = Splits().train
-    dev: float = Splits().dev
-    test: float = Splits().test
-
-    @model_validator(mode="after")
-    def _share(self) -> Self:
-        problems = Splits(**self.model_dump()).problems()
-        if problems:
-            raise ValueError(", ".join(problems))
-        return self
+def _share(splits: Splits) -> Splits:
+    if problems := splits.problems():
+        raise ValueError(", ".join(problems))
+    return splits
 
 
 def _said(why: str) -> str:
@@ -166,7 +153,8 @@ def _said(why: str) -> str:
     return why
 
 
-class _CardTable(_Table):
+class _CardTable(BaseModel):
+    model_config = _FORBID
     name: str = ""
     version: str = ""
     licence: str = ""
@@ -177,8 +165,8 @@ class _CardTable(_Table):
     rubric: str = ""
     rubric_sha256: str = ""
     scale: _ScaleTable = _ScaleTable()
-    raters: dict[str, _RaterTable] = {}
-    splits: _SplitsTable = _SplitsTable()
+    raters: dict[str, RaterCard] = {}
+    splits: Annotated[Splits, AfterValidator(_share)] = Splits()
     explained: dict[str, Annotated[str, AfterValidator(_said)]] = {}
 
 
@@ -245,18 +233,9 @@ class _Reader:
             return None
 
     def card(self, table: _CardTable, scale: Scale, name: str) -> Card:
-        raters = {rater: RaterCard(**texts.model_dump()) for rater, texts in table.raters.items()}
         self._check_anchors(table.scale.anchors, scale)
-        plain = table.model_dump(include={key for key in _CardTable.model_fields if key in _TEXTS})
-        plain["name"] = plain["name"] or name
-        return Card(
-            **plain,
-            scale=scale,
-            anchors=table.scale.anchors,
-            raters=raters,
-            splits=Splits(**table.splits.model_dump()),
-            explained=table.explained,
-        )
+        plain = dict(table) | {"name": table.name or name, "scale": scale, "anchors": table.scale.anchors}
+        return Card(**plain)
 
     def scale(self, table: _ScaleTable) -> Scale | None:
         """The scale; None where there is a problem with it."""
@@ -311,19 +290,6 @@ class _Reader:
                 )
 
 
-_TEXTS = (
-    "name",
-    "version",
-    "licence",
-    "source",
-    "made_by",
-    "sampling",
-    "labels_by",
-    "rubric",
-    "rubric_sha256",
-)
-
-
 def _key_lines(text: str) -> dict[tuple[str, ...], int]:
     """The line of each key and each table header written in the plain way (not inside multi-line values)."""
     header: tuple[str, ...] = ()
@@ -347,7 +313,7 @@ def _split_key(text: str) -> list[str]:
 def card_text(card: Card) -> str:
     """The card as TOML; `read_card` gives the same card back."""
     table: dict[str, Any] = {"schema": SCHEMA}
-    table |= {key: getattr(card, key) or None for key in _TEXTS}
+    table |= {key: text or None for key, text in asdict(card).items() if isinstance(text, str)}
     table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
     table["raters"] = {
         name: {key: text or None for key, text in asdict(rater).items()}

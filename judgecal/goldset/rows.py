@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _ITEM_KEYS = frozenset(
-    {
+    [
         "item_id",
         "group",
         "question",
@@ -42,7 +42,7 @@ _ITEM_KEYS = frozenset(
         "expect",
         "tags",
         "inclusion_probability",
-    }
+    ]
 )
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
