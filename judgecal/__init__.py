@@ -9,13 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from judgecal.cli.report_kinds import load_report
     from judgecal.errors import InputError, JudgecalError
     from judgecal.experiment import Judgements
     from judgecal.experiment.score import score
     from judgecal.goldset import GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.records import Estimate, Item, Judgement, Rating
+    from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, compare, reliability
@@ -38,7 +38,7 @@ _HOME = {
     "alt_test": "judgecal.stats",
     "compare": "judgecal.stats",
     "load_gold": "judgecal.goldset",
-    "load_report": "judgecal.cli.report_kinds",
+    "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.score",

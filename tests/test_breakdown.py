@@ -5,25 +5,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
-from judgecal.experiment.agreement import EPSILONS, judge_entry
+from judgecal.experiment.agreement import EPSILONS, JudgeEntry, judge_entry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
-from judgecal.report import agreement_text
-from judgecal.report.breakdown_text import alt_test_lines, order_notes, part_blocks, retest_notes
+from judgecal.report.judges import alt_test_note, order_notes
+from judgecal.report.judges_diagnostics import retest_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.stats.breakdown import breakdown
 from judgecal.workspace import Workspace
-from tests.support.command import Ran
 from tests.support.gold import made_gold, made_items
 
 PASS_75 = Scale.parse("percentage", pass_at=75)
@@ -209,20 +209,21 @@ def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
     column = Column("j", gold.scale, rows_of(gold, [[90.0], [80.0], [0.0]] * 40))
     table = Table(gold, gold.items)
     found = judge_entry(table, column)
-    assert {key: found[key] for key in entry(table, column)} == entry(table, column)
-    assert list(found["by_tag"]) == ["half", "odd", "full", "none"]
-    half = found["by_tag"]["half"]
-    assert half["mean_agreement"].value == pytest.approx(0.7)
-    assert (half["n"], half["fails"], half["false_passes"], half["false_fails"]) == (40, 40, 40, 0)
-    assert found["by_system"].keys() == {"s0", "s1"}
-    assert found["limits_of_agreement"]["bias"].value == pytest.approx((-10 + 30 + 0) / 3)
+    plain = entry(table, column).as_json()
+    assert {key: value for key, value in found.as_json().items() if key in plain} == plain
+    assert list(found.by_tag) == ["half", "odd", "full", "none"]
+    half = found.by_tag["half"]
+    assert half.mean_agreement.value == pytest.approx(0.7)
+    assert (half.n, half.fails, half.false_passes, half.false_fails) == (40, 40, 40, 0)
+    assert found.by_system.keys() == {"s0", "s1"}
+    assert found.limits_of_agreement["bias"].value == pytest.approx((-10 + 30 + 0) / 3)
     # Two raters who always agree: the judge is as close only where it says the same, on the third without facts.
-    human = found["alt_test"]
-    assert human["winning_rate"] == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
-    assert human["advantage_probability"] == pytest.approx(1 / 3)
-    assert human["n_items"] == {"ann": 120, "bob": 120}
-    assert "best_case" not in found and "retest" not in found
-    assert json.dumps(found["passed"] if "passed" in found else human["passed"])
+    human = found.alt_test
+    assert human.winning_rate == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
+    assert human.advantage_probability == pytest.approx(1 / 3)
+    assert human.n_items == {"ann": 120, "bob": 120}
+    assert found.best_case is None and found.retest is None
+    assert json.dumps(human.passed)
 
 
 def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
@@ -230,26 +231,24 @@ def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
     found = judge_entry(
         Table(gold, gold.items, 2), Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
     )
-    retest = found["retest"]
-    assert (retest["repeats"], retest["n_items"], retest["all_cached"], retest["unit"]) == (
+    retest = found.retest
+    assert (retest.repeats, retest.n_items, retest.all_cached, retest.unit) == (
         2,
         80,
         True,
         "percentage",
     )
-    assert retest["exact_agreement"].value == 0.5
-    assert retest["flip_rate@75"].value == 0.5
-    assert retest["within_item_sd"].value == pytest.approx(
-        10.0
-    )  # squares 0 and 200, one degree of freedom each
-    assert [one["repeats"] for one in retest["expected"]] == [1, 2, 3, 5, 10]
+    assert retest.exact_agreement.value == 0.5
+    assert retest.flip_rate.value == 0.5
+    assert retest.within_item_sd.value == pytest.approx(10.0)  # squares 0 and 200, one degree of freedom each
+    assert [one.repeats for one in retest.expected] == [1, 2, 3, 5, 10]
     # As wrong, repeat by repeat: strata 1, 0.7 and 1; then 1, 0.9 and 0. As right: 1 for that 0.
-    assert found["as_wrong"]["macro_agreement"].value == pytest.approx((2.7 / 3 + 1.9 / 3) / 2)
-    assert found["best_case"]["macro_agreement"].value == pytest.approx((2.7 / 3 + 2.9 / 3) / 2)
+    assert found.as_wrong["macro_agreement"].value == pytest.approx((2.7 / 3 + 1.9 / 3) / 2)
+    assert found.best_case["macro_agreement"].value == pytest.approx((2.7 / 3 + 2.9 / 3) / 2)
     called = rows_of(gold, verdicts, cached=True)
     called[0] = dataclasses.replace(called[0], cached=False)
     again = judge_entry(Table(gold, gold.items, 2), Column("j", gold.scale, called))
-    assert again["retest"]["all_cached"] is False
+    assert again.retest.all_cached is False
 
 
 def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
@@ -264,7 +263,7 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     # The second repeat is another judge altogether: one call is what the test is about.
     found = judge_entry(
         Table(people, people.items, 2), Column("j", people.scale, rows_of(people, [[v, 0.0] for v in said]))
-    )["alt_test"]
+    ).alt_test
     groups = {item.item_id: item.group for item in people.items}
     for epsilon in EPSILONS:
         direct = alt_test(
@@ -274,9 +273,9 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
             epsilon=epsilon,
             groups=groups,
         )
-        assert found["winning_rate"][f"{epsilon:g}"] == direct.winning_rate
-        assert found["p_values"][f"{epsilon:g}"] == pytest.approx(direct.p_values)
-        assert found["advantage_probability"] == pytest.approx(direct.advantage_probability)
+        assert found.winning_rate[f"{epsilon:g}"] == direct.winning_rate
+        assert found.p_values[f"{epsilon:g}"] == pytest.approx(direct.p_values)
+        assert found.advantage_probability == pytest.approx(direct.advantage_probability)
 
 
 @pytest.mark.parametrize(
@@ -300,9 +299,9 @@ def test_labels_and_verdicts_meet_on_one_scale(
     gold = load_gold(folder, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     column = Column("j", Scale.parse(judge), rows_of(gold, [[verdict] for verdict in verdicts] * 12))
     found = judge_entry(Table(gold, gold.items), column)
-    assert found["alt_test"]["advantage_probability"] == 1.0
-    assert found["alt_test"]["winning_rate"]["0.1"] == 1.0
-    assert ("limits_of_agreement" in found) == (gold.scale.kind in ("percentage", "ordinal"))
+    assert found.alt_test.advantage_probability == 1.0
+    assert found.alt_test.winning_rate["0.1"] == 1.0
+    assert (found.limits_of_agreement is not None) == (gold.scale.kind in ("percentage", "ordinal"))
 
 
 def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace_dir: Path) -> None:
@@ -316,156 +315,7 @@ def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace_dir: Path) -
         workspace=Workspace(workspace_dir, workspace_dir / "experiments"),
     )
     column = Column("j", Scale.parse("nominal"), rows_of(gold, [["zebra"], ["a"], ["a"]] * 12))
-    assert judge_entry(Table(gold, gold.items), column)["alt_test"]["advantage_probability"] == pytest.approx(
-        2 / 3
-    )
-
-
-# --- as text
-
-
-def part(value: float, **more: Any) -> dict[str, Any]:
-    counts = {
-        "n": 12,
-        "n_expected": 12,
-        "n_unscored": 0,
-        "passes": 4,
-        "fails": 8,
-        "false_passes": 3,
-        "false_fails": 1,
-    }
-    return {"mean_agreement": Estimate(value, reason="few"), **counts, **more}
-
-
-def test_the_worst_parts_come_first_and_are_few() -> None:
-    tags = {f"tag{i}": part(0.1 * i) for i in range(10)}
-    tags["tag0"] = part(0.0, n=10, n_unscored=2)
-    judge = {"judge": "a@b", "by_tag": tags, "by_system": {"only": part(0.5)}}
-    lines = next(part_blocks({"judges": [judge]})).splitlines()
-    assert lines[0] == "a@b by tag, worst first"
-    assert lines[1].split() == ["tag", "n", "mean_agreement", "[0.95]", "false", "passes", "false", "fails"]
-    assert lines[3].split() == ["tag0", "10/12", "0.000", "3/8", "1/4"]
-    assert len(lines) == 12 and lines[-1] == "2 more: --json"
-    shown = "\n".join(part_blocks({"judges": [judge]}))
-    assert "by system" not in shown  # one system is the whole table again
-    two = {**judge, "by_system": {"s": part(0.5), "t": part(0.6)}}
-    assert "a@b by system, worst first" in "\n".join(part_blocks({"judges": [two]}))
-    unmarked = {"x": part(0.5, passes=None, fails=None, false_passes=None, false_fails=None)}
-    assert "false passes" not in next(part_blocks({"judges": [{"judge": "a@b", "by_tag": unmarked}]}))
-    assert list(part_blocks({"judges": [{"judge": "a@b", "by_tag": {}, "by_system": {}}]})) == []
-
-
-def test_of_many_judges_the_first_is_shown() -> None:
-    judges = [{"judge": f"j{i}", "by_tag": {"x": part(0.5)}} for i in range(5)]
-    of_three, of_five = ("\n".join(part_blocks({"judges": judges[:n]})) for n in (3, 5))
-    assert of_three.count("by tag, worst first") == 3 and "--json" not in of_three
-    assert of_five.count("by tag, worst first") == 1 and "The other 4 judges: --json." in of_five
-
-
-def ends(judge: str, worst: float, best: float | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"judge": judge, "as_wrong": {"m": Estimate(worst)}}
-    return found if best is None else {**found, "best_case": {"m": Estimate(best)}}
-
-
-def test_an_order_that_turns_is_said() -> None:
-    judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
-    assert list(order_notes({"judges": judges}, "m")) == [
-        "Cannot tell the order of a and b: m 0.600 against 0.700 with unscored items as wrong, 0.900 against 0.800 "
-        "as right."
-    ]
-    # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
-    assert list(order_notes({"judges": [ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)]}, "m")) == []
-    crossing = [ends(str(i), 0.5 + 0.01 * i, 0.9 - 0.01 * i) for i in range(4)]
-    notes = list(order_notes({"judges": crossing}, "m"))
-    assert len(notes) == 6 and notes[-1] == "So it is with 1 more pair."
-
-
-def test_repeats_and_raters_as_text(gold: GoldSet) -> None:
-    verdicts: list[list[Label | None]] = [[100.0, 100.0], [80.0, 60.0], [0.0, 10.0]] * 40
-    column = Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
-    result = {"judges": [judge_entry(Table(gold, gold.items, 2), column)]}
-    shown = "\n".join(retest_notes(result))
-    assert "j over 2 repeats: the same verdict in 0.333 [" in shown
-    assert "flip_rate@75 0.333 [" in shown and "within-item SD 9.1 (0.091 of the range)" in shown
-    assert "j, expected of 1, 2, 3, 5, 10 calls an item: SD of their mean 9.1, 6.5, 5.3" in shown
-    assert "j: every reply came from the store" in shown
-    assert shown.endswith("repeats itself perfectly.")
-    # The first repeat says what both raters say on the full and the empty answers: two thirds.
-    (line,) = alt_test_lines(result)
-    start = "Alternative annotator test (epsilon 0.2, 0.15, 0.1): j may stand in for 0, 0, 0 of 2 raters"
-    assert line.startswith(
-        f"{start} (three raters or more are advised); at least as close as a rater on 0.67 of"
-    )
-    few = {**result["judges"][0]["alt_test"], "reason": "nobody", "left_out": {"ann": "7 items"}}
-    (line,) = alt_test_lines({"judges": [{"judge": "j", "alt_test": few}]})
-    assert line.endswith("0.1): j not tested, nobody (ann: 7 items).")
-    assert (
-        list(alt_test_lines({"judges": [{"judge": "j"}]}))
-        == list(retest_notes({"judges": [{"judge": "j"}]}))
-        == []
-    )
-
-
-# --- on the command line
-
-
-def test_score_shows_where_a_lexical_judge_fails(judgecal: Callable[..., Ran]) -> None:
-    ran = judgecal("score", "--repeats", "2")
-    assert ran.code == 0, ran.err
-    assert "correctness_v3@embedded by tag, worst first" in ran.out
-    assert "correctness_v3@embedded by system, worst first" in ran.out
-    assert "correctness_v3@embedded over 2 repeats: the same verdict in 1.000" in ran.out
-    assert (
-        "Alternative annotator test (epsilon 0.2, 0.15, 0.1): correctness_v3@embedded may stand in for"
-        in ran.out
-    )
-    (judge,) = json.loads(judgecal("score", "--repeats", "2", "--json").out)["judges"]
-    # Words alone do not tell a statement from its opposite: most answers that deny the reference are passed.
-    for tag in ("negation", "contradiction"):
-        wrong = judge["by_tag"][tag]
-        assert 2 * wrong["false_passes"] > wrong["fails"] > 0
-    values = [tag["mean_agreement"]["value"] for tag in judge["by_tag"].values()]
-    assert values == sorted(values)
-    assert "injection" in judge["by_tag"]
-    assert judge["retest"]["enough"] == 1 and judge["retest"]["all_cached"] is False
-    assert set(judge["alt_test"]["winning_rate"]) == {"0.2", "0.15", "0.1"}
-
-
-def test_recorded_judges_whose_order_hangs_on_what_is_missing(
-    judgecal: Callable[..., Ran], gold: GoldSet, tmp_path: Path
-) -> None:
-    # `half` answers 30 of 100 off on every item; `shy` is exact, and silent on a third of the items.
-    lines = ["item_id,judge,verdict"]
-    for item in gold.items:
-        label = float(gold.labels[item.item_id])
-        shy = "" if "none" in item.tags else f"{label:g}"
-        lines += [f"{item.item_id},shy,{shy}", f"{item.item_id},half,{label + (30 if label < 70 else -30):g}"]
-    path = tmp_path / "recorded.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ran = judgecal("agreement", "--gold", "made", "--judgements", path)
-    assert ran.code == 0, ran.err
-    # shy: strata 1, 1 and 0 as wrong, all 1 as right; half: 0.7 throughout.
-    assert (
-        "Cannot tell the order of shy and half: macro_agreement 0.667 against 0.700 with unscored items as wrong, "
-        "1.000 against 0.700 as right." in ran.out
-    )
-    found = json.loads(judgecal("agreement", "--gold", "made", "--judgements", path, "--json").out)
-    shy, half = found["judges"]
-    assert shy["best_case"]["macro_agreement"]["value"] == 1.0 and "best_case" not in half
-    assert shy["by_tag"]["none"]["n_unscored"] == 40 and "retest" not in shy
-
-
-def test_the_table_without_parts_is_as_before() -> None:
-    """Results of an older version, in a summary that is shown again, have none of these keys."""
-    counts: dict[str, Any] = {"n": 20, "n_expected": 20, "n_unscored": 0}
-    metrics = {"macro_agreement": Estimate(0.5, 0.4, 0.6), "kappa@75": Estimate(0.5), "bias": Estimate(1.0)}
-    judge = {"judge": "a@b", **counts, "agreement": metrics, "as_wrong": metrics, "latency_s": {"p50": 1.0}}
-    judge |= {"usd_per_1k": 0.0, "unit": "percentage", "unscored": {}}
-    gold = {"set": "s", "sha256": "0" * 64, "split": "open", "n_items": 20, "n_groups": 20, "n_unlabelled": 0}
-    gold |= {"n_test_items": 0, "labels_by": "people", "scale": "percentage", "pass_at": 75.0}
-    result = {"experiment": "e", "gold": gold, "judges": [judge], "floor": [], "raters": [], "test_looks": 0}
-    shown = agreement_text({**result, "run_line": "r"})
-    assert "worst first" not in shown and "Alternative" not in shown and "repeats:" not in shown
+    assert judge_entry(Table(gold, gold.items), column).alt_test.advantage_probability == pytest.approx(2 / 3)
 
 
 def test_the_best_case_is_by_group() -> None:
@@ -485,3 +335,44 @@ def test_the_level_is_told_with_few_items_and_with_many() -> None:
     )
     assert {name: part.agreement.level for name, part in found.items()} == {"all": 0.9, "few": 0.9}
     assert found["few"].agreement.low is None and found["all"].agreement.low is not None
+
+
+# --- in words
+
+
+def test_an_order_that_turns_is_said() -> None:
+    def ends(judge: str, worst: float, best: float | None) -> JudgeEntry:
+        best_case = None if best is None else {"m": Estimate(best)}
+        return cast(
+            "JudgeEntry",
+            SimpleNamespace(judge=judge, as_wrong={"m": Estimate(worst)}, best_case=best_case),
+        )
+
+    judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
+    assert list(order_notes(judges, "m")) == [
+        "Cannot tell the order of a and b: m 0.600 against 0.700 with unscored items as wrong, 0.900 against 0.800 "
+        "as right."
+    ]
+    # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
+    assert list(order_notes([ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)], "m")) == []
+    crossing = [ends(str(i), 0.5 + 0.01 * i, 0.9 - 0.01 * i) for i in range(4)]
+    notes = list(order_notes(crossing, "m"))
+    assert len(notes) == 6 and notes[-1] == "So it is with 1 more pair."
+
+
+def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
+    verdicts: list[list[Label | None]] = [[100.0, 100.0], [80.0, 60.0], [0.0, 10.0]] * 40
+    column = Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
+    judge = judge_entry(Table(gold, gold.items, 2), column)
+    assert judge.retest is not None and judge.alt_test is not None
+    shown = "\n".join(retest_notes("j", judge.retest))
+    assert "j over 2 repeats: the same verdict in 0.333 [" in shown
+    assert "flip rate 0.333 [" in shown and "within-item SD 9.1 (0.091 of the range)" in shown
+    assert "j, expected of 1, 2, 3, 5, 10 calls an item: SD of their mean 9.1, 6.5, 5.3" in shown
+    assert "j: every reply came from the store" in shown
+    # The first repeat says what both raters say on the full and the empty answers: two thirds.
+    assert alt_test_note(judge.alt_test).startswith(
+        "may stand in for 0, 0, 0 of 2 raters (three raters or more are advised); at least as close as a rater on 0.67"
+    )
+    few = dataclasses.replace(judge.alt_test, reason="nobody", left_out={"ann": "7 items"})
+    assert alt_test_note(few) == "not tested, nobody (ann: 7 items)."

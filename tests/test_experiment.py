@@ -28,6 +28,7 @@ from judgecal.experiment import (
     stored_rows,
     verdict_matrix,
 )
+from judgecal.experiment.agreement import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement
@@ -165,9 +166,9 @@ def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
     verdicts: list[Label | None] = [100.0, 50.0, 0.0] * 4
     verdicts[0] = None
     found = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, verdicts)[:11]))
-    assert (found["n"], found["n_expected"], found["n_unscored"]) == (10, 12, 2)
-    assert found["unscored"] == {"missing": 1, "parse": 1}
-    agreement, as_wrong = found["agreement"]["mean_agreement"], found["as_wrong"]["mean_agreement"]
+    assert (found.n, found.n_expected, found.n_unscored) == (10, 12, 2)
+    assert found.unscored == {"missing": 1, "parse": 1}
+    agreement, as_wrong = found.agreement["mean_agreement"], found.as_wrong["mean_agreement"]
     assert (agreement.value, agreement.n, agreement.n_unscored) == (1.0, 10, 2)
     # The two missing ones have labels 100 and 0: the farthest verdict is a whole range away.
     assert as_wrong.value == pytest.approx(10 / 12)
@@ -185,12 +186,12 @@ def test_a_stored_reply_costs_what_a_call_would(gold: GoldSet) -> None:
         return ((prompt or 0) + 10 * (completion or 0)) * 1e-5  # 200 and 10 tokens: 0.003
 
     found = entry(Table(gold, gold.items), Column("j", gold.scale, mixed, price))
-    assert found["usd_per_1k"] == pytest.approx(1000 * (6 * 0.002 + 6 * 0.003) / 12)
-    assert found["latency_s"] == {"p50": 1.0, "p95": 1.0}  # of the calls that were made
-    assert found["tokens"] == {"prompt": 1800, "completion": 120}
+    assert found.usd_per_1k == pytest.approx(1000 * (6 * 0.002 + 6 * 0.003) / 12)
+    assert found.latency_s == Latency(1.0, 1.0)  # of the calls that were made
+    assert found.tokens == Tokens(1800, 120)
     unpriced = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, [50.0] * 12)))
-    assert unpriced["usd_per_1k"] is None
-    assert unpriced["latency_s"] == {"p50": None, "p95": None}
+    assert unpriced.usd_per_1k is None
+    assert unpriced.latency_s == Latency(None, None)
 
 
 def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
@@ -207,15 +208,17 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     # ann says 60 where bob says 40, otherwise they agree: 4 of 12 items are 20 apart, in both directions.
     judge = Column("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
     ann, bob = rater_entries(Table(gold, gold.items), [judge])
-    assert (ann["judge"], bob["judge"]) == ("ann", "bob")
+    assert (ann.judge, bob.judge) == ("ann", "bob")
     for found, bias in ((ann, 20 * 4 / 12), (bob, -20 * 4 / 12)):
-        assert found["agreement"]["mean_agreement"].value == pytest.approx(1 - 0.2 * 4 / 12)
-        assert found["agreement"]["bias"].value == pytest.approx(bias)
+        assert found.agreement["mean_agreement"].value == pytest.approx(1 - 0.2 * 4 / 12)
+        assert found.agreement["bias"].value == pytest.approx(bias)
         # The judge on the same footing: 50 against the other's 40 or 60.
-        (beside,) = found["judges"]
-        assert beside["agreement"]["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
+        (beside,) = found.judges
+        assert beside.agreement["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
         shape = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong"}
-        assert shape | {"latency_s", "usd_per_1k", "tokens"} <= found.keys() & beside.keys()
+        assert (
+            shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
+        )
 
 
 @pytest.mark.parametrize(

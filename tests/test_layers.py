@@ -40,34 +40,21 @@ LONG_FUNCTIONS = {
 }
 """Functions of more than 50 lines, as `room.module:function`."""
 UNTYPED_REPORT = {
-    "report.agreement_text": 7,
-    "report.breakdown_text": 11,
     "report.charts": 1,
-    "report.charts_judges": 5,
-    "report.examples": 5,
-    "report.forest": 2,
-    "report.glossary": 1,
-    "report.page_diagnostics": 12,
     "report.intervals": 1,
-    "report.page_judges": 12,
     "report.page_result": 2,
-    "report.page_words": 16,
     "report.select_text": 6,
     "report.wording": 2,
 }
 """Modules of `report/` -> how many of their parameters are a `dict[str, Any]` or a `Mapping[str, Any]`."""
 MARKUP_IN_REPORT = {
     "report.charts": 2,
-    "report.examples": 53,
     "report.page": 11,
     "report.page_blocks": 51,
-    "report.page_index": 8,
     "report.page_result": 12,
 }
 """Modules of `report/` -> how many of their strings hold markup."""
 TEXT_MODULES = {
-    "report.agreement_text",
-    "report.breakdown_text",
     "report.select_text",
 }
 """Modules named `*_text.py`: a second hand-written text of a result."""

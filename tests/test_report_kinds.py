@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.cli.report_kinds import load_report
 from judgecal.experiment.stored import find_experiment
 from judgecal.records import Estimate
+from judgecal.report.experiments import load_report
 from judgecal.report.gate import gate_document
 from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.page_result import Case, Diff

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from judgecal.cli.report_judges import found_of_judges
-from judgecal.cli.report_kinds import load_report
-from judgecal.experiment import read_experiment
-from judgecal.experiment.verdicts import Cut, judge_shape, strange_examples
-from judgecal.records import Estimate, as_plain
+from judgecal.experiment import AgreementResult, read_experiment
+from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
+from judgecal.experiment.verdicts import AtCut, CalibrationBin, Cut, judge_shape, strange_examples
+from judgecal.records import Estimate
+from judgecal.report.experiments import load_report
+from judgecal.report.judges import judges_headline
 from judgecal.report.page_escape import html_text, markdown_text, script_json, terminal_text
-from judgecal.report.page_words import chosen_judge, judges_decision
 from judgecal.scale import Scale
+from judgecal.selection.choice import Candidate
+from judgecal.selection.standing import Basis, Pick, Standing, standing
+from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
@@ -56,8 +60,9 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
     summary = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     summary.unlink()
     workspace = find_workspace(None)
-    found = found_of_judges(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
-    assert as_plain(found["result"]) == printed
+    found = standing(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
+    del printed["headline"]
+    assert found.result.as_json() == printed
     page = page_of(judgecal, printed["experiment"])
     for judge in printed["judges"]:
         value = judge["as_wrong"]["macro_agreement"]
@@ -70,8 +75,8 @@ def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: 
         "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "rec", "--json"
     )
     workspace = find_workspace(None)
-    found = found_of_judges(workspace, read_experiment(workspace, slug), margin=0.03)
-    assert as_plain(found["result"]) == json.loads(again.out)
+    found = standing(workspace, read_experiment(workspace, slug), margin=0.03)
+    assert json.loads(again.out).items() >= found.result.as_json().items()
 
 
 def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
@@ -80,9 +85,10 @@ def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
         'id="decision"',
         "Not known",
         'section id="losses"',
+        'section id="agreement"',
         'section id="errors"',
-        "false passes, of people&#x27;s fails",
-        "false fails, of people&#x27;s passes",
+        "false passes, of people&#39;s fails",
+        "false fails, of people&#39;s passes",
         'id="cases"',
         'section id="pairs"',
         'section id="diagnostics"',
@@ -91,8 +97,8 @@ def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
         "Verdict against label",
         "Unscored",
         "Cost and latency",
-        "Test looks and run line",
         "Words on this page",
+        "run: gold:made@",
     ]
     places = [page.index(mark) for mark in marks]
     assert places == sorted(places)
@@ -107,14 +113,15 @@ def test_text_is_the_table_and_markdown_is_short(judgecal: Run, slug: str) -> No
         "agreement", "--gold", "made", "--judgements", "x.jsonl"
     ).err  # no such file: nothing is run
     assert "x.jsonl" in printed
-    first, _, heading = text.splitlines()[:3]
-    assert first.startswith("Use sharp: the best of 2 here") and heading.startswith("made@")
-    assert "lax" in text and "run: gold:made@" in text
+    assert text.startswith("Use sharp: the best of 2 here")
+    assert "2 judges on made@" in text and "run: gold:made@" in text
+    assert text.splitlines()[-1] == f"next: judgecal select {slug}"
+    assert "Cost and latency" not in text and "Cost and latency" in judgecal("report", slug, "--full").out
     short = judgecal("report", slug, "--format", "md").out
     assert short.startswith("**Use sharp: ") and "Not known:" in short
     # 20 half answers pass, one of 40 fails is unscored: 20 of 39.
-    assert "| lax | 20 of 39 (51%) | 0 of 20 (0%) | 19 | 20 | 1 |" in short
-    assert len(short) < 4_000 and ATTACK not in short
+    assert "| lax | 20 of 39 (51%) | 0 of 20 (0%) |" in short
+    assert len(short) < 5_000 and ATTACK not in short
 
 
 def test_margin_and_wrong_use(judgecal: Run, slug: str) -> None:
@@ -143,8 +150,12 @@ def test_no_look_is_logged_by_a_report(judgecal: Run, slug: str, workspace_dir: 
 
 def test_json_says_the_decision(judgecal: Run, slug: str) -> None:
     found = json.loads(judgecal("report", slug, "--json").out)
-    assert found["decision"].startswith("Use sharp: ") and found["choice"]["judge"] == "sharp"
-    assert found["not_known"] and found["run_line"].startswith("gold:made@")
+    assert found["headline"]["sentence"].startswith("Use sharp: ") and found["choice"]["judge"] == "sharp"
+    assert (
+        found["headline"]["kind"] == "use"
+        and found["headline"]["unknown"]
+        and found["run_line"].startswith("gold:made@")
+    )
     assert json.loads(judgecal("report", "--all", "--json").out)["path"].endswith("index.html")
 
 
@@ -163,7 +174,7 @@ GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
             0,
             5,
             OPEN,
-            "Cannot tell whom to use: right has macro_agreement 1.000; 5 groups: fewer than 10",
+            "Cannot tell whom to use: right has macro_agreement 1.000.",
         ),
         (
             GRADES,
@@ -206,93 +217,98 @@ def loss(low: float | None, value: float, high: float | None) -> Estimate:
     return Estimate(value, low, high, n=100, n_groups=50)
 
 
-def found_with(**changes: Any) -> dict[str, Any]:
-    """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points."""
-    made: dict[str, Any] = {
-        "metric": "macro_agreement",
-        "margin": 0.03,
-        "card": {"sampling": "curated", "n_raters": 2},
-        "basis": {"n_items": 220, "n_groups": 110, "split": "open", "may_choose": True},
-        "choice": {
-            "judge": "B",
-            "best": "A",
-            "within": ["B", "A"],
-            "more_questions": None,
-            "cheaper": None,
-            "level": 0.95,
-        },
-        "picture": {
-            "judges": [
-                {"judge": "A", "value": 0.9, "loss": 0.0, "low": 0.0, "high": 0.01, "reason": None},
-                {"judge": "B", "value": 0.89, "loss": 0.01, "low": -0.01, "high": 0.021, "reason": None},
-            ],
-            "floor": [
-                {"judge": "constant 50", "loss": loss(0.2, 0.3, 0.4)},
-                {"judge": "embedded", "loss": loss(0.1, 0.2, 0.3)},
-            ],
-            "people": [{"rater": "ann", "loss": loss(-0.1, -0.05, -0.01), "n_items": 90}],
-        },
-        "candidates": [
-            {"judge": "A", "usd_per_1k": 2.0, "n_unscored": 0, "n_expected": 220},
-            {"judge": "B", "usd_per_1k": 0.2, "n_unscored": 3, "n_expected": 220},
-        ],
-        "result": {
-            "experiment": "x",
-            "gold": {"labels_by": "people", "n_test_items": 0},
-            "judges": [{"judge": "A", "retest": {}}, {"judge": "B", "retest": {}}],
-        },
-    }
-    return made | changes
+def candidate(judge: str, usd: float | None, unscored: int) -> Candidate:
+    return Candidate(judge, 220, unscored, usd, None, None, None)
 
 
-def test_the_cheaper_judge_in_one_sentence() -> None:
-    found = judges_decision(found_with())
-    assert found.sentence == (
-        "Use B: at most 2.1 points below the best; 0.200 instead of 2.000 USD per 1,000; 3 of 220 unscored; "
-        "110 questions, curated."
+FAR = loss(0.2, 0.3, 0.4)
+ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
+CHEAPER = Pick("B", "A", ("B", "A"), 0.95)
+LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
+
+
+def found_with(
+    *,
+    judges: tuple[JudgeLoss, ...] = LOSSES,
+    constant: Estimate = FAR,
+    embedded: Estimate = FAR,
+    people: tuple[PersonLoss, ...] = (ANN,),
+    pick: Pick = CHEAPER,
+    usd: float | None = 2.0,
+    **gold: Any,
+) -> Standing:
+    """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
+    about = {"labels_by": "people", "n_test_items": 0} | gold
+    entries = [SimpleNamespace(judge=one.judge, retest=None if gold else object()) for one in judges]
+    result = SimpleNamespace(experiment="x", gold=SimpleNamespace(**about), judges=entries)
+    floor = (FloorLoss("constant 50", constant), FloorLoss("embedded", embedded))
+    return Standing(
+        result=cast("AgreementResult", result),
+        sampling="curated",
+        n_raters=2,
+        basis=Basis("open", 220, 110, pick.judge is not None),
+        metric="macro_agreement",
+        margin=0.03,
+        losses=LossPicture(cast("Losses", None), judges, floor, people),
+        candidates=(candidate("A", usd, 0), candidate("B", 0.2, 3)),
+        values={"A": loss(0.85, 0.9, 0.95)},
+        pick=pick,
+        grid=PromptModelGrid(()),
+        shapes=(),
+        examples=(),
+    )
+
+
+def in_full(found: Standing) -> str:
+    headline = judges_headline(found)
+    return " ".join([headline.sentence, *headline.because])
+
+
+def test_the_cheaper_judge_first_in_the_headline() -> None:
+    found = judges_headline(found_with())
+    assert (found.kind, found.sentence) == ("use", "Use B: at most 2.1 points below the best.")
+    assert found.because == (
+        "0.200 instead of 2.000 USD per 1,000; 3 of 220 unscored; 110 questions, curated.",
     )
     assert found.unknown[0].startswith(
         "Whether it holds on questions that did not choose it: judgecal select x "
     )
-    assert [one for one in found.unknown if "production" in one]
+    assert [one for one in found.unknown if "production" in one] and found.next == "judgecal select x"
 
 
 def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
-    made = found_with()
-    made["picture"]["floor"][0]["loss"] = loss(-0.01, 0.02, 0.05)
-    assert chosen_judge(made) is None
-    assert judges_decision(made).sentence.startswith(
+    made = found_with(constant=loss(-0.01, 0.02, 0.05))
+    assert made.chosen is None and judges_headline(made).kind == "none"
+    assert in_full(made).startswith(
         "Use none of them: the best, A, is not shown to agree with people better than always saying 50 (2.0 points, "
-        "-1.0 to 5.0); 3 of 220"
+        "-1.0 to 5.0). 3 of 220"
     )
 
 
 def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
-    made = found_with()
-    made["picture"]["judges"] = made["picture"]["judges"][:1]
-    made["choice"] |= {"judge": "A", "within": ["A"]}
-    made["candidates"][0]["value"] = loss(0.85, 0.9, 0.95)
-    assert judges_decision(made).sentence.startswith(
-        "Use A: macro_agreement 0.900 [0.850, 0.950], and no other judge to hold it against; 0 of 220 unscored"
+    made = found_with(judges=LOSSES[:1], pick=Pick("A", "A", ("A",), 0.95))
+    assert in_full(made).startswith(
+        "Use A: macro_agreement 0.900 [0.850, 0.950], and no other judge to hold it against. 0 of 220 unscored"
     )
 
 
 def test_test_items_alone_choose_nobody() -> None:
-    made = found_with()
-    made["choice"] |= {"judge": None, "within": []}
-    found = judges_decision(made)
-    assert found.act == "Choose nobody from this" and "confirm and do not choose" in found.why
+    found = judges_headline(found_with(pick=Pick(None, "A", (), 0.95)))
+    assert found.sentence.startswith(
+        "Choose nobody from this: all of its items are test items, which confirm"
+    )
 
 
 def test_what_is_not_known_is_said() -> None:
-    made = found_with()
-    made["picture"]["floor"][1]["loss"] = loss(-0.01, 0.01, 0.03)
-    made["picture"]["people"] = []
-    made["candidates"][0]["usd_per_1k"] = None
-    made["choice"] |= {"judge": "A", "more_questions": 1200, "cheaper": "B"}
-    made["result"]["judges"] = [{"judge": "A"}, {"judge": "B"}]
-    made["result"]["gold"] |= {"labels_by": "project", "n_test_items": 90}
-    told = "\n".join(judges_decision(made).unknown)
+    made = found_with(
+        embedded=loss(-0.01, 0.01, 0.03),
+        people=(),
+        usd=None,
+        pick=Pick("A", "A", ("A",), 0.95, more_questions=1200, cheaper="B"),
+        labels_by="project",
+        n_test_items=90,
+    )
+    told = "\n".join(judges_headline(made).unknown)
     for words in (
         "The 90 test items here took no part",
         "better than embedded, which is free: 1.0 points, -1.0 to 3.0",
@@ -341,8 +357,8 @@ def test_the_worst_come_first_and_ten_of_a_kind(judgecal: Run, workspace_dir: Pa
     slug = recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made)
     kept = read_experiment(find_workspace(None), slug)
     found = strange_examples(kept, kept.columns[: kept.asked], kept.items)
-    assert [one["said"][0]["verdict"] for one in found] == list(range(60, 50, -1))
-    assert {pair for one in found for pair in one["worst_of"]} == {("off", "too high")}
+    assert [one.said[0].verdicts[0] for one in found] == list(range(60, 50, -1))
+    assert {pair for one in found for pair in one.worst_of} == {("off", "too high")}
 
 
 def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -354,17 +370,16 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
-    found = found_of_judges(workspace, kept, margin=0.03)
+    found = standing(workspace, kept, margin=0.03)
     splits = {kept.gold.split_of(item.group) for item in kept.items}
-    shown = {one["item_id"] for one in found["examples"]}
+    shown = {one.item.item_id for one in found.examples}
     assert "test" in splits and shown
     assert not {
         item.group
         for item in kept.items
         if item.item_id in shown and kept.gold.split_of(item.group) == "test"
     }
-    at_cut = found["shapes"][0]["at_cut"]
-    assert at_cut == {"passes": 20, "fails": 40, "false_passes": 40, "false_fails": 20, "n_unscored": 0}
+    assert found.shapes[0].at_cut == AtCut(passes=20, fails=40, false_passes=40, false_fails=20, n_unscored=0)
 
 
 def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -377,18 +392,15 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
-    found = found_of_judges(workspace, kept, margin=0.03)
-    shape = found["shapes"][0]
-    ones = [one["cut"] for one in shape["kappa_over_cut"] if one["kappa"] == 1.0]
+    found = standing(workspace, kept, margin=0.03)
+    shape = found.shapes[0]
+    ones = [cut for cut, kappa in shape.kappa_over_cut if kappa == 1.0]
     assert (min(ones), max(ones)) == (32.5, 80.0)
-    assert {one["kappa"] for one in shape["kappa_over_cut"] if one["cut"] <= 30.0} == {0.0}
-    assert shape["calibration"] == [
-        {"verdict": 30.0, "share": 0.0, "n": 40},
-        {"verdict": 80.0, "share": 1.0, "n": 20},
-    ]
+    assert {kappa for cut, kappa in shape.kappa_over_cut if cut <= 30.0} == {0.0}
+    assert shape.calibration == (CalibrationBin(30.0, 0.0, 40), CalibrationBin(80.0, 1.0, 20))
     # 40 verdicts 30% above their label, 20 verdicts 20% below: (40 * 30 - 20 * 20) / 60.
-    assert shape["bias"] == pytest.approx(800 / 60)
-    assert {(one["at"], round(one["share"], 9)) for one in shape["differences"]} == {
+    assert shape.bias == pytest.approx(800 / 60)
+    assert {(at, round(share, 9)) for at, share in shape.differences} == {
         (30.0, round(2 / 3, 9)),
         (-20.0, round(1 / 3, 9)),
     }

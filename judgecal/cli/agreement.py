@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 
 
 def agreement(
@@ -31,12 +32,14 @@ def agreement(
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,
     seed: shared.Seed = 0,
     name: shared.Name = None,
+    full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Agreement of judgements recorded anywhere with the people of a gold set."""
     from judgecal.experiment import AgreementRun, RunOptions, gold_config, plan_experiment, read_recorded
     from judgecal.goldset import load_gold
-    from judgecal.report import agreement_text, json_text
+    from judgecal.report.judges import judges_document
+    from judgecal.selection.standing import MARGIN, standing
 
     options = RunOptions(limit=limit)
     options.check()
@@ -66,5 +69,6 @@ def agreement(
         seed=seed,
         experiment=plan_experiment(workspace, config, out=name),
     )
-    result = run.run()
-    typer.echo(json_text(result) if json else agreement_text(result))
+    result, stored = run.run()
+    found = standing(workspace, stored, margin=MARGIN, result=result)
+    print_result(result, judges_document(found), json=json, full=full)

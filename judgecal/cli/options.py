@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
+Full = Annotated[bool, typer.Option("--full", help="Everything that the page says, as text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
 Name = Annotated[

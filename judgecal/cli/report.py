@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import enum
 import shutil
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.report_kinds import KINDS, MARGIN, report_of
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
-    from judgecal.report import page, rendered
+    from judgecal.report.rendered import Report
+    from judgecal.workspace import Workspace
 
 
 class Format(enum.StrEnum):
@@ -45,45 +45,46 @@ def report(
         typer.Option(
             "--margin", help="The loss against the best judge that is allowed; of score, agreement, optimize."
         ),
-    ] = MARGIN,
+    ] = 0.03,
+    full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Rebuild an experiment's report from its journal: text, Markdown, or one HTML file. Calls no model."""
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
-    from judgecal.report import json_text
+    from judgecal.cli.output import print_json
+    from judgecal.report.experiments import report_of, write_index
 
     workspace = shared.workspace_of(ctx)
-    if experiment is None:
-        from judgecal.cli.report_index import write_index
-
-        path = write_index(workspace, KINDS, margin=margin)
-        typer.echo(json_text({"path": str(path)}) if json else path)
+    if experiment is not None:
+        _print(
+            workspace, experiment, report_of(workspace, experiment, margin=margin), form, full=full, json=json
+        )
         return
-    found = report_of(workspace, experiment, margin=margin)
+    path = write_index(workspace, margin=margin)
     if json:
-        typer.echo(json_text(_plain(found)))
-        return
-    if form is Format.HTML:
-        from judgecal.experiment.stored import find_experiment
-
-        path = find_experiment(workspace, experiment).folder / "report.html"
-        typer.echo(found.write(path))
-        return
-    typer.echo(found.markdown if form is Format.MD else _text(found))
+        print_json({"path": str(path)})
+    else:
+        typer.echo(path)
 
 
-def _plain(found: page.Report | rendered.Report) -> dict[str, Any]:
-    from judgecal.report.rendered import Report
+def _print(
+    workspace: Workspace,
+    experiment: str,
+    report: Report,
+    form: Format,
+    *,
+    full: bool,
+    json: bool,
+) -> None:
+    from judgecal.cli.output import print_json
+    from judgecal.experiment.stored import find_experiment
 
-    return found.as_json() if isinstance(found, Report) else found.plain()
-
-
-def _text(found: page.Report | rendered.Report) -> str:
-    from judgecal.report.rendered import Report
-
-    return (
-        found.text(width=shutil.get_terminal_size((80, 24)).columns)
-        if isinstance(found, Report)
-        else found.text
-    )
+    if json:
+        print_json(report.as_json())
+    elif form is Format.HTML:
+        typer.echo(report.write(find_experiment(workspace, experiment).folder / "report.html"))
+    elif form is Format.MD:
+        typer.echo(report.markdown)
+    else:
+        typer.echo(report.text(width=shutil.get_terminal_size((80, 24)).columns, full=full))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 from judgecal.errors import InputError
 
 
@@ -27,6 +28,7 @@ def score(
     gold: shared.GoldName = "starter",
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
     repeats: shared.Repeats = 1,
+    full: shared.Full = False,
     *,
     call: shared.RunArguments,
 ) -> None:
@@ -35,7 +37,8 @@ def score(
     from judgecal.experiment import ScoreRun, gold_config, judge_config, plan_experiment, preview
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
-    from judgecal.report import agreement_text, json_text
+    from judgecal.report.judges import judges_document
+    from judgecal.selection.standing import MARGIN, standing
 
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
@@ -61,9 +64,10 @@ def score(
         run.check()
         shared.show_plan(preview(judges, run.items, run.experiment, options), json=call.json)
         return
-    result = run.run()
-    typer.echo(json_text(result) if call.json else agreement_text(result))
-    n_unscored = sum(one["n_unscored"] for one in result["judges"])
+    result, stored = run.run()
+    found = standing(workspace, stored, margin=MARGIN, result=result)
+    print_result(result, judges_document(found), json=call.json, full=full)
+    n_unscored = sum(one.n_unscored for one in result.judges)
     shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
 
 

@@ -1,7 +1,13 @@
 """Experiments: configuration -> trials -> results."""
 
 from judgecal.experiment.agreement import (
+    AgreementResult,
     Column,
+    Entry,
+    GoldSummary,
+    JudgeEntry,
+    RaterEntry,
+    StoredExperiment,
     Table,
     entry,
     judge_entry,
@@ -17,11 +23,9 @@ from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
 from judgecal.experiment.score import (
     FLOOR_JUDGE,
-    GoldSummary,
     ScoreRun,
     asked_items,
     check_judge,
-    floor_entries,
     full_name,
     gold_config,
     gold_summary,
@@ -31,7 +35,7 @@ from judgecal.experiment.score import (
     score,
     summary_of_gold,
 )
-from judgecal.experiment.stored import StoredExperiment, read_experiment
+from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
@@ -45,15 +49,19 @@ from judgecal.experiment.trials import (
 
 __all__ = [
     "FLOOR_JUDGE",
+    "AgreementResult",
     "AgreementRun",
     "Column",
     "CompareResult",
     "CompareRun",
     "CostEstimate",
+    "Entry",
     "Experiment",
     "GoldSummary",
+    "JudgeEntry",
     "Judgements",
     "Look",
+    "RaterEntry",
     "Recorded",
     "RunOptions",
     "ScoreRun",
@@ -62,7 +70,7 @@ __all__ = [
     "asked_items",
     "check_judge",
     "entry",
-    "floor_entries",
+    "find_experiment",
     "full_name",
     "gold_config",
     "gold_summary",

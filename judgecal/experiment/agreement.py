@@ -8,28 +8,43 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, unknown_name
+from judgecal.experiment.folder import Experiment
 from judgecal.goldset import GoldSet
-from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
+from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement, winning_rates
 from judgecal.stats.breakdown import Part, breakdown, part_metric
-from judgecal.stats.retest import Repeatability, repeatability
+from judgecal.stats.retest import Repeatability, Repeats, repeatability
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge, JudgeKind
 
 __all__ = [
     "EPSILONS",
+    "AgreementResult",
+    "AltTestEntry",
     "Column",
+    "Entry",
+    "GoldSummary",
+    "JudgeEntry",
+    "Latency",
+    "PartEntry",
+    "RaterEntry",
+    "Retest",
+    "StoredExperiment",
     "Table",
+    "Tokens",
     "cell_of",
+    "constant_column",
     "constant_entry",
     "entry",
     "judge_entry",
+    "labelled_by",
     "rater_entries",
     "require_metric",
     "scale_notes",
+    "unscored_counts_as",
     "verdict_matrix",
 ]
 
@@ -96,7 +111,9 @@ class Table:
         """Groups, one an item."""
         return [item.group for item in self.items]
 
-    def agreements(self, column: Column, *, labels: Sequence[Label | None] | None = None) -> dict[str, Any]:
+    def agreements(
+        self, column: Column, *, labels: Sequence[Label | None] | None = None
+    ) -> dict[str, dict[str, Estimate]]:
         """`agreement` (complete case) and `as_wrong` of one judge, against the gold labels or others."""
         verdicts = verdict_matrix(column.rows, self.items, self.repeats)
         shared: dict[str, Any] = {
@@ -123,6 +140,259 @@ def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:
     return name.signature, name.system
 
 
+@dataclass(frozen=True, slots=True)
+class StoredExperiment:
+    """An experiment on disk, with what it says of its judges.
+
+    Attributes:
+        experiment: its folder and configuration.
+        gold: the gold set, unchanged since.
+        items: the labelled items that judges may be held against each other on, in file order.
+        split: where they are from.
+        columns: each judge that was asked for, in that order, then the floor's, if it judged.
+        asked: how many of them were asked for.
+        seed: of the experiment.
+        notes: what the reader must know of how this was read.
+    """
+
+    experiment: Experiment
+    gold: GoldSet
+    items: tuple[Item, ...]
+    split: str
+    columns: tuple[Column, ...]
+    asked: int
+    seed: int
+    notes: tuple[str, ...]
+
+    def column(self, judge: str) -> Column:
+        """One judge's judgements.
+
+        Raises:
+            InputError: there is no such judge; the message names the nearest.
+        """
+        for column in self.columns:
+            if column.judge == judge:
+                return column
+        raise unknown_name(
+            f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Latency(Result):
+    """Seconds a call took, the median and the 95th percentile; None where nothing was timed."""
+
+    p50: float | None
+    p95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens(Result):
+    """Tokens of all calls together; None where no call told them."""
+
+    prompt: int | None
+    completion: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Result):
+    """A line of the agreement table: a judge, a part of the floor, or a rater.
+
+    Attributes:
+        judge: its name.
+        n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
+        agreement: metric -> estimate over the scored items.
+        as_wrong: the same with an unscored item counted as the verdict farthest from its label.
+        latency_s, usd_per_1k, tokens: what it takes; a price that is not known is None, never 0.
+        unit: the scale that mae, rmse and bias are in units of.
+        unscored: why judgements have no verdict -> how many.
+    """
+
+    judge: str
+    n: int
+    n_expected: int
+    n_unscored: int
+    agreement: dict[str, Estimate]
+    as_wrong: dict[str, Estimate]
+    latency_s: Latency
+    usd_per_1k: float | None
+    tokens: Tokens
+    unit: str
+    unscored: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry(Result):
+    """A judge on one tag or system: counts, no test. `mean_agreement` where labels have an order, else `accuracy`."""
+
+    n: int
+    n_expected: int
+    n_unscored: int
+    mean_agreement: Estimate | None
+    accuracy: Estimate | None
+    passes: int | None
+    fails: int | None
+    false_passes: int | None
+    false_fails: int | None
+
+    @classmethod
+    def of(cls, part: Part, people: Scale) -> PartEntry:
+        """What the statistics say of a part."""
+        graded = part_metric(people) == "mean_agreement"
+        counts = (part.passes, part.fails, part.false_passes, part.false_fails)
+        mean, share = (part.agreement, None) if graded else (None, part.agreement)
+        return cls(part.n, part.n_expected, part.n_unscored, mean, share, *counts)
+
+    @property
+    def value(self) -> Estimate:
+        """The one of the two estimates that the scale has."""
+        found = self.mean_agreement or self.accuracy
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Retest(Result):
+    """How a judge agrees with itself over its repeats, as `stats.repeatability` says it.
+
+    `flip_rate` is None without a pass mark and classes; `all_cached`: every reply was made before.
+    """
+
+    repeats: int
+    n_items: int
+    exact_agreement: Estimate
+    unanimous: Estimate
+    flip_rate: Estimate | None
+    within_item_sd: Estimate
+    within_item_sd_share: Estimate
+    icc_1_1: Estimate
+    expected: tuple[Repeats, ...]
+    enough: int | None
+    why: str
+    all_cached: bool
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class AltTestEntry(Result):
+    """The alternative annotator test by what is granted (epsilon as text), and the raters that it rests on."""
+
+    winning_rate: dict[str, float | None]
+    passed: dict[str, bool | None]
+    rejected: dict[str, tuple[str, ...]]
+    p_values: dict[str, dict[str, float | None]]
+    advantage_probability: float | None
+    n_items: dict[str, int]
+    left_out: dict[str, str]
+    n_expected: int
+    n_unscored: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeEntry(Entry):
+    """A judge with what explains its numbers.
+
+    Attributes:
+        by_tag, by_system: name -> part, the worst first.
+        best_case: the leading metric with unscored items counted as right; None where all have a verdict.
+        retest: of its repeats; None where there are none.
+        limits_of_agreement: `bias`, `lower`, `upper`; None where labels are not graded.
+        alt_test: whether it may stand in for a rater; None where the set has fewer than two.
+    """
+
+    by_tag: dict[str, PartEntry]
+    by_system: dict[str, PartEntry]
+    best_case: dict[str, Estimate] | None = None
+    retest: Retest | None = None
+    limits_of_agreement: dict[str, Estimate] | None = None
+    alt_test: AltTestEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaterEntry(Entry):
+    """A rater against the others, and under `judges` the judges on the same items against the same target."""
+
+    against: str
+    judges: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldSummary(Result):
+    """What a result was measured on.
+
+    Attributes:
+        set, sha256: the gold set.
+        split: of it.
+        n_items, n_groups: labelled items asked for, and their questions.
+        n_unlabelled: items of the split that are left out, as they have no gold label.
+        n_test_items: how many of the items are test items.
+        labels_by: who made the labels.
+        scale, pass_at: of the labels.
+    """
+
+    set: str
+    sha256: str
+    split: str
+    n_items: int
+    n_groups: int
+    n_unlabelled: int
+    n_test_items: int
+    labels_by: str
+    scale: str
+    pass_at: float | None
+
+    @property
+    def in_words(self) -> str:
+        """The whole of it, without a full stop."""
+        mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
+        return (
+            f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
+            f"questions, {self.scale} labels{labelled_by(self.labels_by)}{mark}"
+        )
+
+    @property
+    def unscored_counts_as(self) -> str:
+        """What an unscored item counts as where judges are ranked."""
+        return unscored_counts_as(self.scale)
+
+
+def labelled_by(labels_by: str) -> str:
+    """Who gave the labels, to stand behind the word; empty where the card does not say."""
+    return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
+
+
+def unscored_counts_as(scale: str) -> str:
+    """What an unscored item counts as where judges are ranked, on the scale of the labels."""
+    return "a wrong verdict" if scale == "nominal" else "the verdict farthest from its label"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementResult(Result):
+    """What `score` and `agreement` come to.
+
+    Attributes:
+        experiment: its slug.
+        gold: what was judged.
+        judges: in the order asked for.
+        floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
+        raters: each human against the other humans.
+        test_looks: decisions taken on the set's test labels so far.
+        run_line: what reproduces the table.
+        notes: what else the reader must know, without full stops.
+    """
+
+    experiment: str
+    gold: GoldSummary
+    judges: tuple[JudgeEntry, ...]
+    floor: tuple[Entry, ...]
+    raters: tuple[RaterEntry, ...]
+    test_looks: int
+    run_line: str
+    notes: tuple[str, ...]
+    floor_reason: str | None = None
+
+
 def verdict_matrix(
     rows: Sequence[Judgement], items: Sequence[Item], repeats: int
 ) -> list[list[Label | None]]:
@@ -131,40 +401,44 @@ def verdict_matrix(
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 
-def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None = None) -> dict[str, Any]:
+def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None = None) -> Entry:
     """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
     expected = len(table.items) * table.repeats
-    asked = {item.item_id for item in table.items}
-    rows = [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
+    rows = _rows_of(table, column)
     n = sum(row.verdict is not None for row in rows)
-    return {
-        "judge": column.judge,
-        "n": n,
-        "n_expected": expected,
-        "n_unscored": expected - n,
-        **table.agreements(column, labels=labels),
-        "latency_s": _latency(rows),
-        "usd_per_1k": _usd_per_1k([column.cost_usd(row) for row in rows]),
-        "tokens": {
-            "prompt": _total([row.prompt_tokens for row in rows]),
-            "completion": _total([row.completion_tokens for row in rows]),
-        },
-        "unit": _unit(table.gold.scale, column.scale),
-        "unscored": _reasons(rows, missing=expected - len(rows)),
-    }
+    found = table.agreements(column, labels=labels)
+    return Entry(
+        judge=column.judge,
+        n=n,
+        n_expected=expected,
+        n_unscored=expected - n,
+        **found,
+        latency_s=_latency(rows),
+        usd_per_1k=_usd_per_1k([column.cost_usd(row) for row in rows]),
+        tokens=Tokens(
+            _total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])
+        ),
+        unit=str(common_scale(table.gold.scale, column.scale)),
+        unscored=_reasons(rows, missing=expected - len(rows)),
+    )
 
 
-def _unit(people: Scale, judge: Scale) -> str:
-    """The scale that mae, rmse and bias of a judge are in units of."""
-    return str(common_scale(people, judge))
+def _rows_of(table: Table, column: Column) -> list[Judgement]:
+    """The judgements that the table asks for."""
+    asked = {item.item_id for item in table.items}
+    return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
 
 
-def _latency(rows: Sequence[Judgement]) -> dict[str, float | None]:
+def _fields(found: Entry) -> dict[str, Any]:
+    return {field.name: getattr(found, field.name) for field in dataclasses.fields(Entry)}
+
+
+def _latency(rows: Sequence[Judgement]) -> Latency:
     times = sorted(row.latency_s for row in rows if row.latency_s is not None)
     if len(times) < 2:
-        return {"p50": times[0] if times else None, "p95": times[0] if times else None}
+        return Latency(times[0] if times else None, times[0] if times else None)
     cuts = statistics.quantiles(times, n=20, method="inclusive")
-    return {"p50": statistics.median(times), "p95": cuts[18]}
+    return Latency(statistics.median(times), cuts[18])
 
 
 def _usd_per_1k(costs: Sequence[float | None]) -> float | None:
@@ -187,8 +461,8 @@ def _reasons(rows: Sequence[Judgement], *, missing: int) -> dict[str, int]:
     return counts
 
 
-def constant_entry(table: Table) -> dict[str, Any]:
-    """The best constant on the same items: what a judge scores that reads nothing."""
+def constant_column(table: Table) -> Column:
+    """The best constant on the same items: what a judge says that reads nothing."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
@@ -197,11 +471,15 @@ def constant_entry(table: Table) -> dict[str, Any]:
         for item in table.items
         for repeat in range(table.repeats)
     ]
-    found = entry(table, Column(name, scale, rows))
-    return {**found, "usd_per_1k": 0.0}
+    return Column(name, scale, rows)
 
 
-def rater_entries(table: Table, columns: Sequence[Column]) -> list[dict[str, Any]]:
+def constant_entry(table: Table) -> Entry:
+    """The best constant's entry; it costs nothing."""
+    return dataclasses.replace(entry(table, constant_column(table)), usd_per_1k=0.0)
+
+
+def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, ...]:
     """Each human against the others, and each judge on that same footing.
 
     For each rater: the items that at least one other rater labelled too, the target being the majority or the
@@ -218,16 +496,16 @@ def rater_entries(table: Table, columns: Sequence[Column]) -> list[dict[str, Any
         part = Table(table.gold, items, 1, table.seed, table.level)
         rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in items]
         found.append(
-            {
-                **_against(part, Column(rater, table.gold.scale, rows), target),
-                "against": "the other raters",
-                "judges": [_against(part, column, target) for column in columns],
-            }
+            RaterEntry(
+                **_fields(_against(part, Column(rater, table.gold.scale, rows), target)),
+                against="the other raters",
+                judges=tuple(_against(part, column, target) for column in columns),
+            )
         )
-    return found
+    return tuple(found)
 
 
-def _against(part: Table, column: Column, target: Mapping[str, Label]) -> dict[str, Any]:
+def _against(part: Table, column: Column, target: Mapping[str, Label]) -> Entry:
     return entry(part, column, labels=[target[item.item_id] for item in part.items])
 
 
@@ -266,69 +544,60 @@ EPSILONS = (0.2, 0.15, 0.1)
 _PERCENTAGE = Scale.parse("percentage")
 
 
-def judge_entry(table: Table, column: Column) -> dict[str, Any]:
-    """A judge's entry with what explains it.
-
-    Beside the entry's own keys stand `by_tag` and `by_system`, `best_case` where a verdict is missing, `retest` where
-    there are repeats, `limits_of_agreement` on graded labels, `alt_test` where the set has two raters or more.
-    """
-    verdicts = verdict_matrix(column.rows, table.items, table.repeats)
+def judge_entry(table: Table, column: Column) -> JudgeEntry:
+    """A judge's entry with what explains it."""
+    gold, verdicts = table.gold, verdict_matrix(column.rows, table.items, table.repeats)
     shared: dict[str, Any] = {
-        "scale": table.gold.scale,
+        "scale": gold.scale,
         "judge_scale": column.scale,
         "groups": table.groups,
         "level": table.level,
     }
-    labels = table.labels
-    found = entry(table, column)
-    tags = [item.tags for item in table.items]
+    labels, found, metric = table.labels, entry(table, column), leading_metric(gold.scale)
+    graded = gold.scale.kind in ("percentage", "ordinal")
     systems = [() if item.system is None else (item.system,) for item in table.items]
-    for key, parts in (("by_tag", tags), ("by_system", systems)):
-        split = breakdown(labels, verdicts, parts=parts, **shared)
-        found[key] = {name: _part(part, table.gold.scale) for name, part in split.items()}
-    if found["n_unscored"]:
-        metric = leading_metric(table.gold.scale)
-        best = agreement(labels, verdicts, metrics=[metric], unscored="right", seed=table.seed, **shared)
-        found["best_case"] = {metric: best[metric]}
-    if table.repeats > 1:
-        again = repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared)
-        found["retest"] = {**_retest(again, table, column), "unit": found["unit"]}
-    if table.gold.scale.kind in ("percentage", "ordinal"):
-        found["limits_of_agreement"] = limits_of_agreement(labels, verdicts, **shared)
-    if len(table.gold.raters) > 1:
-        found["alt_test"] = _alt_test(table, column, [row[0] for row in verdicts])
-    return found
+    by_tag, by_system = (
+        breakdown(labels, verdicts, parts=parts, **shared)
+        for parts in ([item.tags for item in table.items], systems)
+    )
+    return JudgeEntry(
+        **_fields(found),
+        by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
+        by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
+        best_case=agreement(labels, verdicts, metrics=[metric], unscored="right", seed=table.seed, **shared)
+        if found.n_unscored
+        else None,
+        retest=_retest(
+            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, column, found.unit
+        )
+        if table.repeats > 1
+        else None,
+        limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,
+        alt_test=_alt_test(table, column, [row[0] for row in verdicts]) if len(gold.raters) > 1 else None,
+    )
 
 
-def _part(part: Part, people: Scale) -> dict[str, Any]:
-    return {
-        "n": part.n,
-        "n_expected": part.n_expected,
-        "n_unscored": part.n_unscored,
-        part_metric(people): part.agreement,
-        "passes": part.passes,
-        "fails": part.fails,
-        "false_passes": part.false_passes,
-        "false_fails": part.false_fails,
-    }
-
-
-def _retest(found: Repeatability, table: Table, column: Column) -> dict[str, Any]:
+def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Retest:
     """With whether every reply came from the store: those calls were made before, each repeat for itself."""
-    asked = {item.item_id for item in table.items}
-    rows = [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
-    return {
-        "repeats": table.repeats,
-        "n_items": found.n_items,
-        **found.estimates,
-        "expected": [dataclasses.asdict(one) for one in found.expected],
-        "enough": found.enough,
-        "why": found.why,
-        "all_cached": bool(rows) and all(row.cached for row in rows),
-    }
+    rows, estimates = _rows_of(table, column), found.estimates
+    return Retest(
+        repeats=table.repeats,
+        n_items=found.n_items,
+        exact_agreement=estimates["exact_agreement"],
+        unanimous=estimates["unanimous"],
+        flip_rate=next((one for name, one in estimates.items() if name.startswith("flip_rate")), None),
+        within_item_sd=estimates["within_item_sd"],
+        within_item_sd_share=estimates["within_item_sd_share"],
+        icc_1_1=estimates["icc_1_1"],
+        expected=found.expected,
+        enough=found.enough,
+        why=found.why,
+        all_cached=bool(rows) and all(row.cached for row in rows),
+        unit=unit,
+    )
 
 
-def _alt_test(table: Table, column: Column, verdicts: Sequence[Label | None]) -> dict[str, Any]:
+def _alt_test(table: Table, column: Column, verdicts: Sequence[Label | None]) -> AltTestEntry:
     """The alternative annotator test of the judge's first repeat: a single call is what will be deployed."""
     scale, human, judged = _on_one_scale(table.gold.scale, column.scale)
     asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in table.items}
@@ -342,18 +611,19 @@ def _alt_test(table: Table, column: Column, verdicts: Sequence[Label | None]) ->
     }
     rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
     any_rate = rates[EPSILONS[0]]
-    return {
-        "winning_rate": {f"{epsilon:g}": found.winning_rate for epsilon, found in rates.items()},
-        "passed": {f"{epsilon:g}": found.passed for epsilon, found in rates.items()},
-        "rejected": {f"{epsilon:g}": found.rejected for epsilon, found in rates.items()},
-        "p_values": {f"{epsilon:g}": found.p_values for epsilon, found in rates.items()},
-        "advantage_probability": any_rate.advantage_probability,
-        "n_items": any_rate.n_items,
-        "left_out": any_rate.left_out,
-        "n_expected": any_rate.n_expected,
-        "n_unscored": any_rate.n_unscored,
-        "reason": any_rate.reason,
-    }
+    by_epsilon = {f"{epsilon:g}": found for epsilon, found in rates.items()}
+    return AltTestEntry(
+        winning_rate={epsilon: found.winning_rate for epsilon, found in by_epsilon.items()},
+        passed={epsilon: found.passed for epsilon, found in by_epsilon.items()},
+        rejected={epsilon: tuple(map(str, found.rejected)) for epsilon, found in by_epsilon.items()},
+        p_values={epsilon: dict(found.p_values) for epsilon, found in by_epsilon.items()},
+        advantage_probability=any_rate.advantage_probability,
+        n_items=dict(any_rate.n_items),
+        left_out=dict(any_rate.left_out),
+        n_expected=any_rate.n_expected,
+        n_unscored=any_rate.n_unscored,
+        reason=any_rate.reason,
+    )
 
 
 _Moved = Callable[[Label], Label]

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from judgecal.errors import InputError, listed
-from judgecal.experiment.agreement import Column, Table, scale_notes, verdict_matrix
+from judgecal.experiment.agreement import (
+    Column,
+    GoldSummary,
+    StoredExperiment,
+    Table,
+    scale_notes,
+    verdict_matrix,
+)
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.score import GoldSummary, run_line, summary_of_gold
-from judgecal.experiment.stored import StoredExperiment
+from judgecal.experiment.score import run_line, summary_of_gold
 from judgecal.records import Estimate, Result
 from judgecal.stats import (
     PLANNED_DISCORDANCE,

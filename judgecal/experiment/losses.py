@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from judgecal.experiment.agreement import Column, Table, verdict_matrix
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
 from judgecal.experiment.score import FLOOR_JUDGE
-from judgecal.experiment.stored import StoredExperiment
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
-from judgecal.stats import best_constant, compare_paired, interaction, leading_metric
+from judgecal.stats import compare_paired, interaction, leading_metric
 from judgecal.stats.simultaneous import Losses, losses_against_best
 
 __all__ = [
+    "FloorLoss",
+    "JudgeLoss",
     "LossPicture",
+    "PersonLoss",
+    "PromptModel",
+    "PromptModelGrid",
     "loss_picture",
     "prompt_model_grid",
     "table_losses",
@@ -23,22 +27,88 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class LossPicture:
-    """What is lost against the best judge.
+class JudgeLoss:
+    """What one judge loses against the best, as shares.
 
-    Attributes:
-        losses: of the judges asked for, with bounds that hold for all at once.
-        judges: each with `judge`, `value` (Estimate), `loss`, `low` (of the paired interval), `high` (the
-            simultaneous bound, which decides) and `reason`.
-        floor: the best constant and `embedded`: `judge`, `loss` (paired Estimate).
-        people: each rater against the other raters, less the best judge on that same footing: `rater`, `loss`,
-            `n_items`, and the value of either.
+    `low` is of the paired interval, `high` the bound that holds for all judges at once and decides; `reason` says
+    why either is missing. `value` is the metric itself.
     """
 
+    judge: str
+    value: float | None
+    loss: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FloorLoss:
+    """What the best constant, or `embedded`, loses against the best judge: paired, with its interval."""
+
+    judge: str
+    loss: Estimate
+
+    @property
+    def shown(self) -> bool:
+        """Whether the best judge is shown to be better."""
+        return self.loss.low is not None and self.loss.low > 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLoss:
+    """What a rater loses against the best judge, both against the other raters, on `n_items` shared items."""
+
+    rater: str
+    loss: Estimate
+    n_items: int
+
+
+@dataclass(frozen=True, slots=True)
+class LossPicture:
+    """What is lost against the best judge: by the judges asked for, the floor below them, the people beside them."""
+
     losses: Losses
-    judges: list[dict[str, Any]]
-    floor: list[dict[str, Any]]
-    people: list[dict[str, Any]]
+    judges: tuple[JudgeLoss, ...]
+    floor: tuple[FloorLoss, ...]
+    people: tuple[PersonLoss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptModel:
+    """A judge as prompt and model (with its program); without a prompt that one is empty."""
+
+    judge: str
+    prompt: str
+    model: str
+
+    @classmethod
+    def of(cls, column: Column) -> PromptModel:
+        """The two parts of its name."""
+        return cls(column.judge, *(column.cell or ("", column.judge)))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptModelGrid:
+    """The judges as prompt x model; `why` is the sentence of the interaction test, None where none was made."""
+
+    cells: tuple[PromptModel, ...]
+    why: str | None = None
+
+    @property
+    def prompts(self) -> list[str]:
+        """In the order of the judges."""
+        return list(dict.fromkeys(cell.prompt for cell in self.cells))
+
+    @property
+    def models(self) -> list[str]:
+        """In the order of the judges."""
+        return list(dict.fromkeys(cell.model for cell in self.cells))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every prompt was asked of every model."""
+        return len({(cell.prompt, cell.model) for cell in self.cells}) == len(self.prompts) * len(self.models)
 
 
 def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: int) -> Losses:
@@ -74,20 +144,16 @@ def loss_picture(
     pairs = _Pairs(table, best, leading_metric(table.gold.scale), stored.seed)
     return LossPicture(
         losses,
-        [pairs.judge(one, losses) for one in columns],
-        [pairs.floor(column) for column in _floor(stored, table)],
-        [pairs.person(rater) for rater in table.gold.raters if pairs.shared(rater)],
+        tuple(pairs.judge(one, losses) for one in columns),
+        tuple(pairs.floor(column) for column in _floor(stored, table)),
+        tuple(pairs.person(rater) for rater in table.gold.raters if pairs.shared(rater)),
     )
 
 
 def _floor(stored: StoredExperiment, table: Table) -> list[Column]:
     """The best constant, and `embedded` where it stands below the judges and not among them."""
-    scale = table.gold.scale
-    label = best_constant(table.labels, scale=scale)
-    name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
-    rows = [Judgement(item.item_id, item.sha, name, "constant", 0, label) for item in table.items]
     floor = [column for column in stored.columns[stored.asked :] if column.judge == FLOOR_JUDGE]
-    return [Column(name, scale, rows), *floor]
+    return [constant_column(dataclasses.replace(table, repeats=1)), *floor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,41 +165,30 @@ class _Pairs:
     metric: str
     seed: int
 
-    def judge(self, one: tuple[Column, int], losses: Losses) -> dict[str, Any]:
+    def judge(self, one: tuple[Column, int], losses: Losses) -> JudgeLoss:
         column, repeats = one
         loss = losses.by_judge[column.judge]
         low: float | None = 0.0
         if column.judge != losses.best:
             low = self._against(self.table.items, self.table.labels, (column.scale, column.rows, repeats)).low
-        return {
-            "judge": column.judge,
-            "value": loss.value,
-            "loss": loss.loss,
-            "low": low,
-            "high": loss.upper,
-            "reason": loss.reason,
-        }
+        return JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason)
 
-    def floor(self, column: Column) -> dict[str, Any]:
+    def floor(self, column: Column) -> FloorLoss:
         found = self._against(self.table.items, self.table.labels, (column.scale, column.rows, 1))
-        return {"judge": column.judge, "loss": found}
+        return FloorLoss(column.judge, found)
 
     def shared(self, rater: str) -> tuple[Item, ...]:
         """The items that this rater and another one labelled, so that there is something to hold it against."""
         target, own = self.table.gold.label_without(rater), self.table.gold.ratings_by_rater[rater]
         return tuple(item for item in self.table.items if item.item_id in target and item.item_id in own)
 
-    def person(self, rater: str) -> dict[str, Any]:
+    def person(self, rater: str) -> PersonLoss:
         """The best judge less a rater, both against the other raters' label of the same items."""
         items, gold = self.shared(rater), self.table.gold
         target, own = gold.label_without(rater), gold.ratings_by_rater[rater]
         rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in items]
         labels = [target[item.item_id] for item in items]
-        return {
-            "rater": rater,
-            "loss": self._against(items, labels, (gold.scale, rows, 1)),
-            "n_items": len(items),
-        }
+        return PersonLoss(rater, self._against(items, labels, (gold.scale, rows, 1)), len(items))
 
     def _against(
         self,
@@ -164,38 +219,29 @@ def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Lab
     return [[row[place % len(row)] for place in range(repeats)] for row in verdicts]
 
 
-def prompt_model_grid(table: Table, columns: Sequence[tuple[Column, int]], metric: str) -> dict[str, Any]:
+def prompt_model_grid(
+    table: Table, columns: Sequence[tuple[Column, int]], metric: str, *, test: bool = True
+) -> PromptModelGrid:
     """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x 2.
 
     Args:
         table: the items that the test is made on.
-        columns: the judges, each with its repeats; a recorded one is a model without a known prompt.
+        columns: the judges, each with its repeats.
         metric: of agreement.
-
-    Returns:
-        `cells` (judge, prompt, model), `prompts`, `models`, `p_value`, `decision`, `why`.
+        test: whether the judges have values of it, so that the interaction can be tested.
     """
-    cells = [(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns]
-    prompts, models = (list(dict.fromkeys(cell[side] for cell in cells)) for side in (1, 2))
-    found = {
-        "cells": [{"judge": judge, "prompt": prompt, "model": model} for judge, prompt, model in cells],
-        "prompts": prompts,
-        "models": models,
-        "p_value": None,
-        "decision": None,
-        "why": None,
-    }
-    grid = {cell[1:]: one for cell, one in zip(cells, columns, strict=True)}
-    if len(prompts) < 2 or len(models) < 2 or len(grid) < len(prompts) * len(models):
-        return found
+    grid = PromptModelGrid(tuple(PromptModel.of(column) for column, _ in columns))
+    if not test or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
+        return grid
+    placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
     tested = interaction(
         table.labels,
-        {key: verdict_matrix(column.rows, table.items, repeats) for key, (column, repeats) in grid.items()},
+        {key: verdict_matrix(column.rows, table.items, repeats) for key, (column, repeats) in placed.items()},
         scale=table.gold.scale,
-        scales={key: column.scale for key, (column, _) in grid.items()},
+        scales={key: column.scale for key, (column, _) in placed.items()},
         metric=metric,
         groups=table.groups,
         level=table.level,
         seed=table.seed,
     )
-    return found | {"p_value": tested.p_value, "decision": tested.decision, "why": tested.why}
+    return dataclasses.replace(grid, why=tested.why)

@@ -8,17 +8,27 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from judgecal.errors import InputError, refuse
-from judgecal.experiment.agreement import Column, Table, judge_entry, rater_entries, scale_notes
+from judgecal.experiment.agreement import (
+    AgreementResult,
+    Column,
+    StoredExperiment,
+    Table,
+    constant_entry,
+    entry,
+    judge_entry,
+    rater_entries,
+    scale_notes,
+)
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.score import (
     asked_items,
-    floor_entries,
-    gold_summary,
+    floor_columns,
     log_report,
     run_line,
+    summary_of_gold,
+    with_floor,
 )
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet
@@ -213,35 +223,45 @@ class AgreementRun:
         """The labelled items of the split, judged or not: an item without a row is unscored."""
         return asked_items(self.gold, self.split, limit=self.options.limit)
 
-    def run(self) -> dict[str, Any]:
-        """The contract's object, with `Estimate`s as they are; the rows are kept in the experiment's journal."""
+    def run(self) -> tuple[AgreementResult, StoredExperiment]:
+        """The result, and the experiment that it is of: the rows are kept in its journal."""
         table = Table(
             self.gold, self.items, 1, self.seed
         )  # raises where there is none, before anything is written
+        columns = self.recorded.columns
         open_experiment(self.experiment)
         with open_journal(self.experiment.journal, self.options) as journal:
-            for row in (row for column in self.recorded.columns for row in column.rows):
+            for row in (row for column in columns for row in column.rows):
                 if row.key not in journal.latest:
                     journal.append(row)
-            floor, why = floor_entries(self.workspace, table, journal, self.options)
-        result = {
-            "experiment": self.experiment.slug,
-            "gold": gold_summary(table, self.split),
-            "judges": [judge_entry(_asked_of(column, table), column) for column in self.recorded.columns],
-            "floor": floor,
-            "raters": rater_entries(table, self.recorded.columns),
-            "test_looks": log_report(self.workspace, self.experiment, table),
-            "run_line": run_line(
+            floor, why = floor_columns(self.workspace, table, journal, self.options)
+        result = AgreementResult(
+            experiment=self.experiment.slug,
+            gold=summary_of_gold(table, self.split),
+            judges=tuple(judge_entry(_asked_of(column, table), column) for column in columns),
+            floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+            raters=rater_entries(table, columns),
+            test_looks=log_report(self.workspace, self.experiment, table),
+            run_line=run_line(
                 dataclasses.replace(table, repeats=self.recorded.repeats),
                 self.split,
-                [column.judge for column in self.recorded.columns],
+                [column.judge for column in columns],
                 {"recorded": f"{self.recorded.name}@{self.recorded.sha256[:12]}"},
             ),
-            "notes": self._notes(),
-            **({} if why is None else {"floor_reason": why}),
-        }
-        self.experiment.write_summary(result)
-        return result
+            notes=tuple(self._notes()),
+            floor_reason=why,
+        )
+        self.experiment.write_summary(result.as_json())
+        return result, StoredExperiment(
+            experiment=self.experiment,
+            gold=self.gold,
+            items=table.items,
+            split=self.split,
+            columns=with_floor(columns, floor),
+            asked=len(columns),
+            seed=self.seed,
+            notes=(),
+        )
 
     def _notes(self) -> list[str]:
         notes = []

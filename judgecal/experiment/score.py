@@ -11,7 +11,10 @@ from judgecal import __version__
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
+    AgreementResult,
     Column,
+    GoldSummary,
+    StoredExperiment,
     Table,
     constant_entry,
     entry,
@@ -34,26 +37,27 @@ from judgecal.experiment.trials import (
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, judge_named
 from judgecal.models import EMBEDDED
-from judgecal.records import ITEM_UNIT, Item, Result
+from judgecal.records import ITEM_UNIT, Item
 from judgecal.scale import common_scale
 from judgecal.workspace import Workspace
 
 __all__ = [
     "FLOOR_JUDGE",
-    "GoldSummary",
     "ScoreRun",
     "asked_items",
     "check_judge",
-    "floor_entries",
+    "floor_columns",
     "full_name",
     "gold_config",
     "gold_summary",
     "judge_config",
     "log_report",
+    "no_floor_judge",
     "preview",
     "run_line",
     "score",
     "summary_of_gold",
+    "with_floor",
 ]
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
@@ -131,8 +135,8 @@ class ScoreRun:
             check_judge(self.gold, judge)
             judge.check_items(items)
 
-    def run(self) -> dict[str, Any]:
-        """Make the calls that are due and give the contract's object, with `Estimate`s as they are.
+    def run(self) -> tuple[AgreementResult, StoredExperiment]:
+        """Make the calls that are due; the result, and the experiment that it is of.
 
         Raises:
             InputError: as `check`; or a key is not set and a call is due.
@@ -143,21 +147,30 @@ class ScoreRun:
         table = Table(self.gold, self.items, self.options.repeats, self.seed)
         with open_journal(self.experiment.journal, self.options) as journal:
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options)
-            columns = [Column.of(judge, rows.of(judge.name)) for judge in self.judges]
-            floor, why = floor_entries(self.workspace, table, journal, self.options)
-        result = {
-            "experiment": self.experiment.slug,
-            "gold": gold_summary(table, self.split),
-            "judges": [judge_entry(table, column) for column in columns],
-            "floor": floor,
-            "raters": rater_entries(table, columns),
-            "test_looks": log_report(self.workspace, self.experiment, table),
-            "run_line": run_line(table, self.split, [full_name(judge) for judge in self.judges]),
-            "notes": [*scale_notes(self.gold.scale, columns), *self._trained()],
-        }
-        result.update({} if why is None else {"floor_reason": why})
-        self.experiment.write_summary(result)
-        return result
+            columns = tuple(Column.of(judge, rows.of(judge.name)) for judge in self.judges)
+            floor, why = floor_columns(self.workspace, table, journal, self.options)
+        result = AgreementResult(
+            experiment=self.experiment.slug,
+            gold=summary_of_gold(table, self.split),
+            judges=tuple(judge_entry(table, column) for column in columns),
+            floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+            raters=rater_entries(table, columns),
+            test_looks=log_report(self.workspace, self.experiment, table),
+            run_line=run_line(table, self.split, [full_name(judge) for judge in self.judges]),
+            notes=(*scale_notes(self.gold.scale, columns), *self._trained()),
+            floor_reason=why,
+        )
+        self.experiment.write_summary(result.as_json())
+        return result, StoredExperiment(
+            experiment=self.experiment,
+            gold=self.gold,
+            items=table.items,
+            split=self.split,
+            columns=with_floor(columns, floor),
+            asked=len(columns),
+            seed=self.seed,
+            notes=(),
+        )
 
     def _trained(self) -> list[str]:
         groups = {item.group for item in self.gold.select(self.split)}
@@ -196,56 +209,6 @@ def preview(
     return plan_calls(judges, items, stored_rows(experiment.journal), options)
 
 
-@dataclass(frozen=True, slots=True)
-class GoldSummary(Result):
-    """What a result was measured on.
-
-    Attributes:
-        set, sha256: the gold set.
-        split: of it.
-        n_items, n_groups: labelled items asked for, and their questions.
-        n_unlabelled: items of the split that are left out, as they have no gold label.
-        n_test_items: how many of the items are test items.
-        labels_by: who made the labels.
-        scale, pass_at: of the labels.
-    """
-
-    set: str
-    sha256: str
-    split: str
-    n_items: int
-    n_groups: int
-    n_unlabelled: int
-    n_test_items: int
-    labels_by: str
-    scale: str
-    pass_at: float | None
-
-    @property
-    def in_words(self) -> str:
-        """The whole of it, without a full stop."""
-        mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
-        return (
-            f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
-            f"questions, {self.scale} labels{labelled_by(self.labels_by)}{mark}"
-        )
-
-    @property
-    def unscored_counts_as(self) -> str:
-        """What an unscored item counts as where judges are ranked."""
-        return unscored_counts_as(self.scale)
-
-
-def labelled_by(labels_by: str) -> str:
-    """Who gave the labels, to stand behind the word; empty where the card does not say."""
-    return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
-
-
-def unscored_counts_as(scale: str) -> str:
-    """What an unscored item counts as where judges are ranked, on the scale of the labels."""
-    return "a wrong verdict" if scale == "nominal" else "the verdict farthest from its label"
-
-
 def summary_of_gold(table: Table, split: str) -> GoldSummary:
     """The `gold` object of the contract, with what was left out for want of a label."""
     gold = table.gold
@@ -272,27 +235,39 @@ def _n_test_items(table: Table) -> int:
     return sum(table.gold.split_of(item.group) == "test" for item in table.items)
 
 
-def floor_entries(
+def no_floor_judge(table: Table) -> str | None:
+    """Why `embedded` cannot stand below the judges of these items; None where it can."""
+    if not table.gold.scale.numeric:
+        return "embedded gives percentages, and the labels of this set have no order"
+    if any(item.reference_answer is None for item in table.items):
+        return "embedded compares with a reference answer, and some items have none"
+    return None
+
+
+def floor_columns(
     workspace: Workspace, table: Table, journal: Journal, options: RunOptions
-) -> tuple[list[dict[str, Any]], str | None]:
-    """The floor on the same items: the best constant, and `embedded` where it can judge; else the reason.
+) -> tuple[tuple[Column, ...], str | None]:
+    """What `embedded` says of the same items, below the best constant; else the reason why it cannot.
 
     The signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
-    constant = constant_entry(table)
-    if not table.gold.scale.numeric:
-        return [constant], "embedded gives percentages, and the labels of this set have no order"
-    if any(item.reference_answer is None for item in table.items):
-        return [constant], "embedded compares with a reference answer, and some items have none"
+    if why := no_floor_judge(table):
+        return (), why
     try:
         judge = judge_named(FLOOR_JUDGE, workspace=workspace)
         judge.check_items(table.items)
     except InputError as error:
-        return [constant], f"the floor lacks {FLOOR_JUDGE}: {error}"
+        return (), f"the floor lacks {FLOOR_JUDGE}: {error}"
     rows = run_trials(
         [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
     )
-    return [constant, entry(table, Column.of(judge, rows))], None
+    return (Column.of(judge, rows),), None
+
+
+def with_floor(columns: Sequence[Column], floor: Sequence[Column]) -> tuple[Column, ...]:
+    """The judges, then the floor's where it is not one of them."""
+    asked = {row.judge_fingerprint for column in columns for row in column.rows}
+    return (*columns, *(one for one in floor if asked.isdisjoint(row.judge_fingerprint for row in one.rows)))
 
 
 def log_report(workspace: Workspace, experiment: Experiment, table: Table) -> int:

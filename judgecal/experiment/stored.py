@@ -15,7 +15,9 @@ from typing import Any
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import (
+    AgreementResult,
     Column,
+    StoredExperiment,
     Table,
     cell_of,
     constant_entry,
@@ -27,7 +29,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.recorded import recorded_fingerprint
-from judgecal.experiment.score import FLOOR_JUDGE, asked_items, gold_summary, run_line
+from judgecal.experiment.score import FLOOR_JUDGE, asked_items, no_floor_judge, run_line, summary_of_gold
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName
@@ -37,7 +39,6 @@ from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
 __all__ = [
-    "StoredExperiment",
     "find_experiment",
     "read_experiment",
     "stored_result",
@@ -45,44 +46,6 @@ __all__ = [
 ]
 
 _READ = ("score", "agreement", "optimize")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredExperiment:
-    """An experiment on disk, with what it says of its judges.
-
-    Attributes:
-        experiment: its folder and configuration.
-        gold: the gold set, unchanged since.
-        items: the labelled items that judges may be held against each other on, in file order.
-        split: where they are from.
-        columns: each judge that was asked for, in that order, then the floor's, if it judged.
-        asked: how many of them were asked for.
-        seed: of the experiment.
-        notes: what the reader must know of how this was read.
-    """
-
-    experiment: Experiment
-    gold: GoldSet
-    items: tuple[Item, ...]
-    split: str
-    columns: tuple[Column, ...]
-    asked: int
-    seed: int
-    notes: tuple[str, ...]
-
-    def column(self, judge: str) -> Column:
-        """One judge's judgements.
-
-        Raises:
-            InputError: there is no such judge; the message names the nearest.
-        """
-        for column in self.columns:
-            if column.judge == judge:
-                return column
-        raise unknown_name(
-            f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns]
-        )
 
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
@@ -336,8 +299,8 @@ def stored_table(stored: StoredExperiment) -> Table:
 
 def stored_result(
     stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace
-) -> dict[str, Any]:
-    """The object of `score --json` and `agreement --json`, with `Estimate`s as they are.
+) -> AgreementResult:
+    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 
     No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
 
@@ -347,19 +310,21 @@ def stored_result(
         workspace: where the looks at test are logged; nothing is written.
     """
     table = stored_table(stored)
-    floor, why = _stored_floor(stored, columns, table)
+    called = [one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"]
+    floor = [one for one in called if one.judge == FLOOR_JUDGE][:1]
+    why = no_floor_judge(table) or f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
     trials = dataclasses.replace(table, repeats=max(_own(table, column).repeats for column in columns))
-    return {
-        "experiment": stored.experiment.slug,
-        "gold": gold_summary(table, stored.split),
-        "judges": [judge_entry(_own(table, column), column) for column in columns],
-        "floor": floor,
-        "raters": rater_entries(table, columns),
-        "test_looks": looks_so_far(workspace.experiments, stored.gold.name),
-        "run_line": run_line(trials, stored.split, _names(stored, columns), _recorded_from(stored)),
-        "notes": [*stored.notes, *scale_notes(stored.gold.scale, columns)],
-        **({} if why is None else {"floor_reason": why}),
-    }
+    return AgreementResult(
+        experiment=stored.experiment.slug,
+        gold=summary_of_gold(table, stored.split),
+        judges=tuple(judge_entry(_own(table, column), column) for column in columns),
+        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+        raters=rater_entries(table, columns),
+        test_looks=looks_so_far(workspace.experiments, stored.gold.name),
+        run_line=run_line(trials, stored.split, _names(stored, columns), _recorded_from(stored)),
+        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
+        floor_reason=None if floor else why,
+    )
 
 
 def _own(table: Table, column: Column) -> Table:
@@ -367,21 +332,6 @@ def _own(table: Table, column: Column) -> Table:
     if column.kind != "recorded":
         return table
     return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
-
-
-def _stored_floor(
-    stored: StoredExperiment, columns: Sequence[Column], table: Table
-) -> tuple[list[dict[str, Any]], str | None]:
-    constant = constant_entry(table)
-    called = (one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded")
-    found = [column for column in called if column.judge == FLOOR_JUDGE]
-    if found:
-        return [constant, entry(table, found[0])], None
-    if not stored.gold.scale.numeric:
-        return [constant], "embedded gives percentages, and the labels of this set have no order"
-    if any(item.reference_answer is None for item in table.items):
-        return [constant], "embedded compares with a reference answer, and some items have none"
-    return [constant], f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
 
 
 def _names(stored: StoredExperiment, columns: Sequence[Column]) -> list[str]:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement import Column, Table, verdict_matrix
-from judgecal.experiment.stored import StoredExperiment
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix
 from judgecal.goldset import GOLD
-from judgecal.records import Item, Judgement
+from judgecal.records import Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.sample import Floats
@@ -19,7 +18,12 @@ from judgecal.stats.sample import Floats
 __all__ = [
     "POINTS",
     "WORST",
+    "AtCut",
+    "CalibrationBin",
     "Cut",
+    "Example",
+    "JudgeShape",
+    "Said",
     "judge_shape",
     "strange_examples",
 ]
@@ -102,19 +106,62 @@ _CUTS = 41
 _CALIBRATION_BINS = 10
 
 
-def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repeats: int) -> dict[str, Any]:
-    """One judge's verdicts beside the labels of a table.
+@dataclass(frozen=True, slots=True)
+class AtCut:
+    """Counts of judgements at the people's pass mark: what people pass and fail, and the verdicts that do not."""
 
-    Returns:
-        `judge`; `at_cut` (counts of judgements, None without a pass mark); `differences` (share of judgements in
-        each bin of verdict - label, in percent of the range), `bias` (their mean); `points` (label, verdict),
-        a sample of at most 400, `n_points` of how many; `kappa_over_cut` and `calibration` for graded verdicts.
+    passes: int
+    fails: int
+    false_passes: int
+    false_fails: int
+    n_unscored: int
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
+    """Verdicts of about one height: their mean, the share of them that people pass, how many they are."""
+
+    verdict: float
+    share: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeShape:
+    """One judge's verdicts beside the labels.
+
+    Attributes:
+        judge: its name.
+        at_cut: None without a pass mark.
+        low, high, mark, binary: of the scale that both are brought onto; the mark None where there is none.
+        differences: (verdict - label in percent of the range, share of the judgements); empty on words.
+        bias: their mean.
+        points: (label, verdict), a sample of at most 400 of `n_points`.
+        kappa_over_cut: (cut, kappa with the people) and
+        calibration: of graded verdicts.
     """
+
+    judge: str
+    at_cut: AtCut | None
+    low: float = 0.0
+    high: float = 1.0
+    mark: float | None = None
+    binary: bool = False
+    differences: tuple[tuple[float, float], ...] = ()
+    bias: float | None = None
+    points: tuple[tuple[float, float], ...] = ()
+    n_points: int = 0
+    kappa_over_cut: tuple[tuple[float, float | None], ...] = ()
+    calibration: tuple[CalibrationBin, ...] = ()
+
+
+def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repeats: int) -> JudgeShape:
+    """One judge's verdicts beside the labels of a table."""
     cut = Cut(stored.gold.scale, column.scale)
     verdicts = verdict_matrix(column.rows, table.items, repeats)
-    found: dict[str, Any] = {"judge": column.judge, "at_cut": _at_cut(table, column, verdicts, cut)}
+    at_cut = _at_cut(table, column, verdicts, cut)
     if not stored.gold.scale.numeric:
-        return found
+        return JudgeShape(column.judge, at_cut)
     pairs = [
         (cut.label_at(label), cut.verdict_at(verdict))
         for label, row in zip(table.labels, verdicts, strict=True)
@@ -122,21 +169,27 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
         if verdict is not None
     ]
     both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-    return {
-        **found,
-        "low": cut.common.low,
-        "high": cut.common.high,
-        "mark": cut.mark,
-        "binary": cut.common.kind == "binary",
-        **_differences(both, cut),
-        **_points(both, seed=table.seed),
-        **_curves(both, cut),
-    }
+    bins, bias = _differences(both, cut)
+    kappas, heights = _curves(both, cut)
+    return JudgeShape(
+        judge=column.judge,
+        at_cut=at_cut,
+        low=cut.common.low,
+        high=cut.common.high,
+        mark=cut.mark,
+        binary=cut.common.kind == "binary",
+        differences=bins,
+        bias=bias,
+        points=_points(both, seed=table.seed),
+        n_points=len(both),
+        kappa_over_cut=kappas,
+        calibration=heights,
+    )
 
 
 def _at_cut(
     table: Table, column: Column, verdicts: Sequence[Sequence[Label | None]], cut: Cut
-) -> dict[str, int] | None:
+) -> AtCut | None:
     """The people x judge counts at the mark."""
     if not cut.marked:
         return None
@@ -148,43 +201,41 @@ def _at_cut(
         judge_scale=column.scale,
         groups=table.groups,
     )["all"]
-    passes, fails = part.passes or 0, part.fails or 0
-    wrong = {"false_passes": part.false_passes or 0, "false_fails": part.false_fails or 0}
-    return {"passes": passes, "fails": fails, **wrong, "n_unscored": part.n_unscored}
+    return AtCut(
+        part.passes or 0, part.fails or 0, part.false_passes or 0, part.false_fails or 0, part.n_unscored
+    )
 
 
-def _differences(both: Floats, cut: Cut) -> dict[str, Any]:
+def _differences(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float], ...], float | None]:
     if not len(both):
-        return {"differences": [], "bias": None, "n": 0}
+        return (), None
     apart = 100.0 * (both[:, 1] - both[:, 0]) / cut.common.span
     edges = np.linspace(-105.0, 105.0, _BINS + 1)
     counts = np.histogram(apart, edges)[0]
     middles = (edges[:-1] + edges[1:]) / 2.0
-    bins = [
-        {"at": float(at), "share": float(count) / len(both)}
-        for at, count in zip(middles, counts, strict=True)
-        if count
-    ]
-    return {"differences": bins, "bias": float(apart.mean()), "n": len(both)}
+    bins = ((float(at), float(count) / len(both)) for at, count in zip(middles, counts, strict=True) if count)
+    return tuple(bins), float(apart.mean())
 
 
-def _points(both: Floats, *, seed: int) -> dict[str, Any]:
+def _points(both: Floats, *, seed: int) -> tuple[tuple[float, float], ...]:
     chosen = both
     if len(both) > POINTS:
         drawn = np.random.default_rng(seed).choice(len(both), POINTS, replace=False)
         chosen = both[np.sort(drawn)]
-    return {"points": chosen.tolist(), "n_points": len(both)}
+    return tuple((float(label), float(verdict)) for label, verdict in chosen)
 
 
-def _curves(both: Floats, cut: Cut) -> dict[str, Any]:
+def _curves(
+    both: Floats, cut: Cut
+) -> tuple[tuple[tuple[float, float | None], ...], tuple[CalibrationBin, ...]]:
     """Kappa with the people over the judge's cut, and how often people pass what got such a verdict."""
     if cut.mark is None or cut.common.kind == "binary" or not len(both):
-        return {}
+        return (), ()
     people = cut.common.low + cut.common.span / 2.0 if cut.people.kind == "binary" else cut.mark
     passes, verdicts = both[:, 0] >= people, both[:, 1]
     cuts = np.linspace(cut.common.low, cut.common.high, _CUTS)[1:]
-    kappas = [{"cut": float(at), "kappa": _kappa(passes, verdicts >= at)} for at in cuts]
-    return {"kappa_over_cut": kappas, "calibration": _calibration(passes, verdicts, cut)}
+    kappas = tuple((float(at), _kappa(passes, verdicts >= at)) for at in cuts)
+    return kappas, _calibration(passes, verdicts, cut)
 
 
 def _kappa(passes: Any, said: Any) -> float | None:
@@ -194,19 +245,16 @@ def _kappa(passes: Any, said: Any) -> float | None:
     return None if by_chance >= 1.0 else (float((passes == said).mean()) - by_chance) / (1.0 - by_chance)
 
 
-def _calibration(passes: Any, verdicts: Floats, cut: Cut) -> list[dict[str, Any]]:
+def _calibration(passes: Any, verdicts: Floats, cut: Cut) -> tuple[CalibrationBin, ...]:
     """Share that people pass among verdicts of about the same height, ten bins of the scale."""
     place = (verdicts - cut.common.low) / cut.common.span * _CALIBRATION_BINS
     bins = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
-    return [
-        {
-            "verdict": float(verdicts[bins == number].mean()),
-            "share": float(passes[bins == number].mean()),
-            "n": int((bins == number).sum()),
-        }
-        for number in range(_CALIBRATION_BINS)
-        if (bins == number).any()
-    ]
+    inside = [bins == number for number in range(_CALIBRATION_BINS)]
+    return tuple(
+        CalibrationBin(float(verdicts[one].mean()), float(passes[one].mean()), int(one.sum()))
+        for one in inside
+        if one.any()
+    )
 
 
 WORST = 10
@@ -214,32 +262,53 @@ WORST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What one judge said of one item: the verdict of its repeats that lies farthest from the label."""
+class Said:
+    """What one judge said of one item.
+
+    Attributes:
+        judge: its name.
+        binary: whether its verdicts are pass and fail.
+        verdicts: of its repeats; None where unscored.
+        reasoning: of the one that lies farthest from the label.
+        error: as `Cut.error` names it, of that one; None where right or unscored.
+        distance: of that one, as `Cut.distance`.
+        unscored: the error kind where it has no verdict.
+    """
 
     judge: str
     binary: bool
     verdicts: tuple[Label | None, ...]
-    row: Judgement
+    reasoning: str
     error: str | None
     distance: float
+    unscored: str | None
 
-    def plain(self) -> dict[str, Any]:
-        return {
-            "judge": self.judge,
-            "binary": self.binary,
-            "verdicts": list(self.verdicts),
-            "verdict": self.row.verdict,
-            "reasoning": self.row.reasoning,
-            "error": self.error,
-            "distance": self.distance,
-            "unscored": self.row.error.kind if self.row.error else None,
-        }
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An item on which judges and people part: its ratings, what every judge said, and the worst lists it is on."""
+
+    item: Item
+    label: Label
+    binary: bool
+    ratings: tuple[Rating, ...]
+    said: tuple[Said, ...]
+    worst_of: tuple[tuple[str, str], ...]
+
+    @property
+    def n_wrong(self) -> int:
+        """How many judges err."""
+        return sum(one.error is not None for one in self.said)
+
+    @property
+    def distance(self) -> float:
+        """Of the judge that is farthest off, 0..1."""
+        return max((abs(one.distance) for one in self.said), default=0.0)
 
 
 def strange_examples(
     stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]
-) -> list[dict[str, Any]]:
+) -> tuple[Example, ...]:
     """The ten worst errors of each kind and judge, as items: an item on which several judges err stands here once.
 
     Worst is farthest from the label, then farthest from what the single raters said, then first in the file.
@@ -250,10 +319,11 @@ def strange_examples(
         items: where to look; test items are not for reading.
 
     Returns:
-        The items, worst first, with texts, ratings, what every judge said (`said`), and in `worst_of` the
-        (judge, kind) lists that the item is among.
+        Worst first, each with the (judge, kind of error) lists that it is among.
     """
-    ratings = _ratings(stored)
+    gold, ratings = stored.gold, dict[str, list[Rating]]()
+    for rating in gold.ratings:
+        ratings.setdefault(rating.item_id, []).append(rating)
     said = {column.judge: _judged(stored, column, items) for column in columns}
     worst: dict[str, list[tuple[str, str]]] = {}
     for judge, own in said.items():
@@ -262,24 +332,22 @@ def strange_examples(
             ranked = sorted(wrong, key=lambda item: _badness(stored, own[item.item_id], item, ratings))
             for item in ranked[:WORST]:
                 worst.setdefault(item.item_id, []).append((judge, str(kind)))
-    found = [
-        _example(stored, item, [own[item.item_id] for own in said.values() if item.item_id in own], ratings)
-        | {"worst_of": worst[item.item_id]}
+    examples = (
+        Example(
+            item=item,
+            label=gold.labels[item.item_id],
+            binary=gold.scale.kind == "binary",
+            ratings=tuple(ratings.get(item.item_id, ())),
+            said=tuple(own[item.item_id] for own in said.values() if item.item_id in own),
+            worst_of=tuple(worst[item.item_id]),
+        )
         for item in items
         if item.item_id in worst
-    ]
-    return sorted(found, key=lambda one: -float(one["distance"]))
+    )
+    return tuple(sorted(examples, key=lambda one: -one.distance))
 
 
-def _ratings(stored: StoredExperiment) -> Mapping[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for one in stored.gold.ratings:
-        rating = {"rater": one.rater, "label": one.label, "note": one.note}
-        found.setdefault(one.item_id, []).append(rating)
-    return found
-
-
-def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> dict[str, _Said]:
+def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> dict[str, Said]:
     cut, rows = Cut(stored.gold.scale, column.scale), dict[str, list[Judgement]]()
     for row in column.rows:
         rows.setdefault(row.item_id, []).append(row)
@@ -290,40 +358,23 @@ def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> 
     }
 
 
-def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> _Said:
+def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> Said:
     verdicts, binary = tuple(row.verdict for row in rows), cut.judge.kind == "binary"
     scored = [(row, row.verdict) for row in rows if row.verdict is not None]
     if not scored:
-        return _Said(judge, binary, verdicts, rows[0], None, 0.0)
+        failure = rows[0].error
+        return Said(judge, binary, verdicts, rows[0].reasoning, None, 0.0, failure.kind if failure else None)
     wrong = [one for one in scored if cut.error(label, one[1])] or scored
     row, verdict = max(wrong, key=lambda one: abs(cut.distance(label, one[1])))
-    return _Said(judge, binary, verdicts, row, cut.error(label, verdict), cut.distance(label, verdict))
+    apart = cut.distance(label, verdict)
+    return Said(judge, binary, verdicts, row.reasoning, cut.error(label, verdict), apart, None)
 
 
 def _badness(
-    stored: StoredExperiment, said: _Said, item: Item, ratings: Mapping[str, list[dict[str, Any]]]
+    stored: StoredExperiment, said: Said, item: Item, ratings: Mapping[str, Sequence[Rating]]
 ) -> tuple[float, float]:
     """Smaller is worse. Where raters were of one mind, an error is worse than where they were not."""
-    labels = [one["label"] for one in ratings.get(item.item_id, ()) if one["rater"] != GOLD]
+    labels = [one.label for one in ratings.get(item.item_id, ()) if one.rater != GOLD]
     gold = stored.gold.labels[item.item_id]
     against = sum(label == gold for label in labels) / len(labels) if labels else 0.0
     return -abs(said.distance), -against
-
-
-def _example(
-    stored: StoredExperiment, item: Item, said: Sequence[_Said], ratings: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
-    return {
-        "item_id": item.item_id,
-        "question": item.question,
-        "reference": item.reference_answer,
-        "answer": item.answer,
-        "system": item.system,
-        "tags": list(item.tags),
-        "label": stored.gold.labels[item.item_id],
-        "binary": stored.gold.scale.kind == "binary",
-        "ratings": ratings.get(item.item_id, []),
-        "said": [one.plain() for one in said],
-        "n_wrong": sum(one.error is not None for one in said),
-        "distance": max((abs(one.distance) for one in said), default=0.0),
-    }

@@ -10,7 +10,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, Look, Table, full_name, run_line, scale_notes
-from judgecal.experiment.score import labelled_by, unscored_counts_as
+from judgecal.experiment.agreement import labelled_by, unscored_counts_as
 from judgecal.judges import JudgeName, PromptJudge
 from judgecal.optimize.decision import CANNOT_TELL, Choice, Confirmation, OnTest, Scored
 from judgecal.records import Estimate, Result

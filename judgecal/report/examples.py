@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.report.page_escape import html_text
+from judgecal.experiment.verdicts import Example, Said
+from judgecal.goldset import GOLD
+from judgecal.records import Rating
+from judgecal.report.document import Block
+from judgecal.scale import Label
 
-__all__ = ["Examples", "facts", "shown_label"]
+__all__ = ["Examples", "facts"]
 
 _MOST = 8_000  # characters of a text that are shown
 _LEAST = 500
@@ -18,169 +22,90 @@ _RIGHT_SHOWN = 3  # judges that do not err whose words are shown at once
 _ERRORS = ("false pass", "false fail", "too high", "too low", "another word")
 
 
-def facts(examples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def facts(examples: Sequence[Example]) -> list[dict[str, Any]]:
     """What the page's script filters and sorts by; the texts stand in the page once."""
     return [
         {
             "id": f"case-{place}",
             "place": place,
-            "item": one["item_id"],
-            "lists": [list(pair) for pair in one["worst_of"]],
-            "tags": one["tags"],
-            "system": one["system"],
-            "distance": one["distance"],
-            "wrong": one["n_wrong"],
+            "item": one.item.item_id,
+            "lists": one.worst_of,
+            "tags": one.item.tags,
+            "system": one.item.system,
+            "distance": one.distance,
+            "wrong": one.n_wrong,
         }
         for place, one in enumerate(examples)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
-    """Items on which judges and people part most, worst first.
+class Examples(Block):
+    """Items on which judges and people part most, worst first, and how many judges there are.
 
-    Attributes:
-        items: as the experiment's layer gives them.
-        n_judges: how many judges there are.
+    Users' texts do not go into a pull request or a terminal: only the page shows them.
     """
 
-    items: Sequence[Mapping[str, Any]]
+    items: Sequence[Example]
     n_judges: int
 
-    def html(self) -> str:
-        """The controls, hidden until the script works, and every example."""
-        if not self.items:
-            return "<p>No judge errs on any of these items.</p>"
-        cases = "\n".join(self._case(place, one) for place, one in enumerate(self.items))
-        return (
-            f'{self._form()}\n<p class="shown" id="shown" aria-live="polite">{len(self.items)} examples</p>\n'
-            f'<div id="cases">\n{cases}\n</div>\n<button type="button" class="more" id="more" hidden>Show more</button>'
-        )
-
-    def markdown(self) -> str:
-        """Texts of the user's do not go into a pull request."""
-        return ""
-
-    def _form(self) -> str:
-        lists = [pair for one in self.items for pair in one["worst_of"]]
-        kinds = [kind for kind in _ERRORS if any(kind == pair[1] for pair in lists)]
-        choices = [
+    def choices(self) -> list[tuple[str, str, str, list[str]]]:
+        """Name, title, the word for any, and the values of each filter that has something to choose."""
+        lists = [pair for one in self.items for pair in one.worst_of]
+        kinds = {kind for _, kind in lists}
+        every = [
             ("judge", "Worst of judge", "any judge", sorted({judge for judge, _ in lists})),
-            ("kind", "Error", "any error", kinds),
-            ("tag", "Tag", "any tag", sorted({tag for one in self.items for tag in one["tags"]})),
-            (
-                "system",
-                "System",
-                "any system",
-                sorted({one["system"] for one in self.items if one["system"]}),
-            ),
+            ("kind", "Error", "any error", [kind for kind in _ERRORS if kind in kinds]),
+            ("tag", "Tag", "any tag", sorted({tag for one in self.items for tag in one.item.tags})),
+            ("system", "System", "any system", sorted({s for one in self.items if (s := one.item.system)})),
         ]
-        sorts = {"worst": "farthest first", "judges": "most judges wrong", "tag": "tag", "item": "item"}
-        order = "".join(f'<option value="{key}">{text}</option>' for key, text in sorts.items())
-        return (
-            '<form class="sieve" hidden aria-label="Filter and sort the examples">\n'
-            + "".join(_select(*choice) for choice in choices if len(choice[3]) > 1)
-            + f'<label>Order<select name="sort">{order}</select></label>\n'
-            '<label>Text<input type="search" name="text" autocomplete="off"></label>\n'
-            '<button type="reset">Reset</button>\n</form>'
-        )
+        return [one for one in every if len(one[3]) > 1]
 
-    @property
-    def _room(self) -> int:
-        """Characters for each text, so that many judges and long answers still make a small file."""
-        texts = sum(3 + len(one["said"]) for one in self.items)
-        return max(_LEAST, min(_MOST, _ALL_TEXTS // max(1, texts)))
+    def heading(self, one: Example) -> tuple[list[str], str]:
+        """The kinds of error, and by how many judges."""
+        kinds = list(dict.fromkeys(said.error for said in one.said if said.error))
+        by = f" by {one.n_wrong} of {self.n_judges} judges" if self.n_judges > 1 else ""
+        return [kinds[0].capitalize(), *kinds[1:]] if kinds else [], by
 
-    def _case(self, place: int, one: Mapping[str, Any]) -> str:
-        kinds = dict.fromkeys(said["error"] for said in one["said"] if said["error"])
-        wrong = f"{one['n_wrong']} of {self.n_judges} judges" if self.n_judges > 1 else ""
-        heading = " and ".join(f"<b>{html_text(kind)}</b>" for kind in kinds)
-        heading = f"{heading[:3]}{heading[3:4].upper()}{heading[4:]}" + (f" by {wrong}" if wrong else "")
-        about = [f"item {one['item_id']}"]
-        about += [f"system {one['system']}"] if one["system"] else []
-        about += [", ".join(one["tags"])] if one["tags"] else []
-        texts = [
-            ("Question", one["question"], ""),
-            ("Reference", one["reference"], ""),
-            ("Answer", one["answer"], "answer"),
+    def meta(self, one: Example) -> str:
+        """The line under the heading."""
+        system = f"system {one.item.system}" if one.item.system else ""
+        return " · ".join(filter(None, (f"item {one.item.item_id}", system, ", ".join(one.item.tags))))
+
+    def texts(self, one: Example) -> list[tuple[str, str, str]]:
+        """Name, text and style of what was judged."""
+        every = [
+            ("Question", one.item.question, "text"),
+            ("Reference", one.item.reference_answer, "text"),
+            ("Answer", one.item.answer, "text answer"),
         ]
-        rows = "\n".join(
-            f"<dt>{name}</dt><dd>{self._text(text, extra)}</dd>"
-            for name, text, extra in texts
-            if text is not None
-        )
-        return (
-            f'<article class="case" id="case-{place}" tabindex="-1">\n<h4>{heading}</h4>\n'
-            f'<p class="meta">{html_text(" · ".join(about))}</p>\n<dl>\n{rows}\n'
-            f"<dt>People</dt><dd>{self._people(one)}</dd>\n<dt>Judges</dt><dd>{self._said(one)}</dd>\n</dl>\n</article>"
-        )
+        return [(name, text, style) for name, text, style in every if text is not None]
 
-    def _text(self, text: str, extra: str = "") -> str:
-        """A text with a direction of its own; a long one in a window, an endless one cut and said to be."""
-        if not text.strip():
-            return '<span class="cut">(empty)</span>'
-        room = self._room
-        cut = f' <span class="cut">… {len(text) - room:,} more characters</span>' if len(text) > room else ""
-        kind = f"text {extra}".strip()
-        window = ' long" tabindex="0" role="region" aria-label="long text' if len(text) > _LONG else ""
-        return f'<div class="{kind}{window}" dir="auto">{html_text(text[:room])}{cut}</div>'
+    def clipped(self, text: str) -> tuple[str, int]:
+        """A text's beginning, and how many more characters it has: many judges still make a small file."""
+        texts = sum(3 + len(one.said) for one in self.items)
+        room = max(_LEAST, min(_MOST, _ALL_TEXTS // max(1, texts)))
+        return text[:room], max(0, len(text) - room)
 
-    def _people(self, one: Mapping[str, Any]) -> str:
-        """The gold label, then each rater's, with what the rater noted."""
-        binary = one["binary"]
-        ratings = [rating for rating in one["ratings"] if rating["rater"] != "gold"]
-        told = f"<strong>{shown_label(one['label'], binary=binary)}</strong>"
-        plain = [
-            f"{html_text(rating['rater'])} {shown_label(rating['label'], binary=binary)}"
-            for rating in ratings
-            if not rating["note"]
-        ]
-        told += f' <span class="others">{" · ".join(plain)}</span>' if plain else ""
-        noted = "".join(
-            f'<li><span class="who">{html_text(rating["rater"])}: {shown_label(rating["label"], binary=binary)}</span>'
-            f"{self._text(rating['note'])}</li>"
-            for rating in ratings
-            if rating["note"]
-        )
-        return f'{told}<ul class="said">{noted}</ul>' if noted else told
+    def long(self, text: str) -> bool:
+        """Whether a text has a window of its own."""
+        return len(text) > _LONG
 
-    def _said(self, one: Mapping[str, Any]) -> str:
-        """Those that err, then the others; of many others the names alone until they are opened."""
-        wrong, right = (
-            [said for said in one["said"] if (said["error"] is not None) == errs] for errs in (True, False)
-        )
-        if len(right) <= _RIGHT_SHOWN:
-            return _list("".join(map(self._judge, (*wrong, *right))))
-        folded = _list("".join(map(self._judge, right)))
-        return (
-            f"{_list(''.join(map(self._judge, wrong)))}\n<details><summary>{len(right)} judges are with the people"
-            f"</summary>{folded}</details>"
-        )
+    def ratings(self, one: Example) -> tuple[list[Rating], list[Rating]]:
+        """The single raters' labels, those without a note first."""
+        raters = [rating for rating in one.ratings if rating.rater != GOLD]
+        return [one for one in raters if not one.note], [one for one in raters if one.note]
 
-    def _judge(self, said: Mapping[str, Any]) -> str:
-        verdicts = ", ".join(shown_label(verdict, binary=said["binary"]) for verdict in said["verdicts"])
-        word = f' <span class="wrong-word">{html_text(said["error"])}</span>' if said["error"] else ""
-        lost = f" ({html_text(said['unscored'])})" if said["unscored"] else ""
-        reasoning = self._text(said["reasoning"]) if said["reasoning"].strip() else ""
-        return (
-            f'<li{" class=wrong" if said["error"] else ""}><span class="who">{html_text(said["judge"])}: '
-            f"{verdicts}{lost}</span>{word}{reasoning}</li>"
-        )
+    def judges(self, one: Example) -> tuple[list[Said], list[Said]]:
+        """Those that are shown at once, and the rest: who errs comes first, of many others only their number."""
+        wrong = [said for said in one.said if said.error is not None]
+        right = [said for said in one.said if said.error is None]
+        return ([*wrong, *right], []) if len(right) <= _RIGHT_SHOWN else (wrong, right)
 
-
-def _list(entries: str) -> str:
-    return f'<ul class="said">{entries}</ul>'
-
-
-def _select(name: str, title: str, anything: str, values: Sequence[str]) -> str:
-    options = "".join(f'<option value="{html_text(value)}">{html_text(value)}</option>' for value in values)
-    return f'<label>{title}<select name="{name}"><option value="">{anything}</option>{options}</select></label>\n'
-
-
-def shown_label(label: object, *, binary: bool = False) -> str:
-    """A label or a verdict: pass or fail, or a number without needless digits. Escaped."""
-    if label is None:
-        return "unscored"
-    if binary and label in (0, 1):
-        return "pass" if label else "fail"
-    return f"{label:g}" if isinstance(label, int | float) else html_text(str(label))
+    def label(self, label: Label | None, *, binary: bool) -> str:
+        """A label or a verdict: pass or fail, or a number without needless digits."""
+        if label is None:
+            return "unscored"
+        if binary and label in (0, 1):
+            return "pass" if label else "fail"
+        return f"{label:g}" if isinstance(label, int | float) else str(label)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment import Column, StoredExperiment, Table, entry
+from judgecal.experiment import Column, Entry, StoredExperiment, Table, entry
 from judgecal.models import ModelSpec
 from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
@@ -249,7 +249,7 @@ class Measured:
     """
 
     column: Column
-    entry: Mapping[str, Any]
+    entry: Entry
     candidate: Candidate
     repeats: int
 
@@ -291,10 +291,10 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
     found = entry(asked, column)
     candidate = Candidate(
         judge=column.judge,
-        n_expected=found["n_expected"],
-        n_unscored=found["n_unscored"],
-        usd_per_1k=found["usd_per_1k"],
-        p95_s=found["latency_s"]["p95"],
+        n_expected=found.n_expected,
+        n_unscored=found.n_unscored,
+        usd_per_1k=found.usd_per_1k,
+        p95_s=found.latency_s.p95,
         provider=spec.provider if model else provider,
         local=_local(spec) if model else (None if provider is None else True),
     )

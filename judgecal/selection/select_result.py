@@ -108,11 +108,11 @@ class Outcome:
         loss, candidate = self._loss(one.column.judge), one.candidate
         return {
             "judge": one.column.judge,
-            "n": one.entry["n"],
+            "n": one.entry.n,
             "n_expected": candidate.n_expected,
             "n_unscored": candidate.n_unscored,
-            "value": one.entry["as_wrong"][self.metric],
-            "complete_case": one.entry["agreement"][self.metric],
+            "value": one.entry.as_wrong[self.metric],
+            "complete_case": one.entry.agreement[self.metric],
             "loss": loss.loss if loss else None,
             "loss_at_most": loss.upper if loss else None,
             "reason": loss.reason if loss else self.caps.over(candidate),

@@ -1,0 +1,185 @@
+"""The report of any experiment, by the command that made it, and the index of all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError
+from judgecal.experiment.folder import Experiment, read_config
+from judgecal.experiment.stored import find_experiment, read_experiment
+from judgecal.goldset import load_gold
+from judgecal.report.document import Document
+from judgecal.report.html import rendered
+from judgecal.report.rendered import Report
+from judgecal.selection.standing import MARGIN, standing
+from judgecal.workspace import Workspace, find_workspace, write_text
+
+__all__ = ["KINDS", "Kind", "load_report", "report_of", "write_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How an experiment becomes a document; both as `module:name`, loaded when they are asked for.
+
+    Attributes:
+        document: of the result where one is named, else of (workspace, experiment, margin).
+        result: the class that `summary.json` is read back into; empty where the journal tells it all.
+    """
+
+    document: str
+    result: str = ""
+
+
+KINDS = {
+    "score": Kind("report.judges:judges_report"),
+    "agreement": Kind("report.judges:judges_report"),
+    "optimize": Kind("report.experiments:optimize_report"),
+    "retrieval": Kind("report.retrieval:retrieval_document", "retrieval:RetrievalResult"),
+    "gate": Kind("report.experiments:gate_report"),
+    "answer": Kind("report.experiments:answer_report"),
+    "judge": Kind("report.judge:judge_document", "selection.production:JudgeResult"),
+    "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
+}
+"""Command -> kind. A new kind is a line here."""
+
+
+def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
+    """The report of one experiment, rebuilt from what it stored; no model is called.
+
+    Raises:
+        InputError: there is no such experiment, it is of a kind without a report, or what it stored cannot be read.
+    """
+    if not margin > 0.0:
+        raise InputError(f"--margin must be above 0, found {margin:g}")
+    experiment = find_experiment(workspace, name)
+    command = str(experiment.config.get("command"))
+    if command not in KINDS:
+        raise InputError(
+            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(KINDS)} do"
+        )
+    kind = KINDS[command]
+    document = _loaded(kind.document)
+    if kind.result:
+        return Report(document(experiment.read_summary(_loaded(kind.result))))
+    return Report(document(workspace, experiment, margin))
+
+
+def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
+    """The document of `optimize`, with both prompts, and both judges over the test items where test was looked at.
+
+    Raises:
+        InputError: as `Experiment.read_summary`; or the compiled program cannot be read.
+    """
+    from judgecal.optimize import OptimizeResult, read_prompts
+    from judgecal.report.judges import judges_data, judges_sections
+    from judgecal.report.optimize import optimize_document
+
+    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(workspace, experiment)
+    if result.test.before is None:
+        return optimize_document(result, prompts)
+    judges = standing(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
+    document = optimize_document(result, prompts, judges_sections(judges))
+    return dataclasses.replace(document, data={**judges_data(judges), **document.data})
+
+
+def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `gate`, with the flipped items' texts where the gold set is what it was.
+
+    Raises:
+        InputError: as `Experiment.read_summary`.
+    """
+    from judgecal.report.gate import gate_document
+    from judgecal.selection.gate import GateResult
+
+    result = experiment.read_summary(GateResult)
+    try:
+        gold = load_gold(result.gold.set, workspace=workspace)
+    except InputError:
+        return gate_document(result, {})  # the page says so
+    wanted = {one.item_id for one in result.flipped} if gold.sha256 == result.gold.sha256 else set[str]()
+    return gate_document(
+        result, {item.item_id: (item.question, item.answer) for item in gold.items if item.item_id in wanted}
+    )
+
+
+def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `answer`; where the points go is told as soon as both contexts were run, in either order.
+
+    Raises:
+        InputError: as `Experiment.read_summary`.
+    """
+    from judgecal.answering import AnswerResult, decomposition
+    from judgecal.report.answer import answer_document
+
+    result = experiment.read_summary(AnswerResult)
+    if result.decomposition is None:
+        seed = int(experiment.config.get("seed", 0))
+        points = decomposition(workspace, experiment, result.percentages, seed=seed)
+        result = dataclasses.replace(result, decomposition=points)
+    return answer_document(result)
+
+
+def _loaded(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
+
+
+def load_report(
+    experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
+) -> Report:
+    """The report of an experiment; in a notebook it displays itself.
+
+    Args:
+        experiment: its slug, or the path of its folder.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+        margin: the loss against the best judge that is allowed, in units of the metric.
+
+    Raises:
+        InputError: as `report_of`.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    return report_of(where, str(experiment), margin=margin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A line of the index: folder, what was measured on what, the headline or why there is none, its page."""
+
+    slug: str
+    about: str
+    headline: str
+    page: str | None
+
+
+def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
+    """Write `experiments/index.html`: every experiment with its headline; gives its path.
+
+    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the others.
+
+    Raises:
+        InputError: there is no experiment.
+    """
+    folders = sorted(path.parent for path in workspace.experiments.glob("*/experiment.toml"))
+    if not folders:
+        raise InputError(f"{workspace.experiments}: there is no experiment yet")
+    path = workspace.experiments / "index.html"
+    listed = [_listed(workspace, folder, margin) for folder in folders]
+    write_text(path, rendered("index.html", experiments=listed))
+    return path
+
+
+def _listed(workspace: Workspace, folder: Path, margin: float) -> _Listed:
+    page = f"{folder.name}/report.html" if (folder / "report.html").exists() else None
+    try:
+        command = str(read_config(folder).get("command"))
+        if command not in KINDS:
+            return _Listed(folder.name, command, "there is no report of this kind", page)
+        found = report_of(workspace, folder.name, margin=margin)
+    except InputError as error:
+        return _Listed(folder.name, "", str(error), page)
+    headline = found.document.headline
+    return _Listed(folder.name, found.document.about, " ".join([headline.sentence, *headline.because]), page)

@@ -1,0 +1,508 @@
+"""The document about judges: the decision, the agreement table, losses, errors, prompts and models, diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+from judgecal.experiment.agreement import AgreementResult, AltTestEntry, Entry, JudgeEntry
+from judgecal.experiment.folder import Experiment
+from judgecal.experiment.losses import JudgeLoss, LossPicture, PromptModelGrid
+from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.verdicts import AtCut, JudgeShape
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Document,
+    Gallery,
+    Heading,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+)
+from judgecal.report.examples import Examples, facts
+from judgecal.report.judges_charts import ForestRow, differences, forest, matrix
+from judgecal.report.judges_diagnostics import diagnostics
+from judgecal.report.wording import sentence
+from judgecal.selection.standing import Pick, Standing, standing
+from judgecal.stats.metrics import columns_of, metric_facts
+from judgecal.workspace import Workspace
+
+__all__ = [
+    "alt_test_note",
+    "judges_data",
+    "judges_document",
+    "judges_headline",
+    "judges_report",
+    "judges_sections",
+    "order_notes",
+]
+
+_FEW_RATERS = 2
+_ELSEWHERE = ("mean_agreement", "tpr", "tnr")  # a constant wins the first; errors at the mark have a table
+_TURNS = 5  # pairs whose order turns that are named
+
+
+def judges_document(found: Standing) -> Document:
+    """The document of `score`, of `agreement`, and of `report` on either."""
+    result, n = found.result, len(found.result.judges)
+    return Document(
+        title=f"{result.experiment}: judges held against people",
+        about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
+        headline=judges_headline(found),
+        sections=judges_sections(found),
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        data=judges_data(found),
+    )
+
+
+def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
+    """The document of an experiment of `score` or `agreement`, rebuilt from its journal.
+
+    Raises:
+        InputError: as `read_experiment`.
+    """
+    stored = read_experiment(workspace, str(experiment.folder))
+    return judges_document(standing(workspace, stored, margin=margin))
+
+
+def judges_data(found: Standing) -> dict[str, Any]:
+    """What the page carries for programs: what the script filters by, and the numbers without the texts."""
+    return {
+        "experiment": found.result.experiment,
+        "run_line": found.result.run_line,
+        "choice": found.pick,
+        "margin": found.margin,
+        "judges": found.losses.judges if found.losses else (),
+        "floor": found.losses.floor if found.losses else (),
+        "people": found.losses.people if found.losses else (),
+        "examples": facts(found.examples),
+    }
+
+
+def judges_sections(found: Standing) -> list[Section]:
+    """Losses, agreement, errors, prompts and models, diagnostics: in this order."""
+    losses = [] if found.losses is None else [_losses(found, found.losses)]
+    return [*losses, _agreement(found), _errors(found), _grid(found), diagnostics(found)]
+
+
+# --- the headline
+
+
+def judges_headline(found: Standing) -> Headline:
+    """Whom to use, how sure that is, and at what price."""
+    slug = found.result.experiment
+    if found.losses is None or found.pick is None:
+        why = next((one.reason for one in found.values.values() if one.reason), "nothing was judged")
+        return Headline(
+            "too few",
+            f"Cannot tell whom to use: no {found.metric}, as {why}.",
+            next=f"judgecal report {slug} --format html",
+        )
+    kind, act, reasons = _decision(found, found.losses, found.pick)
+    because = "; ".join([*reasons[1:], *_scope(found, found.pick)])
+    follow = f"judgecal select {slug}" if found.chosen else f"judgecal report {slug} --format html"
+    return Headline(
+        kind,
+        f"{act}: {reasons[0]}.",
+        (sentence(because),),
+        tuple(_unknown(found, found.losses, found.pick)),
+        follow,
+    )
+
+
+def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, str, list[str]]:
+    """Kind, what to do, and why."""
+    best, constant = pick.best, losses.floor[0]
+    several = len(losses.judges) > 1
+    value = f"{best} has {found.metric} {numbers.plain(_loss_of(losses, best).value)}"
+    if pick.judge is None:
+        why = "all of its items are test items, which confirm and do not choose"
+        return "none", "Choose nobody from this", [why, value]
+    if constant.loss.low is None:
+        return (
+            "too few",
+            "Cannot tell whom to use",
+            [value, constant.loss.reason or "there is no interval"],
+        )
+    if not constant.shown:
+        who = f"the best, {best}, is" if several else f"{best} is"
+        said = constant.judge.removeprefix("constant ")
+        why = f"{who} not shown to agree with people better than always saying {said} ({_points(constant.loss)})"
+        return "none", "Use none of them" if several else "Do not use it yet", [why]
+    if not several:
+        shown = numbers.estimate(found.values[pick.judge])
+        return (
+            "use",
+            f"Use {pick.judge}",
+            [f"{found.metric} {shown}, and no other judge to hold it against"],
+        )
+    return (
+        "use",
+        f"Use {pick.judge}",
+        list(_against_the_rest(found, losses, pick, _loss_of(losses, pick.judge))),
+    )
+
+
+def _loss_of(losses: LossPicture, judge: str) -> JudgeLoss:
+    return next(one for one in losses.judges if one.judge == judge)
+
+
+def _against_the_rest(found: Standing, losses: LossPicture, pick: Pick, chosen: JudgeLoss) -> Iterator[str]:
+    judges, best = losses.judges, pick.best
+    if chosen.judge == best and chosen.high is not None:
+        most = numbers.points(chosen.high)
+        yield f"the best of {len(judges)} here; were another truly better, it loses at most {most} points"
+    elif chosen.high is not None:
+        yield f"at most {numbers.points(chosen.high)} points below the best"
+    else:
+        yield f"{numbers.points(chosen.loss)} points below the best, without a bound ({chosen.reason})"
+    if chosen.judge != best and chosen.loss:
+        yield from _price(found, chosen.judge, best)
+    others = [one for one in pick.within if one != chosen.judge]
+    if not others:
+        yield f"no other of the {len(judges)} is shown to stay within {100.0 * found.margin:g} points"
+    elif len(others) == len(judges) - 1 and not any(one.loss for one in judges):
+        yield f"all {len(judges)} agree with people alike"
+
+
+def _price(found: Standing, judge: str, best: str) -> Iterator[str]:
+    prices = {one.judge: one.usd_per_1k for one in found.candidates}
+    ours, theirs = prices[judge], prices[best]
+    if ours is None or theirs is None:
+        return
+    if theirs:
+        yield f"{numbers.money(ours)} instead of {numbers.money(theirs)} USD per 1,000"
+    else:
+        yield f"{numbers.money(ours)} USD per 1,000, as much as the best"
+
+
+def _scope(found: Standing, pick: Pick) -> Iterator[str]:
+    """Unscored, questions, sampling: what the rest of the sentence rests on."""
+    name = pick.judge or pick.best
+    shown = next(one for one in found.candidates if one.judge == name)
+    yield f"{numbers.count(shown.n_unscored)} of {numbers.count(shown.n_expected)} unscored"
+    sampling = {"random": "drawn at random", "curated": "curated"}.get(found.sampling)
+    yield ", ".join(filter(None, (f"{numbers.count(found.basis.n_groups)} questions", sampling)))
+
+
+def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
+    """What weighs most comes first."""
+    yield from _unconfirmed(found, pick)
+    for one in losses.floor[1:]:
+        if not one.shown:
+            yield f"Whether it is better than {one.judge}, which is free: {_points(one.loss)}."
+    if found.result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    if pick.more_questions is not None:
+        more = f"about {numbers.count(pick.more_questions)} more questions would show it"
+        yield f"Whether {pick.cheaper} is good enough: {more}, if it is as good as it looks."
+    yield from _beside_people(found, losses)
+    if not any(one.retest for one in found.result.judges):
+        yield "How often a judge contradicts itself: each item was judged once (--repeats 3 would tell)."
+    if any(one.usd_per_1k is None for one in found.candidates):
+        yield "What the judges cost: some have no price, so price chose nothing."
+    if found.sampling == "curated":
+        yield "Rates in production: the items were picked, so the mix is no product's."
+    elif found.sampling == "unknown":
+        yield "Rates in production: the card does not say how the items were sampled."
+
+
+def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
+    if pick.judge is None:
+        yield "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
+        return
+    if found.chosen is None:
+        yield "Whether another prompt or model would do: only these were asked."
+        return
+    n_test, slug = found.result.gold.n_test_items, found.result.experiment
+    sealed = f" The {numbers.count(n_test)} test items here took no part in it." if n_test else ""
+    confirms = f"judgecal select {slug} confirms once on test.{sealed}"
+    yield f"Whether it holds on questions that did not choose it: {confirms}"
+
+
+def _beside_people(found: Standing, losses: LossPicture) -> Iterator[str]:
+    people = losses.people
+    if found.n_raters < _FEW_RATERS or not people:
+        yield "How well people agree with each other: no item has labels of two raters."
+        return
+    better = [one.rater for one in people if one.loss.high is not None and one.loss.high < 0.0]
+    untold = [one.rater for one in people if one.loss.high is None]
+    if untold:
+        yield f"How the judges stand beside {', '.join(untold)}: too few shared questions for an interval."
+    if not better and len(untold) < len(people):
+        yield "Whether a person agrees better than the best judge: no rater is shown to."
+
+
+def _points(loss: Estimate) -> str:
+    if loss.low is None or loss.high is None:
+        return f"{numbers.points(loss.value)} points, without an interval"
+    return f"{numbers.points(loss.value)} points, {numbers.points(loss.low)} to {numbers.points(loss.high)}"
+
+
+# --- losses
+
+
+def _losses(found: Standing, losses: LossPicture) -> Section:
+    rows, margin, basis = _forest_rows(found, losses), found.margin, found.basis
+    picture = Picture(
+        draw=lambda: forest(rows, margin=margin),
+        says="; ".join(f"{row.name} loses {row.text} points" for row in rows),
+        narrow=lambda: forest(rows, margin=margin, narrow=True),
+        numbers=Table(
+            ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
+            [[row.name, row.text, row.beside] for row in rows],
+            chosen=found.chosen,
+        ),
+    )
+    where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
+    caption = (
+        "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed margin of "
+        f"{100.0 * margin:g} points of {found.metric}. That end is a bound for all judges at once, on {where} "
+        f"({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A person left of 0 "
+        "agrees better with the other people than the best judge does with them."
+    )
+    notes = [Paragraph(f"No interval for {row.name}: {row.reason}.") for row in rows if row.reason]
+    return Section("losses", "What each judge loses", caption, [picture, *notes])
+
+
+def _forest_rows(found: Standing, losses: LossPicture) -> list[ForestRow]:
+    prices = {one.judge: one.usd_per_1k for one in found.candidates}
+    judges = sorted(losses.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
+    rows = [
+        ForestRow(
+            one.judge,
+            "chosen" if one.judge == found.chosen else "judge",
+            one.loss,
+            one.low,
+            one.high,
+            _priced(prices[one.judge]),
+            one.reason,
+        )
+        for one in judges
+    ]
+    rows += [_forest_row(one.judge, "floor", one.loss, _priced(0.0)) for one in losses.floor]
+    for one in losses.people:
+        rows.append(_forest_row(f"{one.rater}, {numbers.count(one.n_items)} items", "person", one.loss))
+    return rows
+
+
+def _forest_row(name: str, tone: str, loss: Estimate, beside: str = "") -> ForestRow:
+    return ForestRow(name, tone, loss.value, loss.low, loss.high, beside, loss.reason)
+
+
+def _priced(usd: float | None) -> str:
+    return "price unknown" if usd is None else "free" if usd == 0 else f"{numbers.money(usd)} USD"
+
+
+# --- the agreement table
+
+
+def _agreement(found: Standing) -> Section:
+    result = found.result
+    blocks: list[Block] = [
+        _table(found),
+        Bullets(list(_notes(result, found.metric)), short=True),
+        *([Bullets(lines)] if (lines := list(_alt_tests(result))) else []),
+    ]
+    caption = (
+        "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters are what "
+        "people reach with each other. How the judges do on that same footing stands with every metric below."
+    )
+    return Section("agreement", "Agreement with people", caption, blocks)
+
+
+def _table(found: Standing) -> Table:
+    """A line a judge, the floor, and each rater among the others; every metric of each stands in the diagnostics."""
+    result, metric = found.result, found.metric
+    first = result.judges[0].agreement
+    names = [name for name in columns_of(first, result.gold.scale) if metric_facts(name).unit == "share"]
+    names = [name for name in names if name.partition("@")[0] not in (metric, *_ELSEWHERE)]
+
+    def row(one: Entry, indent: str = "") -> list[str]:
+        return [
+            f"{indent}{one.judge}",
+            f"{one.n}/{one.n_expected}",
+            str(one.n_unscored),
+            numbers.estimate(one.as_wrong[metric]),
+            *(numbers.plain(value.value if (value := one.agreement.get(name)) else None) for name in names),
+        ]
+
+    header = ["judge", "n", "unscored", f"{metric} [{first[metric].level:.4g}]", *names]
+    rows = [*(row(one) for one in result.judges), ["floor"], *(row(one, "  ") for one in result.floor)]
+    if result.raters:
+        people = ["people, each against the others"]
+        rows += [people, *(row(one, "  ") for one in result.raters)]
+    return Table(header, rows, short=True, chosen=found.chosen)
+
+
+def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
+    gold, judges = result.gold, result.judges
+    yield f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items alone."
+    reasons = {one.as_wrong[metric].reason for one in judges if one.as_wrong[metric].low is None}
+    yield from (f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons)))
+    for one in judges:
+        if one.n_unscored:
+            why = ", ".join(f"{count} {kind}" for kind, count in one.unscored.items())
+            yield f"{one.judge}: {one.n_unscored} of {one.n_expected} unscored ({why})."
+    yield from order_notes(judges, metric)
+    if gold.n_unlabelled:
+        yield f"{gold.n_unlabelled} items have no gold label (raters tie, or nobody rated them) and are left out."
+    yield from (sentence(note) for note in (result.floor_reason, *result.notes) if note)
+    if not result.raters:
+        yield "No human ceiling: no item has labels of two raters."
+    if gold.n_test_items:
+        yield f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is logged."
+    yield f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}."
+
+
+def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
+    """A sentence for each pair of judges whose order hangs on how their unscored items count."""
+    turned = [pair for pair in combinations(judges, 2) if _turns(*(_ends(one, metric) for one in pair))]
+    for pair in turned[:_TURNS]:
+        (a, best_a), (b, best_b) = (_ends(one, metric) for one in pair)
+        yield (
+            f"Cannot tell the order of {pair[0].judge} and {pair[1].judge}: {metric} {numbers.plain(a)} against "
+            f"{numbers.plain(b)} with unscored items as wrong, {numbers.plain(best_a)} against "
+            f"{numbers.plain(best_b)} as right."
+        )
+    hidden = len(turned) - _TURNS
+    if hidden > 0:
+        yield f"So it is with {hidden} more pair{'s' * (hidden > 1)}."
+
+
+def _ends(judge: JudgeEntry, metric: str) -> tuple[float | None, float | None]:
+    """The metric with unscored items counted as wrong, and as right; equal where nothing is unscored."""
+    worst = judge.as_wrong[metric].value
+    return worst, judge.best_case[metric].value if judge.best_case and metric in judge.best_case else worst
+
+
+def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | None]) -> bool:
+    apart = [x - y for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    return len(apart) == 2 and apart[0] * apart[1] < 0.0
+
+
+def _alt_tests(result: AgreementResult) -> Iterator[str]:
+    """A sentence a judge: how many of the raters it may stand in for, by what it is granted."""
+    for judge in result.judges:
+        if judge.alt_test is not None:
+            granted = ", ".join(judge.alt_test.winning_rate)
+            yield f"Alternative annotator test (epsilon {granted}): {judge.judge} {alt_test_note(judge.alt_test)}"
+
+
+def alt_test_note(found: AltTestEntry) -> str:
+    """What the test comes to for one judge."""
+    left_out = "; ".join(f"{rater}: {why}" for rater, why in found.left_out.items())
+    if found.reason is not None:
+        return f"not tested, {found.reason}{f' ({left_out})' if left_out else ''}."
+    tested = len(found.n_items) - len(found.left_out)
+    rates = ", ".join(str(len(raters)) for raters in found.rejected.values())
+    few = "" if tested > _FEW_RATERS else " (three raters or more are advised)"
+    lost = f" Left out: {left_out}." if left_out else ""
+    close = numbers.plain(found.advantage_probability, 2)
+    people = f"{tested} rater{'s' * (tested != 1)}{few}"
+    return (
+        f"may stand in for {rates} of {people}; at least as close as a rater on {close} of the items.{lost}"
+    )
+
+
+# --- errors
+
+
+def _errors(found: Standing) -> Section:
+    counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
+    no_mark = "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
+    sealed = found.result.gold.n_test_items if found.basis.may_choose else 0
+    unread = " Test items are not among them: who reads them tunes to them." if sealed else ""
+    blocks: list[Block] = [
+        _at_cut(counts, found.chosen) if counts else Paragraph(no_mark),
+        Heading("Strange examples"),
+        Paragraph(
+            f"The ten worst errors of each kind and judge, {len(found.examples)} items, the farthest from the label "
+            f"first; where raters were of one mind before where they were not.{unread}"
+        ),
+        Examples(found.examples, len(found.shapes)),
+    ]
+    caption = (
+        "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
+        "again; a false fail costs a second look. Read the examples before any number: some will be errors of the "
+        "labels."
+    )
+    return Section("errors", "Where people and judges part", caption, blocks)
+
+
+def _at_cut(counts: Sequence[tuple[str, AtCut]], chosen: str | None) -> Table:
+    """Errors at the pass mark; rates are of what people say."""
+    header = ["judge", "false passes, of people's fails", "false fails, of people's passes"]
+    rows: list[list[str | Cell]] = [
+        [
+            judge,
+            _share_of(at.false_passes, at.fails, strong=True),
+            _share_of(at.false_fails, at.passes),
+        ]
+        for judge, at in counts
+    ]
+    return Table(header, rows, short=True, chosen=chosen)
+
+
+def _share_of(n: int, of: int, *, strong: bool = False) -> Cell:
+    share = n / of if of else None
+    return Cell(f"{numbers.count(n)} of {numbers.count(of)} ({numbers.percent(share)})", share, strong)
+
+
+# --- prompts and models
+
+
+def _grid(found: Standing) -> Section:
+    grid, metric = found.grid, found.metric
+    values = {one.judge: one.as_wrong[metric] for one in found.result.judges}
+    blocks: list[Block] = []
+    if len(grid.cells) > 1 and grid.prompts != [""]:
+        shades = [(cell.prompt, cell.model, values[cell.judge].value) for cell in grid.cells]
+        rows = [[cell.judge, numbers.estimate(values[cell.judge])] for cell in grid.cells]
+        picture = Picture(
+            draw=lambda: matrix(shades),
+            says="; ".join(f"{cell.judge} {numbers.plain(values[cell.judge].value)}" for cell in grid.cells),
+            title=f"{metric} by prompt and model",
+            numbers=Table(
+                ["judge", f"{metric} [{found.result.judges[0].agreement[metric].level:.4g}]"], rows
+            ),
+        )
+        blocks.append(picture)
+    blocks += _distributions(grid, {shape.judge: shape for shape in found.shapes if shape.differences})
+    caption = (
+        "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, and a "
+        f"newer model may do worse. {_interaction(grid)}"
+    )
+    return Section("pairs", "Prompt and model", caption, blocks)
+
+
+def _interaction(grid: PromptModelGrid) -> str:
+    if grid.why is not None:
+        return f"Interaction test: {grid.why}."
+    if grid.prompts == [""]:
+        recorded = "These judgements were recorded elsewhere, so their prompts are not known"
+        return f"{recorded} and no interaction can be tested."
+    return "No interaction test: it takes at least two prompts and two models, every pair of them."
+
+
+def _distributions(grid: PromptModelGrid, shapes: dict[str, JudgeShape]) -> Iterable[Block]:
+    """A histogram a judge: models side by side, prompts below each other."""
+    if not shapes:
+        return []
+    most = max(share for shape in shapes.values() for _, share in shape.differences)
+    order = sorted(grid.cells, key=lambda cell: grid.prompts.index(cell.prompt))
+    pictures = [_distribution(shapes[cell.judge], most) for cell in order if cell.judge in shapes]
+    columns = len(grid.models) if grid.whole and len(grid.prompts) > 1 and len(grid.models) > 1 else None
+    bars = "Grey bars: share of the verdicts. Coloured line: their mean, the judge's bias."
+    return [Gallery(pictures, columns, "How far verdicts lie from labels"), Paragraph(bars)]
+
+
+def _distribution(shape: JudgeShape, most: float) -> Picture:
+    says = f"{shape.judge}: on average {numbers.plain(shape.bias, 1)}% of the range"
+    return Picture(lambda: differences(shape, most=most), says, title=shape.judge)

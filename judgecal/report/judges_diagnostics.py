@@ -1,0 +1,253 @@
+"""The last section of a document about judges: where they fail, their noise, their cost, and what words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from judgecal.experiment.agreement import Entry, JudgeEntry, PartEntry, Retest
+from judgecal.experiment.verdicts import JudgeShape
+from judgecal.records import Estimate
+from judgecal.report import numbers
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Folded,
+    Gallery,
+    Glossary,
+    Heading,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+)
+from judgecal.report.judges_charts import calibration, kappa_over_cut, points
+from judgecal.report.wording import sentence
+from judgecal.selection.standing import Standing
+from judgecal.stats.metrics import METRICS, digits_of, metric_facts
+from judgecal.stats.retest import Repeats
+
+__all__ = ["diagnostics", "retest_notes"]
+
+_JUDGES = 3  # judges whose repeats are told in sentences
+_WORDS = {
+    "loss": "Agreement of the best judge less that of this one, in points of 100.",
+    "margin": "The loss that is allowed for a lower price.",
+    "interval": "By question: items of one question are not independent. Its level stands in the heading.",
+    "floor": "What a judge must beat: the best constant, and the embedded model, which is free and compares words.",
+    "like for like": "A person against the other people's label, and each judge on the same items against the same.",
+    "false pass, false fail": "A verdict that passes what people fail; one that fails what people pass.",
+    "unscored": "No verdict could be had or read. It is never 0 and never dropped.",
+    "flip rate": "How often two calls on one item fall on different sides of the pass mark.",
+    "look": "One use of the test labels; the more decisions, the wider the intervals.",
+}
+
+
+def diagnostics(found: Standing) -> Section:
+    """Its parts in the order in which they are asked for."""
+    judges = found.result.judges
+    metrics = {metric_facts(name).name: None for name in judges[0].agreement}
+    words = [*((name, METRICS[name].meaning) for name in metrics), *_WORDS.items()]
+    blocks: list[Block] = [
+        *_by_part("tag", judges, [one.by_tag for one in judges]),
+        *_by_part("system", judges, [one.by_system for one in judges]),
+        *_noise(found),
+        *_points(found),
+        *_unscored(judges),
+        _cost(judges),
+        *_curves(found),
+        Folded("Every metric of every judge, the floor and the raters", [_metrics(found)]),
+        Folded("Words on this page", [Glossary(words)]),
+    ]
+    caption = (
+        "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay. Nothing here "
+        "chooses a judge: of many small parts some are bad by chance, and a cut taken from such a curve flatters "
+        "itself."
+    )
+    return Section("diagnostics", "Diagnostics", caption, blocks)
+
+
+def _by_part(kind: str, judges: Sequence[JudgeEntry], parts: Sequence[dict[str, PartEntry]]) -> list[Block]:
+    """Failures as counts, a column a judge, the worst part first; one system is the whole table again."""
+    names = {name: None for own in parts for name in own}
+    if not names or (kind == "system" and len(names) < 2):
+        return []
+    cells = {name: [_failures(own.get(name)) for own in parts] for name in names}
+    worst = sorted(names, key=lambda name: -max(cell.share or 0.0 for cell in cells[name]))
+    marked = any(part.passes is not None for own in parts for part in own.values())
+    what = (
+        "False passes + false fails, of the judgements with a verdict. Counts, no tests."
+        if marked
+        else "Agreement of the part; there is no pass mark to count failures at. No tests."
+    )
+    header = [kind, *(one.judge for one in judges)]
+    rows: list[list[str | Cell]] = [[name, *cells[name]] for name in worst]
+    return [Table(header, rows, title=f"Failures by {kind}"), Paragraph(what)]
+
+
+def _failures(part: PartEntry | None) -> Cell:
+    if part is None:
+        return Cell(numbers.DASH)
+    if part.passes is None:
+        value = part.value.value
+        return Cell(f"{numbers.plain(value)} (n {part.n})", None if value is None else 1.0 - value)
+    passes, fails = part.false_passes or 0, part.false_fails or 0
+    counts = [numbers.count(one) for one in (passes, fails, part.n)]
+    return Cell(f"{counts[0]} + {counts[1]} of {counts[2]}", (passes + fails) / part.n if part.n else None)
+
+
+def _noise(found: Standing) -> list[Block]:
+    repeated = [(one.judge, one.retest) for one in found.result.judges if one.retest is not None]
+    title = "Noise against the margin"
+    if not repeated:
+        once = "Each item was judged once, so the judges' own noise is not known."
+        return [Heading(title), Paragraph(f"{once} With --repeats 3 it stands here beside the margin.")]
+    header = ["judge", "repeats", "flip rate", "within-item SD, of the range"]
+    header += ["two runs differ by, points", "margin"]
+    rows = [
+        [
+            judge,
+            str(again.repeats),
+            numbers.estimate(again.flip_rate),
+            numbers.estimate(again.within_item_sd_share),
+            _swing(again.expected),
+            f"{100.0 * found.margin:g}",
+        ]
+        for judge, again in repeated
+    ]
+    told = [line for judge, again in repeated[:_JUDGES] for line in retest_notes(judge, again)]
+    told.append("Repeatability is no accuracy: a judge that errs alike every time repeats itself perfectly.")
+    return [Table(header, rows, title=title), Bullets(told)]
+
+
+def _swing(expected: Sequence[Repeats]) -> str:
+    """Within what 95% of pairs of runs would differ by noise alone: 1.96 sqrt(2) times the noise of one run's mean."""
+    first, last = expected[0], expected[-1]
+    if first.error is None or last.error is None:
+        return numbers.DASH
+    noise = max(0.0, first.error**2 - last.error**2) / (1.0 - 1.0 / last.repeats)
+    return numbers.points(1.96 * (2.0 * noise) ** 0.5)
+
+
+def retest_notes(judge: str, found: Retest) -> Iterator[str]:
+    """How a judge repeats itself, and how many repeats pay, in sentences."""
+    digits = digits_of("mae", found.unit) if found.within_item_sd.value is not None else 3
+    parts = [f"the same verdict in {numbers.estimate(found.exact_agreement)} of the pairs"]
+    parts += [f"unanimous on {numbers.estimate(found.unanimous)} of {found.n_items} items"]
+    parts += [f"flip rate {numbers.estimate(found.flip_rate)}"] if found.flip_rate else []
+    yield f"{judge} over {found.repeats} repeats: {', '.join(parts)}."
+    if found.within_item_sd.value is not None:
+        share = numbers.plain(found.within_item_sd_share.value)
+        sd = f"{numbers.estimate(found.within_item_sd, digits)} ({share} of the range)"
+        yield f"{judge}: within-item SD {sd}, ICC(1,1) {numbers.estimate(found.icc_1_1)}."
+    if found.exact_agreement.low is None and found.exact_agreement.reason:
+        yield f"{judge}, repeats: {found.exact_agreement.reason}."
+    yield sentence(f"{judge}: {found.why}")
+    yield from _expected(judge, found.expected, digits)
+    if found.all_cached:
+        yield f"{judge}: every reply came from the store, where each repeat is a call of its own, made before."
+
+
+def _expected(judge: str, expected: Sequence[Repeats], digits: int) -> Iterator[str]:
+    """What more calls an item come to, where one call is not already perfectly repeatable."""
+    told = []
+    if expected[0].sd:
+        told.append(f"SD of their mean {', '.join(numbers.plain(one.sd, digits) for one in expected)}")
+    if expected[0].flip_rate:
+        rates = ", ".join(numbers.plain(one.flip_rate) for one in expected)
+        told.append(f"flip rate of their majority {rates}")
+    if told:
+        calls = ", ".join(str(one.repeats) for one in expected)
+        yield f"{judge}, expected of {calls} calls an item: {'; '.join(told)}."
+
+
+def _points(found: Standing) -> list[Block]:
+    shapes = [shape for shape in found.shapes if shape.points]
+    if not shapes:
+        return []
+    pictures = _pictures(shapes, points, "verdict against label")
+    drawn, of = max(len(shape.points) for shape in shapes), max(shape.n_points for shape in shapes)
+    sample = f"a random {numbers.count(drawn)} of {numbers.count(of)} judgements each"
+    what = (
+        f"Shown: {sample if drawn < of else 'every judgement'}, moved a little so that equal ones do not hide each "
+        "other. Dashed: the pass mark; what lies above it on the left are false passes."
+    )
+    return [Gallery(pictures, title="Verdict against label"), Paragraph(what)]
+
+
+def _unscored(judges: Sequence[JudgeEntry]) -> list[Block]:
+    lacking = [one for one in judges if one.n_unscored]
+    if not lacking:
+        return [Heading("Unscored"), Paragraph("Every judgement has a verdict.")]
+    rows = [
+        [
+            one.judge,
+            f"{numbers.count(one.n_unscored)} of {numbers.count(one.n_expected)}",
+            ", ".join(f"{kind} {numbers.count(n)}" for kind, n in one.unscored.items()),
+        ]
+        for one in lacking
+    ]
+    what = "Wherever judges are ranked an unscored item counts as the verdict farthest from its label."
+    return [Table(["judge", "unscored", "why"], rows, title="Unscored"), Paragraph(what)]
+
+
+def _cost(judges: Sequence[JudgeEntry]) -> Table:
+    header = ["judge", "USD per 1,000", "latency p50", "p95", "prompt tokens", "completion tokens"]
+    rows = [
+        [
+            one.judge,
+            numbers.money(one.usd_per_1k),
+            numbers.seconds(one.latency_s.p50),
+            numbers.seconds(one.latency_s.p95),
+            numbers.count(one.tokens.prompt),
+            numbers.count(one.tokens.completion),
+        ]
+        for one in judges
+    ]
+    return Table(header, rows, title="Cost and latency")
+
+
+def _curves(found: Standing) -> Iterable[Block]:
+    shapes = [shape for shape in found.shapes if shape.kappa_over_cut]
+    if not shapes:
+        return []
+    heights = _pictures(shapes, calibration, "share that people pass by verdict")
+    kappas = _pictures(shapes, kappa_over_cut, "kappa over the judge's cut")
+    return [
+        Gallery(heights, title="Calibration"),
+        Paragraph("Dotted: verdicts that say how often people pass. Larger points are more judgements."),
+        Gallery(kappas, title="Kappa over the cut"),
+        Paragraph(
+            "Dashed: the people's mark. A curve that peaks elsewhere means that the judge uses the scale in its own "
+            "way."
+        ),
+    ]
+
+
+def _pictures(shapes: Sequence[JudgeShape], draw: Callable[[JudgeShape], str], says: str) -> list[Picture]:
+    """The same picture of every judge."""
+    return [Picture(partial(draw, shape), f"{shape.judge}: {says}", title=shape.judge) for shape in shapes]
+
+
+def _metrics(found: Standing) -> Table:
+    result, names = found.result, list(found.result.judges[0].agreement)
+    header = ["", "n", f"{found.metric}, unscored as wrong", *names]
+
+    def row(one: Entry) -> list[str]:
+        values: list[Estimate | None] = [one.agreement.get(name) for name in names]
+        return [
+            one.judge,
+            f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}",
+            numbers.estimate(one.as_wrong.get(found.metric)),
+            *(
+                numbers.estimate(value, digits_of(name, one.unit))
+                for name, value in zip(names, values, strict=True)
+            ),
+        ]
+
+    rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
+    for rater in result.raters:
+        rows.append([f"{rater.judge} against the other raters, and the judges on the same items"])
+        rows += map(row, (rater, *rater.judges))
+    return Table(header, rows)

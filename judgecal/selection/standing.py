@@ -1,0 +1,144 @@
+"""How the judges of an experiment stand: everything that its report shows, gathered from the layers that know it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from judgecal.experiment.agreement import AgreementResult, StoredExperiment
+from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
+from judgecal.experiment.stored import stored_result, stored_table
+from judgecal.experiment.verdicts import Example, JudgeShape, judge_shape, strange_examples
+from judgecal.records import Estimate
+from judgecal.selection.choice import Candidate, Measured, choose, measure, open_items
+from judgecal.stats import leading_metric
+from judgecal.stats.simultaneous import Losses
+from judgecal.workspace import Workspace
+
+__all__ = ["MARGIN", "Basis", "Pick", "Standing", "standing"]
+
+MARGIN = 0.03
+"""The loss that is allowed where not said otherwise, in units of the metric; that of `select`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What judges are held against each other on; `may_choose` is false where that is test items alone."""
+
+    split: str
+    n_items: int
+    n_groups: int
+    may_choose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Whom `select` would take without caps; where no price is known, the best.
+
+    Attributes:
+        judge: None where nobody may be chosen on these items.
+        best: the judge with the best value.
+        within: all that are shown to stay within the margin.
+        level: of the bounds.
+        more_questions: about how many would show that `cheaper` is good enough; None where that is settled.
+    """
+
+    judge: str | None
+    best: str
+    within: tuple[str, ...]
+    level: float
+    more_questions: int | None = None
+    cheaper: str | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of the judges of an experiment.
+
+    Attributes:
+        result: what the command printed, over all items.
+        sampling, n_raters: of the gold set.
+        basis: what the losses and the choice rest on.
+        metric, margin: by which, and what may be lost.
+        losses: against the best judge; None where no judge has a value of the metric.
+        candidates, values: each judge as production would see it, and its metric with unscored items as wrong.
+        pick: whom to use; None without losses.
+        grid: prompts against models.
+        shapes: verdicts beside labels, over all items.
+        examples: the items on which judges and people part most; never test items where others may choose.
+    """
+
+    result: AgreementResult
+    sampling: str
+    n_raters: int
+    basis: Basis
+    metric: str
+    margin: float
+    losses: LossPicture | None
+    candidates: tuple[Candidate, ...]
+    values: Mapping[str, Estimate]
+    pick: Pick | None
+    grid: PromptModelGrid
+    shapes: tuple[JudgeShape, ...]
+    examples: tuple[Example, ...]
+
+    @property
+    def chosen(self) -> str | None:
+        """The judge to use; None where nobody is shown to beat the best constant."""
+        return self.pick.judge if self.pick and self.losses and self.losses.floor[0].shown else None
+
+
+def standing(
+    workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
+) -> Standing:
+    """Gather it; no model is called.
+
+    Judges are held against each other on the items that may choose (train and dev), as `select` does; where the
+    experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all items.
+
+    Args:
+        workspace: where the looks at test are logged.
+        stored: the experiment.
+        margin: the loss that is allowed, in units of the metric.
+        result: what the command came to, where it is at hand; made again from the journal where not.
+    """
+    gold = stored.gold
+    whole, metric = stored_table(stored), leading_metric(gold.scale)
+    chosen_on = open_items(stored)
+    table = dataclasses.replace(whole, items=chosen_on or stored.items)
+    measured = measure(stored, table)
+    columns = [one.column for one in measured]
+    pairs = [(one.column, one.repeats) for one in measured]
+    known = any(one.entry.as_wrong[metric].value is not None for one in measured)
+    picture = loss_picture(stored, table, pairs) if known else None
+    split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
+    return Standing(
+        result=result or stored_result(stored, columns, workspace),
+        sampling=gold.card.sampling,
+        n_raters=len(gold.raters),
+        basis=Basis(split, len(table.items), len(set(table.groups)), bool(chosen_on)),
+        metric=metric,
+        margin=margin,
+        losses=picture,
+        candidates=tuple(one.candidate for one in measured),
+        values={one.column.judge: one.entry.as_wrong[metric] for one in measured},
+        pick=_pick(measured, picture.losses, margin=margin, metric=metric, may_choose=bool(chosen_on))
+        if picture
+        else None,
+        grid=prompt_model_grid(table, pairs, metric, test=known),
+        shapes=tuple(judge_shape(stored, whole, column, repeats=repeats) for column, repeats in pairs),
+        examples=strange_examples(stored, columns, table.items),
+    )
+
+
+def _pick(
+    measured: Sequence[Measured], losses: Losses, *, margin: float, metric: str, may_choose: bool
+) -> Pick:
+    candidates = [one.candidate for one in measured]
+    if not may_choose:
+        return Pick(None, losses.best, (), losses.level)
+    made = choose(candidates, losses, margin=margin, metric=metric)
+    if any(one.usd_per_1k is None for one in candidates if one.judge in made.within):
+        return Pick(losses.best, losses.best, made.within, losses.level)
+    return Pick(made.judge, losses.best, made.within, losses.level, made.more_questions, made.nearest)
