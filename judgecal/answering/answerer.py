@@ -222,6 +222,8 @@ def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace)
     """
     if lock is None:
         named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
+        if named.unit != ITEM_UNIT:
+            raise InputError(f"{named.name} judges single contexts, and an answer is graded whole")
         return Grader(named, named.name)
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
