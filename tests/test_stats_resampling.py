@@ -148,7 +148,7 @@ def test_a_statistic_s_draws_hang_on_no_other() -> None:
 
 
 def build_at(sample: Sample, mark: float) -> Sample:
-    return replace(sample, scale=replace(sample.scale, pass_at=mark)).at_mark()
+    return replace(sample, scale=replace(sample.scale, pass_at=mark)).at_mark
 
 
 def test_a_metric_s_interval_hangs_on_no_other_metric() -> None:

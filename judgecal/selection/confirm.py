@@ -276,7 +276,7 @@ def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:
     sample = prepare(
         table.labels, rows, people=people, judge_scale=column.scale, groups=table.groups, unscored="drop"
     )
-    marked = sample if people.kind == "binary" else sample.at_mark()
+    marked = sample if people.kind == "binary" else sample.at_mark
     if sample.scale.kind == "binary" or marked.classes is None or not len(sample.gold):
         return None
     passes: Bools = np.broadcast_to(marked.classes.gold[:, None] == 1, sample.scored.shape)[sample.scored]

@@ -120,7 +120,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
         return "no labelled items"
     if len(sample.gold) == 0:
         return "no scored pairs"
-    return metric.terms(sample.at_mark() if at_mark else sample)
+    return metric.terms(sample.at_mark if at_mark else sample)
 
 
 def estimate(
@@ -299,11 +299,9 @@ def limits_of_agreement(
     """Bland and Altman's limits: 95% of the differences verdict - label lie within them, if they are normal.
 
     `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in units of
-    the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments these are. A limit's
-    interval is a jackknife by group with t(G-1). Unscored pairs are left out. Source: Bland and Altman (1986, 1999).
-
-    Raises:
-        InputError: as `agreement`; or the people's labels are neither percentages nor ordinal.
+    the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments and errors these
+    are; the scale is graded. A limit's interval is a jackknife by group with t(G-1). Source: Bland and Altman (1986,
+    1999).
     """
     check_level(level)
     people = as_scale(scale)
@@ -337,24 +335,17 @@ def _limit(sample: Sample, z: float) -> Totals:
 
 
 def _estimate_limit(limit: Totals, sample: Sample, *, level: float) -> Estimate:
-    found = Estimate(
-        None, level=level, n_expected=sample.n_expected, n_unscored=sample.n_unscored, reason=limit.undefined
-    )
-    if len(sample.gold) == 0:
-        return found
-    values = limit.at(np.ones((1, sample.n_groups)))[0]
+    values = limit.at(np.ones((1, sample.n_groups)))[0] if len(sample.gold) else np.full(1, np.nan)
     repeats = np.isfinite(values)
-    pairs = limit.used & repeats
-    found = replace(found, n=int(pairs.sum()), n_groups=sample.groups_among(pairs))
+    found = _counted(sample, limit.used, repeats, level=level)
     if not repeats.any():
-        return found
-    value = float(values[repeats].mean())
-    found = replace(found, value=value)
+        return replace(found, reason=limit.undefined)
+    found = replace(found, value=float(values[repeats].mean()))
     if found.n_groups < MIN_GROUPS:
         return replace(found, reason=too_few(found.n_groups))
     se = jackknife_error(leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1))
     if not se > _EPS * sample.scale.span:
         return replace(found, reason="no spread between groups to make an interval from")
-    half = t_quantile(level, sample.n_groups - 1.0) * se
+    value, half = found.value or 0.0, t_quantile(level, sample.n_groups - 1.0) * se
     made = f"jackknife by group, t({sample.n_groups - 1})"
-    return replace(found, low=value - half, high=value + half, method=made, reason=None)
+    return replace(found, low=value - half, high=value + half, method=made)

@@ -72,8 +72,11 @@ def recalibrated_difference(
     judges = [people if given is None else as_scale(given) for given in (a_scale, b_scale)]
     fit_parts, test_parts = _read(fit, people, judges), _read(test, people, judges)
     folds = _folds(fit_parts[0], seed=seed)
-    maps = [_cross_fitted(part, folds, people) for part in fit_parts]
-    a, b = (_recalibrated(part, fitted, people) for part, fitted in zip(test_parts, maps, strict=True))
+    maps = [list(_cross_fitted(part, folds, people).values()) for part in fit_parts]
+    a, b = (
+        _recalibrated(part, _mean_of_maps(fitted, part.verdicts), people)
+        for part, fitted in zip(test_parts, maps, strict=True)
+    )
     if not (maps[0] and maps[1]):
         return Estimate(None, level=level, n_expected=a.n_expected, reason="the fit part has no scored pairs")
     more_error = _error_of_fit(test_parts, maps, chosen, people=people)
@@ -109,19 +112,15 @@ def recalibrated_agreement(
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
     part = _Part(gold, verdicts, codes_of(groups, len(gold)))
-    sample = _on_people(replace(part, verdicts=_out_of_fold(part, people, seed=seed)), people)
+    sample = _recalibrated(part, _out_of_fold(part, people, seed=seed), people)
     return estimate(chosen, terms_of(chosen, sample, False), sample, level=level, n_boot=0, seed=seed)
 
 
 def _out_of_fold(part: _Part, people: Scale, *, seed: int) -> Floats:
     folds = _folds(part, seed=seed)
-    labels = np.broadcast_to(part.gold[:, None], part.verdicts.shape)
     found = np.full_like(part.verdicts, np.nan)
-    for fold in range(_FOLDS):
-        kept = part.known & (folds != fold)[:, None]
-        if kept.any():
-            fitted = fit_monotone(part.verdicts[kept], labels[kept], people)
-            found[folds == fold] = _mean_of_maps([fitted], part.verdicts[folds == fold])
+    for fold, fitted in _cross_fitted(part, folds, people).items():
+        found[folds == fold] = _mean_of_maps([fitted], part.verdicts[folds == fold])
     return found
 
 
@@ -133,14 +132,9 @@ def _uncut(metric: str, people: Scale) -> Metric:
     return chosen
 
 
-def _recalibrated(part: _Part, maps: list[_Map], people: Scale) -> Sample:
-    """One judge's side of the test part with the average of the maps as its verdicts."""
-    return _on_people(replace(part, verdicts=_mean_of_maps(maps, part.verdicts)), people)
-
-
-def _on_people(part: _Part, people: Scale) -> Sample:
-    """A part whose verdicts are on the people's scale already, as a sample; missing ones count as farthest."""
-    return build(part.gold, part.verdicts, part.groups, people=people, judge=people, unscored="wrong")
+def _recalibrated(part: _Part, verdicts: Floats, people: Scale) -> Sample:
+    """A part with verdicts that were mapped onto the people's scale; missing ones count as farthest."""
+    return build(part.gold, verdicts, part.groups, people=people, judge=people, unscored="wrong")
 
 
 def _error_of_fit(
@@ -153,7 +147,10 @@ def _error_of_fit(
     """
     values = []
     for pair in zip(*maps, strict=False):
-        a, b = (_recalibrated(part, [one], people) for part, one in zip(parts, pair, strict=True))
+        a, b = (
+            _recalibrated(part, _mean_of_maps([one], part.verdicts), people)
+            for part, one in zip(parts, pair, strict=True)
+        )
         values.append(paired_difference(metric, a, b, at_mark=False, n_perm=1).difference.value)
     known = np.array([value for value in values if value is not None])
     return (jackknife_error(known), len(known) - 1.0) if len(known) > 1 else (0.0, 1.0)
@@ -188,11 +185,15 @@ def _folds(part: _Part, *, seed: int) -> Ints:
     return fold_of[part.groups]
 
 
-def _cross_fitted(part: _Part, folds: Ints, people: Scale) -> list[_Map]:
+def _cross_fitted(part: _Part, folds: Ints, people: Scale) -> dict[int, _Map]:
     """One map for each fold left out, where any pair remains."""
     labels = np.broadcast_to(part.gold[:, None], part.verdicts.shape)
-    kept = [part.known & (folds != fold)[:, None] for fold in range(_FOLDS)]
-    return [fit_monotone(part.verdicts[pairs], labels[pairs], people) for pairs in kept if pairs.any()]
+    kept = {fold: part.known & (folds != fold)[:, None] for fold in range(_FOLDS)}
+    return {
+        fold: fit_monotone(part.verdicts[pairs], labels[pairs], people)
+        for fold, pairs in kept.items()
+        if pairs.any()
+    }
 
 
 def fit_monotone(verdicts: Floats, labels: Floats, people: Scale) -> _Map:

@@ -15,7 +15,6 @@ from typing import cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from judgecal.errors import InputError
 from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
@@ -39,13 +38,8 @@ def classes_of(sample: Sample) -> Classes:
 
     A nominal scale keeps a category for verdicts that were counted as wrong; where there are none, it is no
     category of the scale, and coefficients that ask how many there are must not count it.
-
-    Raises:
-        InputError: the scale has no categories without a pass mark.
     """
-    classes = sample.classes
-    if classes is None:
-        raise InputError(f"scale {sample.scale} has no classes without a pass mark")
+    classes = sample.categories
     if sample.scale.kind != "nominal" or sample.filled.any():
         return classes
     return Classes(classes.gold, classes.verdicts, classes.values[:-1], classes.problem)

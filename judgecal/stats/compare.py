@@ -72,13 +72,13 @@ def compare(
 
     A judge is decided for where three things hold: the interval of the difference lies on its side of 0, the
     p value is below 1 - level, and the order of the two is the same whichever way unscored items count (as
-    wrong, left out, as right). Where interval and p disagree, or the order changes, the decision is "cannot
-    tell" and `why` says which. So it is with fewer than ten groups, which give no interval.
+    wrong, left out, as right). Else the decision is "cannot tell" and `why` says which does not; so it is with
+    fewer than ten groups, which give no interval.
 
     Args:
-        a_labels, b_labels: n verdicts of either judge, or n rows of repeats; None or NaN = unscored.
+        a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where not
+            given.
         metric: a name of the people's scale; the leading one where not given.
-        a_scale, b_scale: the judges' scales; the people's where not given.
         level: nominal coverage of the intervals; 1 - level is the false alarm rate.
         seed, n_perm: of the Monte Carlo sign flips; the others as in `agreement`.
 

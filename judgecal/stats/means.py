@@ -205,7 +205,7 @@ def within_10(sample: Sample) -> Means:
 
 def accuracy(sample: Sample) -> Means | str:
     """Share of pairs in the same class; 0..1."""
-    classes = _classes(sample)
+    classes = sample.categories
     return classes.problem or _one_mean(_same(classes), sample.scored, low=0.0, high=1.0)
 
 
@@ -221,7 +221,7 @@ def tnr(sample: Sample) -> Means:
 
 def balanced_accuracy(sample: Sample) -> Means:
     """Mean of TPR and TNR; 0..1, undefined where a class has no scored item."""
-    classes = _classes(sample)
+    classes = sample.categories
     member = classes.gold[:, None] == np.arange(2)
     return _stratified(_same(classes), sample.scored, member, undefined=_NO_CLASS)
 
@@ -231,7 +231,7 @@ def f1(sample: Sample) -> Means:
 
     It rests on the items that pass by label or verdict: right fails do not count.
     """
-    classes = _classes(sample)
+    classes = sample.categories
     gold = np.broadcast_to(classes.gold[:, None].astype(np.float64), sample.scored.shape)
     verdicts = np.where(sample.scored, classes.verdicts, 0.0)
     used: Bools = sample.scored & (gold + verdicts > 0.0)
@@ -242,20 +242,14 @@ def f1(sample: Sample) -> Means:
 
 def prevalence(sample: Sample) -> Means:
     """Share of the scored items that pass by their label; 0..1."""
-    passed = np.broadcast_to(_classes(sample).gold[:, None].astype(np.float64), sample.scored.shape)
+    passed = np.broadcast_to(sample.categories.gold[:, None].astype(np.float64), sample.scored.shape)
     return _one_mean(passed, sample.scored, low=0.0, high=1.0)
 
 
 def _rate(sample: Sample, of_class: int) -> Means:
-    classes = _classes(sample)
+    classes = sample.categories
     used = sample.scored & (classes.gold == of_class)[:, None]
     return _one_mean(_same(classes), used, low=0.0, high=1.0, undefined=_NO_CLASS)
-
-
-def _classes(sample: Sample) -> Classes:
-    if sample.classes is None:
-        raise InputError(f"scale {sample.scale} has no classes without a pass mark")
-    return sample.classes
 
 
 def _same(classes: Classes) -> Floats:

@@ -302,7 +302,7 @@ class _Panel:
         if not both.any():
             return self._undefined("no item has a rating of both")
         sample = self._sample(labels[both, 0], labels[both, 1], self.groups[both])
-        sample = sample.at_mark() if at_mark else sample
+        sample = sample.at_mark if at_mark else sample
         return self._estimate(name, METRICS[name].terms(sample), sample)
 
     def _sample(self, ours: Floats, theirs: Floats, groups: Ints) -> Sample:

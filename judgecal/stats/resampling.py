@@ -1,12 +1,9 @@
 """Statistics that are no means, and what jackknife and bootstrap need of them: values under group weights.
 
-A group left out has weight 0; a group drawn twice has weight 2. A statistic that depends on the pairs only
-through sums or through the table of labels against verdicts is evaluated on weighted group sums, all draws in
-one matrix product.
-
-Groups with equal sums or tables are one pattern. Drawing G groups with replacement draws each pattern a
-multinomial number of times, so where patterns are few their numbers are drawn instead of the groups:
-the distribution is the same and the cost no longer grows with n.
+A group left out has weight 0; a group drawn twice has weight 2. What depends on the pairs only through sums or through
+the table of labels against verdicts is evaluated on weighted group sums, all draws in one matrix product. Groups with
+equal sums or tables are one pattern: drawing G groups with replacement draws each pattern a multinomial number of
+times, so where patterns are few their numbers are drawn, with the same distribution and no cost that grows with n.
 """
 
 from __future__ import annotations

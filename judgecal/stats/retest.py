@@ -46,10 +46,9 @@ _NO_PAIR = "no item has two verdicts"
 
 @dataclass(frozen=True)
 class Repeated:
-    """The items with two verdicts or more, sorted by group.
+    """The items with two verdicts or more, sorted by group, of a `sample` of all labelled items.
 
     Attributes:
-        sample: all labelled items, for its counts and scale.
         rows: one row an item, so that its group sums and intervals are those of items.
         verdicts, labels: n x R and n on the common scale; codes on a nominal one.
         classes: n x R, pass (1) or fail (0); None where there is no mark.
@@ -72,7 +71,7 @@ class Repeated:
             people=people,
             sample=sample,
             rows=replace(
-                sample, gold=gold, verdicts=column, filled=column > 0.0, group_of=group_of, classes=None
+                sample, gold=gold, verdicts=column, filled=column > 0, group_of=group_of, classes=None
             ),
             verdicts=sample.verdicts[kept],
             classes=None if passes is None else passes.verdicts[kept],
@@ -122,13 +121,10 @@ class Repeats:
     """What so many calls an item may be expected to come to.
 
     Attributes:
-        sd: within-item standard deviation of their mean verdict, in units of the common scale; None on nominal
-            labels.
-        flip_rate: how often two majorities of so many calls put one item on different sides of the mark, if the
-            items' pass rates are beta distributed; None without a mark. A tie is settled by leaving the last call
-            out.
-        error: standard error of a trial's mean agreement (of its mean verdict, where no labels were given) over as
-            many questions; None below ten.
+        sd: standard deviation of their mean verdict within an item, on the common scale; None on nominal labels.
+        flip_rate: how often two majorities of them lie on different sides of the mark, if the items' pass rates are
+            beta distributed (see `majority_flips`); None without a mark.
+        error: standard error of a trial's mean agreement (mean verdict, without labels); None below ten questions.
     """
 
     repeats: int
@@ -144,8 +140,8 @@ class RepeatPlan:
     Attributes:
         msw: the variance of a verdict within its item; None on nominal labels.
         flips, passes: how often two calls fall on different sides of the mark, and how often a call passes.
-        noise: the variance that one call an item brings into a trial's mean (`of_what`).
-        fixed: the variance that no number of repeats takes out of it; None below ten groups.
+        noise, fixed: of a trial's mean (`of_what`), the variance that one call an item brings into it, and the one
+            that no number of repeats takes out of it; None below ten groups.
     """
 
     msw: float | None
@@ -211,10 +207,9 @@ class RepeatPlan:
 def majority_flips(flips: float, passes: float, repeats: int) -> float:
     """How often two majorities of R calls differ on an item, from how often two single calls do.
 
-    The items' pass rates are taken as Beta(a, b) with the mean `passes` and 2 E[p (1 - p)] = `flips`; then
-    2 P(majority passes) P(majority fails) is a sum of beta functions. An even R is R - 1: a tie is settled by
-    leaving the last call out, and otherwise the last call changes no majority. More flips than items that are all
-    the same coin would have: all are the coin that has so many.
+    The items' pass rates are taken as Beta(a, b) with the mean `passes` and 2 E[p (1 - p)] = `flips` (where more flip
+    than of items that are all one coin: as that coin); then 2 P(majority passes) P(majority fails) is a sum of beta
+    functions. An even R is R - 1: a tie is settled by leaving the last call out, which else changes no majority.
     """
     spread = 2.0 * passes * (1.0 - passes)
     calls = repeats - 1 if repeats % 2 == 0 else repeats
@@ -258,12 +253,10 @@ class Repeatability:
     """How far a judge agrees with itself.
 
     Attributes:
-        estimates: `exact_agreement` (the share of equal pairs of repeats, the mean over the items), `unanimous`
-            (share
-            of the items all of whose verdicts are equal), `flip_rate` or `flip_rate@75` (share of the pairs on
-            different sides of the mark, or in different classes), `within_item_sd` (in units of the common scale),
-            `within_item_sd_share` (of its range), `icc_1_1`. n counts the verdicts of items that have two or more.
-        n_items: those items.
+        estimates: `exact_agreement` (share of equal pairs of repeats, the mean over the items), `unanimous` (share of
+            items with equal verdicts), `flip_rate` or `flip_rate@75` (share of pairs on different sides of the mark,
+            or in different classes), `within_item_sd` (on the common scale), `within_item_sd_share` (of its range),
+            `icc_1_1`. n counts the verdicts of the `n_items` items that have two or more.
         enough, why: the smallest number of calls beyond which even endless repeats lower the error of a trial's
             agreement by less than 5%, and that in a sentence; None where it cannot be told.
     """
@@ -289,16 +282,10 @@ def repeatability(
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
 
     How many repeats pay: the variance of a trial's mean over n items has a part that repeats do not touch, between
-    the items with their questions, and MSW / (R n), MSW the mean square within items. The first is the variance
-    found, linearised by group, less the noise in it. The within-item SD is the root of MSW.
-
-    Args:
-        verdicts: n rows of R repeats on the judge's scale; None or NaN = unscored.
-        gold_labels: n labels of people, so that the error is that of the agreement; an item without one is left out.
-        others: as in `agreement`.
-
-    Raises:
-        InputError: as `agreement`; or there is one repeat.
+    the items with their questions, and MSW / (R n), MSW the mean square within items (the squared within-item SD).
+    The first is the variance found, linearised by group, less the noise in it. `verdicts` are n rows of R repeats;
+    `gold_labels` turn the error into that of the agreement (an item without one is left out); the others are as in
+    `agreement`, and so are the errors; one repeat is one too.
     """
     check_level(level)
     people = as_scale(scale)
@@ -332,22 +319,15 @@ class _Estimates:
 
     def all(self, *, n_boot: int, seed: int) -> dict[str, Estimate]:
         """Every statistic by its name."""
-        same = equal_pairs(self.of.verdicts)
-        found = {
-            "exact_agreement": self._share(same),
-            "unanimous": self._share((same == 1.0).astype(np.float64)),
-        }
-        if self.of.classes is not None or self.of.people.kind == "nominal":
+        same, people = equal_pairs(self.of.verdicts), self.of.people
+        unanimous = (same == 1.0).astype(np.float64)
+        found = {"exact_agreement": self._share(same), "unanimous": self._share(unanimous)}
+        if self.of.classes is not None or people.kind == "nominal":
             in_class = same if self.of.classes is None else equal_pairs(self.of.classes)
-            found[f"flip_rate{self._mark}"] = self._share(1.0 - in_class)
-        sd = self._sd()
-        found |= {"within_item_sd": sd, "within_item_sd_share": self._of_range(sd)}
+            mark = f"@{people.pass_at:g}" if people.kind in ("percentage", "ordinal") else ""
+            found[f"flip_rate{mark}"] = self._share(1.0 - in_class)
+        found["within_item_sd"], found["within_item_sd_share"] = self._sd()
         return found | {"icc_1_1": self._icc(n_boot=n_boot, seed=seed)}
-
-    @property
-    def _mark(self) -> str:
-        graded = self.of.people.kind in ("percentage", "ordinal")
-        return f"@{self.of.people.pass_at:g}" if graded else ""
 
     def _blank(self, reason: str | None = None) -> Estimate:
         return Estimate(
@@ -374,28 +354,23 @@ class _Estimates:
             return "the labels have no order"
         return None if len(self.of.counts) else _NO_PAIR
 
-    def _sd(self) -> Estimate:
+    def _sd(self) -> tuple[Estimate, Estimate]:
+        """In units of the common scale, and as a share of its range."""
         if self._no_spread:
-            return self._blank(self._no_spread)
-        linear = self.of.linear(
-            squares(self.of.verdicts), self.of.counts - 1.0, high=self.of.sample.scale.span, root=True
-        )
-        return self._with(linear, linear_interval(linear, level=self.level))
-
-    def _of_range(self, sd: Estimate) -> Estimate:
-        if sd.value is None:
-            return sd
+            return (self._blank(self._no_spread),) * 2
         span = self.of.sample.scale.span
-        low, high = (None if end is None else end / span for end in (sd.low, sd.high))
-        return replace(sd, value=sd.value / span, low=low, high=high)
+        linear = self.of.linear(squares(self.of.verdicts), self.of.counts - 1.0, high=span, root=True)
+        sd = self._with(linear, linear_interval(linear, level=self.level))
+        value, low, high = (None if one is None else one / span for one in (sd.value, sd.low, sd.high))
+        return sd, replace(sd, value=value, low=low, high=high)
 
     def _icc(self, *, n_boot: int, seed: int) -> Estimate:
         if self._no_spread:
             return self._blank(self._no_spread)
         kin, terms = METRICS["icc_2_1"], _icc_1_1(self.of)
         found = estimate(kin, terms, self.of.rows, level=self.level, n_boot=n_boot, seed=seed)
-        counts = self._blank()
-        return replace(found, n=counts.n, n_expected=counts.n_expected, n_unscored=counts.n_unscored)
+        n, all_items = int(self.of.counts.sum()), self.of.sample
+        return replace(found, n=n, n_expected=all_items.n_expected, n_unscored=all_items.n_unscored)
 
     def _with(self, linear: Linear, interval: Interval) -> Estimate:
         n = self.of.rows.n_groups
@@ -404,11 +379,10 @@ class _Estimates:
 
 
 def _icc_1_1(repeated: Repeated) -> Totals:
-    """ICC(1,1) = (MSB - MSW) / (MSB + (m - 1) MSW) as a statistic of sums over the items.
+    """ICC(1,1) = (MSB - MSW) / (MSB + (m - 1) MSW), with the mean squares between and within items.
 
-    MSB and MSW are the mean squares between and within items, m the number of verdicts an item, or
-    (N - sum m_i^2 / N) / (n - 1) where some are missing. Source: Shrout and Fleiss (1979); Searle, Casella and
-    McCulloch (1992).
+    m: verdicts an item, or (N - sum m_i^2 / N) / (n - 1) where some are missing. Source: Shrout and Fleiss (1979);
+    Searle, Casella and McCulloch (1992).
     """
     middle, span = float(np.nanmean(repeated.verdicts)), repeated.sample.scale.span
     x = (repeated.verdicts - middle) / span

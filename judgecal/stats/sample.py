@@ -1,8 +1,7 @@
 """Labels, verdicts and groups as people give them, read into arrays and brought onto one scale.
 
-A side that is all numbers is checked in one go; anything else is read label by label, so that every problem can
-be named by its place. In the small prepared sample that every metric reads, rows are items with a gold label, sorted
-by group; columns are repeats. A missing verdict is NaN, or has been filled in as wrong. Nothing here knows a metric.
+A side that is all numbers is checked in one go; anything else label by label, so that every problem is named by its
+place. In a sample, which every metric reads, rows are items with a gold label, sorted by group; columns are repeats.
 """
 
 from __future__ import annotations
@@ -248,13 +247,17 @@ class Sample:
         """How many groups hold at least one of the marked pairs."""
         return int(np.count_nonzero(np.diff(self.group_of[used.any(axis=1)], prepend=-1)))
 
+    @cached_property
     def at_mark(self) -> Sample:
         """The same sample with pass and fail at the scale's mark as its classes."""
-        return self._at_mark
-
-    @cached_property
-    def _at_mark(self) -> Sample:
         return replace(self, classes=_cut(self))
+
+    @property
+    def categories(self) -> Classes:
+        """Labels and verdicts as categories; an InputError where the scale has none without a pass mark."""
+        if self.classes is None:
+            raise InputError(f"scale {self.scale} has no classes without a pass mark")
+        return self.classes
 
     def passes(self, people: Scale) -> Classes | None:
         """Labels and verdicts as pass and fail; None where the people's scale has no mark."""

@@ -136,11 +136,8 @@ def planned_error(a_error: float, b_error: float) -> float:
 
     sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference of two
     judges that err independently. Judges find the same items hard: the three recorded judges of a public set of 301
-    questions are discordant on 0.40 to 0.48 of so many items, so one half errs a little on the side of caution.
-
-    Why a plan and not the data: the share of items on which these two judges were seen to differ is at least as
-    large as the difference seen, and 0 for two equal judges, who would then be said to show any difference. It is
-    cautious where questions differ more in how hard they are than in which judge errs on them: simulated power at the
+    questions are discordant on 0.40 to 0.48 of so many items. Why a plan and not the data: how far these two were
+    seen to differ is 0 for two equal judges, who would then be said to show any difference. Simulated power at the
     smallest detectable difference is 0.80 for single items, 0.84 to 0.94 for 2 to 12 a question.
     """
     return math.sqrt(PLANNED_DISCORDANCE * (a_error**2 + b_error**2))

@@ -248,13 +248,7 @@ def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, n_group
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Every judge i against every other j.
-
-    Attributes:
-        names: k judges.
-        differences, errors, units, df: k x k, of i less j.
-        critical: k, for judge i taken for the best.
-    """
+    """Every judge i against every other j: k x k tables of i less j; `critical` (k) for judge i taken for the best."""
 
     names: Sequence[str]
     differences: Floats
@@ -302,16 +296,12 @@ def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats]:
     for i in range(k):
         for j in range(i):
             errors[i, j], df[i, j] = _error(own[i], own[j])
-            units[i, j] = _unit(own[i], own[j])
+            size, whole = np.abs(own[i].parts - own[j].parts), own[i].whole
+            units[i, j] = ((size**2).sum() + whole**2) / (size.sum() + whole)
     lower = np.tril_indices(k, -1)
     for table in (errors, units, df):
         table.T[lower] = table[lower]
     return errors, units, df
-
-
-def _unit(one: _Worth, other: _Worth) -> float:
-    size = np.abs(one.parts - other.parts)
-    return float(((size**2).sum() + one.whole**2) / (size.sum() + one.whole))
 
 
 def _error(one: _Worth, other: _Worth) -> tuple[float, float]:
