@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.optimize.decision import OnTest
-from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult, Tried
+from judgecal.optimize.decision import OnTest, Tried
+from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.records import Estimate
 from judgecal.report.optimize import optimize_document
 from judgecal.report.terminal import terminal

@@ -2,9 +2,10 @@
 
 from judgecal.optimize.decision import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.optimizers import OPTIMIZERS
+from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
+from judgecal.optimize.preview import Preview, preview_optimize
 from judgecal.optimize.result import OptimizeResult, Prompts, read_prompts
-from judgecal.optimize.run import OptimizeRun, Preview, plan_optimize, preview_optimize, resolve_optimizer
+from judgecal.optimize.run import OptimizeRun, plan_optimize
 from judgecal.optimize.training import Candidate, Training
 
 __all__ = [

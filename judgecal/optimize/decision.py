@@ -33,11 +33,33 @@ __all__ = [
     "Confirmation",
     "OnTest",
     "Scored",
+    "Tried",
     "choose",
     "confirm",
 ]
 
 _MIN_GROUPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A candidate on dev.
+
+    Attributes:
+        name: `before` for the judge as it was.
+        n_demos, judge_fingerprint: of its judge.
+        rated_in_training, unusable_in_training: replies that its making asked for, and those without a verdict.
+        as_wrong: the deciding metric, an unscored item counted as wrong.
+        recalibrated: the same once recalibrated; None on labels without order.
+    """
+
+    name: str
+    n_demos: int
+    judge_fingerprint: str
+    rated_in_training: int
+    unusable_in_training: int
+    as_wrong: Estimate
+    recalibrated: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,18 @@ class Scored:
     def name(self) -> str:
         """The candidate's name, or `before`."""
         return self.candidate.name if self.candidate else "before"
+
+    def tried(self, metric: str) -> Tried:
+        """What the result says of it."""
+        return Tried(
+            name=self.name,
+            n_demos=len(self.judge.demos),
+            judge_fingerprint=self.judge.fingerprint,
+            rated_in_training=self.candidate.rated if self.candidate else 0,
+            unusable_in_training=self.candidate.unusable if self.candidate else 0,
+            as_wrong=self.estimates[metric],
+            recalibrated=self.recalibrated,
+        )
 
     def value(self, metric: str) -> float:
         """The metric on dev; below everything where it is undefined."""

@@ -17,20 +17,13 @@ from typing import Any
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, compiling
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.training import Bounds, Candidate, Optimizer, Training, reflection_spec
+from judgecal.optimize.training import Bounds, Candidate, Optimizer, Training
 
-__all__ = [
-    "OPTIMIZERS",
-    "auto_optimizer",
-    "candidates",
-    "check_reflection",
-    "optimizer_settings",
-    "reflection_config",
-]
+__all__ = ["AUTO", "OPTIMIZERS", "candidates", "check_reflection", "resolve_optimizer"]
 
 _LABELED_SIZES = (4, 8, 16, 32)
 _DRAWS = 3
@@ -65,23 +58,6 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
             compiled = optimizer.compile(training.student(), trainset=training.examples(draw))
         made = training.candidate(f"fewshot-draw{draw + 1}", compiled)
         yield dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
-
-
-LABELED = Optimizer(
-    make=_labeled,
-    settings={"sizes": list(_LABELED_SIZES), "draws": _DRAWS},
-    bounds=lambda training: Bounds(candidates=0),
-)
-FEWSHOT = Optimizer(
-    make=_fewshot,
-    settings={
-        "bootstrapped": _BOOTSTRAPPED,
-        "labeled": _BOOTSTRAP_LABELED,
-        "threshold": GOOD_ENOUGH,
-        "draws": _DRAWS,
-    },
-    bounds=lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
-)
 
 
 _HANDED_OVER = 3
@@ -231,45 +207,51 @@ def _content(program: dspy.Predict) -> tuple[str, str]:
     )
 
 
-MIPRO = Optimizer(
-    make=_mipro, settings={**_MIPRO, "climbed_on": _AT_MOST}, bounds=_mipro_bounds, reflects=True
-)
-GEPA = Optimizer(make=_gepa, settings={**_GEPA, "climbed_on": _AT_MOST}, bounds=_gepa_bounds, reflects=True)
-SIMBA = Optimizer(
-    make=_simba, settings={**_SIMBA, "climbed_on": _AT_MOST}, bounds=_simba_bounds, reflects=True
-)
-
-
 OPTIMIZERS: Mapping[str, Optimizer] = {
-    "labeled": LABELED,
-    "fewshot": FEWSHOT,
-    "mipro": MIPRO,
-    "gepa": GEPA,
-    "simba": SIMBA,
+    "labeled": Optimizer(
+        _labeled, {"sizes": list(_LABELED_SIZES), "draws": _DRAWS}, lambda training: Bounds(candidates=0)
+    ),
+    "fewshot": Optimizer(
+        _fewshot,
+        {
+            "bootstrapped": _BOOTSTRAPPED,
+            "labeled": _BOOTSTRAP_LABELED,
+            "threshold": GOOD_ENOUGH,
+            "draws": _DRAWS,
+        },
+        lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
+    ),
+    "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": _AT_MOST}, _mipro_bounds, reflects=True),
+    "gepa": Optimizer(_gepa, {**_GEPA, "climbed_on": _AT_MOST}, _gepa_bounds, reflects=True),
+    "simba": Optimizer(_simba, {**_SIMBA, "climbed_on": _AT_MOST}, _simba_bounds, reflects=True),
 }
-"""Optimisers by name; `auto` picks one of them."""
+"""Optimisers by name; `auto` is one of them."""
+
+AUTO = "labeled"
+"""What `auto` stands for, for every model.
+
+It is the one that can be defended without knowing the model: it makes no calls of its own, so its whole cost is that of
+scoring; people's labels go into the prompt as they are, so there is no reply that it could fail on; and a program of it
+is trained on the questions of its demos alone, so that the rest of train still counts in `score`. The others spend
+hundreds of calls on gains that a train split of some tens of questions rarely can tell from noise. They are for a set
+large enough that dev and test can tell, and for a judge that demos do not mend.
+"""
+
+
+def resolve_optimizer(name: str) -> str:
+    """The optimiser's own name, also of `auto`.
+
+    Raises:
+        InputError: there is no such optimiser; the message names the nearest.
+    """
+    if name != "auto" and name not in OPTIMIZERS:
+        raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
+    return AUTO if name == "auto" else name
 
 
 def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:
     """The candidates of an optimiser, by its name in `OPTIMIZERS`, made one by one."""
     return OPTIMIZERS[optimizer].make(training)
-
-
-def optimizer_settings(optimizer: str) -> dict[str, Any]:
-    """What an optimiser will try, for an experiment's configuration: a change here is another experiment."""
-    return dict(OPTIMIZERS[optimizer].settings)
-
-
-def auto_optimizer(model: ModelSpec) -> str:
-    """What `auto` stands for: `labeled`, for every model.
-
-    It is the one that can be defended without knowing the model: it makes no calls of its own, so its whole cost is
-    that of scoring; people's labels go into the prompt as they are, so there is no reply that it could fail on; and a
-    program of it is trained on the questions of its demos alone, so that the rest of train still counts in `score`.
-    The others spend hundreds of calls on gains that a train split of some tens of questions rarely can tell from
-    noise. They are for a set large enough that dev and test can tell, and for a judge that demos do not mend.
-    """
-    return "labeled"
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
@@ -290,16 +272,3 @@ def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | N
             f"--optimizer {optimizer}: the embedded model cannot write instructions; give a model that can with "
             "--reflection-model, or choose --optimizer labeled or fewshot"
         )
-
-
-def reflection_config(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> dict[str, Any]:
-    """What a configuration says of the model that writes instructions; nothing where none does.
-
-    Raises:
-        InputError: see `check_reflection`.
-    """
-    check_reflection(optimizer, judge, reflection)
-    if not OPTIMIZERS[optimizer].reflects:
-        return {}
-    writer = reflection_spec(reflection or judge)
-    return {"reflection_model": {"model": writer.alias, **writer.settings()}}

@@ -1,84 +1,62 @@
-"""`optimize`: compile on train, choose on dev, confirm once on test, decide; and what that would call."""
+"""`optimize`: compile on train, choose on dev, confirm once on test, decide."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.engine import Budget, Journal, read_journal, require_prices, worst_cost_usd
-from judgecal.errors import unknown_name
+from judgecal.engine import Budget, Journal, read_journal, require_prices
 from judgecal.experiment import (
     Column,
-    CostEstimate,
     Experiment,
     Look,
     RunOptions,
     Table,
     asked_items,
     check_judge,
+    full_name,
     gold_config,
     judge_config,
     look_at_test,
     looks_so_far,
     open_experiment,
     open_journal,
-    plan_calls,
     plan_experiment,
     require_keys,
+    run_line,
     run_trials,
+    scale_notes,
     stored_rows,
 )
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
-from judgecal.optimize.decision import Confirmation, Scored, choose, confirm, score_on
-from judgecal.optimize.optimizers import (
-    OPTIMIZERS,
-    auto_optimizer,
-    candidates,
-    check_reflection,
-    optimizer_settings,
-    reflection_config,
+from judgecal.optimize.decision import (
+    CANNOT_TELL,
+    Choice,
+    Confirmation,
+    OnTest,
+    Scored,
+    choose,
+    confirm,
+    score_on,
 )
-from judgecal.optimize.result import OptimizeResult, Outcome
-from judgecal.optimize.training import Bounds, Candidate, Training, reflection_spec
-from judgecal.records import Item
+from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
+from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
+from judgecal.optimize.training import Candidate, Training, reflection_spec
+from judgecal.records import Estimate, Item
+from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace
 
 __all__ = [
     "OptimizeRun",
-    "Preview",
-    "decisive_metric",
     "plan_optimize",
-    "preview_optimize",
-    "resolve_optimizer",
 ]
 
 _NEEDED_GROUPS = 2
-_CHARS_PER_TOKEN = 4
-_INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
-_EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
-
-
-def resolve_optimizer(name: str, judge: PromptJudge) -> str:
-    """The optimiser's own name; `auto` is resolved by the model.
-
-    Raises:
-        InputError: there is no such optimiser; the message names the nearest.
-    """
-    if name == "auto":
-        return auto_optimizer(judge.model)
-    if name not in OPTIMIZERS:
-        raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
-    return name
-
-
-def decisive_metric(gold: GoldSet) -> str:
-    """What is climbed and decided on: macro_agreement, or accuracy where labels have no order."""
-    return "macro_agreement" if gold.scale.numeric else "accuracy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +132,7 @@ class OptimizeRun:
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         if self.reflection and not self.call_log.exists():
             self.reflection.key()
-        metric = decisive_metric(self.gold)
+        metric = leading_metric(self.gold.scale)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -166,26 +144,69 @@ class OptimizeRun:
                 if self.final
                 else (None, None)
             )
-        looks = look.number if look else looks_so_far(self.workspace.experiments, self.gold.name)
-        level = look.level if look else 0.95
-        result = Outcome(
-            experiment=self.experiment,
-            optimizer=self.optimizer,
-            reflection=self.reflection_alias,
-            judge=self.judge,
-            metric=metric,
-            tables={
-                split: self.table(split, level=level if split == "test" else 0.95) for split in self.splits
-            },
-            scored=scored,
-            choice=choice,
-            look=look,
-            confirmation=confirmation,
-            looks=looks,
-            usd=budget.spent_usd,
-        ).result()
+        result = self._result(scored, choice, look, confirmation, budget.spent_usd)
         self.experiment.write_summary(result)
         return result
+
+    def _result(
+        self,
+        scored: Sequence[Scored],
+        choice: Choice,
+        look: Look | None,
+        confirmation: Confirmation | None,
+        usd: float,
+    ) -> OptimizeResult:
+        """The object of the contract; without a look at test it says so and decides nothing."""
+        before, after, gold, metric = scored[0], choice.taken, self.gold, leading_metric(self.gold.scale)
+        return OptimizeResult(
+            experiment=self.experiment.slug,
+            optimizer=self.optimizer,
+            reflection_model=self.reflection_alias,
+            judge=f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
+            metric=metric,
+            gold=self._gold(),
+            dev=OnDev(before.estimates, after.estimates, tuple(one.tried(metric) for one in scored)),
+            test=confirmation.numbers if confirmation else OnTest(),
+            decision=confirmation.decision if confirmation else CANNOT_TELL,
+            why=_why(confirmation, after, before.estimates[metric]),
+            program=_shown(self.experiment.program),
+            n_demos=len(after.judge.demos),
+            instructions_changed=after.judge.compiled.instructions != self.judge.signature.cls.instructions,
+            chosen=after.name,
+            choice=choice.why,
+            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
+            test_look=look.sentence(gold.name) if look else None,
+            usd=usd,
+            notes=(*scale_notes(gold.scale, [after.column]), *self._fit_notes(after, confirmation)),
+            run_line=self._run_line(after, look),
+        )
+
+    def _gold(self) -> OptimizedOn:
+        gold, items = self.gold, {split: self.items(split) for split in self.splits}
+        return OptimizedOn(
+            set=gold.name,
+            sha256=gold.sha256,
+            scale=str(gold.scale),
+            labels_by=gold.card.labels_by,
+            n_items={split: len(own) for split, own in items.items()},
+            n_groups={split: len({item.group for item in own}) for split, own in items.items()},
+        )
+
+    def _fit_notes(self, after: Scored, confirmation: Confirmation | None) -> list[str]:
+        """Where the maps of the recalibration were fitted, if not on all of train and dev."""
+        if confirmation is None or after.candidate is None or self.reflection_alias is None:
+            return []
+        n = len({item.group for item in self.items("dev")})
+        return [
+            f"the optimiser saw every label of train, so both judges are recalibrated on dev alone ({n} questions)"
+        ]
+
+    def _run_line(self, after: Scored, look: Look | None) -> str:
+        extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
+        if self.reflection_alias:
+            extra["reflection"] = self.reflection_alias
+        split, level = ("test", look.level) if look else ("dev", 0.95)
+        return run_line(self.table(split, level=level), split, [full_name(self.judge)], extra)
 
     def training(self, budget: Budget) -> Training:
         """What the optimiser may see: train items and their labels alone."""
@@ -280,6 +301,20 @@ class OptimizeRun:
         )
 
 
+def _why(test: Confirmation | None, after: Scored, before: Estimate) -> str:
+    if after.candidate is None and before.value is None:
+        return f"dev cannot choose ({before.reason}), so the judge stays as it was"
+    if after.candidate is None:
+        return "no candidate was better on dev, so the judge stays as it was"
+    return test.why if test else "test was not looked at (--no-final)"
+
+
+def _shown(path: Path) -> str:
+    """A path as results name it: relative to the current folder where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def plan_optimize(
     workspace: Workspace,
     judge: PromptJudge,
@@ -298,120 +333,20 @@ def plan_optimize(
         InputError: there is no such optimiser, or the model that writes instructions cannot; the slug is no folder
             name, or is taken by another configuration.
     """
-    optimizer = resolve_optimizer(optimizer, judge)
+    optimizer = resolve_optimizer(optimizer)
+    check_reflection(optimizer, judge.model, reflection)
+    writes = OPTIMIZERS[optimizer].reflects
+    writer = reflection_spec(reflection or judge.model)
     config = {
         "command": "optimize",
         "gold": gold_config(gold),
         "judges": [judge_config(judge)],
         "optimizer": optimizer,
-        "optimizer_settings": optimizer_settings(optimizer),
-        **reflection_config(optimizer, judge.model, reflection),
+        "optimizer_settings": dict(OPTIMIZERS[optimizer].settings),
+        "reflection_model": {"model": writer.alias, **writer.settings()} if writes else None,
         "final": final,
         "repeats": options.repeats,
         "seed": seed,
     }
     experiment = plan_experiment(workspace, config, out=out)
     return OptimizeRun(workspace, gold, judge, optimizer, options, seed, final, experiment, reflection)
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """Calls, tokens and cost of a run.
-
-    Attributes:
-        plan: of the whole run, at most.
-        optimizer: its name.
-        bounds: the optimiser's own part of the calls, at most; what its record holds already is not taken off.
-        reflection: alias of the model that writes instructions, if one does.
-    """
-
-    plan: CostEstimate
-    bounds: Bounds
-    optimizer: str
-    reflection: str | None
-
-    @property
-    def own_calls(self) -> str:
-        """How many of the calls are the optimiser's own, in a sentence; empty where it makes none."""
-        if not self.bounds.task:
-            return ""
-        parts = [f"at most {self.bounds.task} of the judge's model"]
-        if self.reflection:
-            parts.append(
-                f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions"
-            )
-        return (
-            f"Of these {self.optimizer} itself makes {' and '.join(parts)}; the settings are bounds, and it may need "
-            "fewer."
-        )
-
-
-def preview_optimize(run: OptimizeRun) -> Preview:
-    """Calls, tokens and cost at most; nothing is written.
-
-    The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of another
-    optimiser are not there yet: those of `labeled` with as many demos stand in, with room for as many instructions as
-    can be written. Its own calls are counted by its settings, in the longest prompt, and so is the confirmation.
-    """
-    run.check()
-    stored = stored_rows(run.experiment.journal)
-    training = run.training(Budget(None))
-    bounds = OPTIMIZERS[run.optimizer].bounds(training)
-    judges = _stand_ins(run, training, bounds)
-    longest = max(judges, key=lambda judge: len(str(judge.demos)))
-    plans = [plan_calls([run.judge, *judges], run.items("dev"), stored, run.options)]
-    if run.final:
-        rest = [item for split in ("train", "test") for item in run.items(split)]
-        plans.append(plan_calls([run.judge, longest], rest, stored, run.options))
-    scored = _sum(plans)
-    plans.append(_own_calls(training, longest, bounds))
-    plans.append(_room_for_instructions(training, scored.calls + bounds.task, bounds))
-    return Preview(_sum(plans), bounds, run.optimizer, run.reflection_alias)
-
-
-def _stand_ins(run: OptimizeRun, training: Training, bounds: Bounds) -> list[PromptJudge]:
-    made = list(candidates("labeled", training))
-    if run.optimizer != "labeled":
-        # Those with enough demos first, the shortest of them before the others; then the longest there are.
-        made.sort(key=lambda one: (one.n_demos < bounds.demos, abs(one.n_demos - bounds.demos)))
-        made = made[: bounds.candidates]
-    return [run.judge_of(candidate) for candidate in made]
-
-
-def _own_calls(training: Training, longest: PromptJudge, bounds: Bounds) -> CostEstimate:
-    """The optimiser's calls of both models, at the size of its largest prompt."""
-    messages = max((longest.messages(item) for item in training.items), key=_size)
-    shown = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
-    task = _repeated(training.judge.model, bounds.task, messages)
-    return _sum([task, _repeated(training.reflection_model, bounds.reflection, [*messages, *shown])])
-
-
-def _repeated(spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]]) -> CostEstimate:
-    usd = calls * worst_cost_usd(spec, messages) if spec.priced or not calls else None
-    return CostEstimate(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
-
-
-def _room_for_instructions(training: Training, calls: int, bounds: Bounds) -> CostEstimate:
-    """What the instructions that are not written yet may add to every prompt of the judge."""
-    tokens = bounds.written * (training.reflection_model.max_tokens or _INSTRUCTION_TOKENS)
-    extra = training.judge.model.cost_usd(tokens, 0)
-    # The bound is in its cost: nearly all instructions are far shorter, so the estimate of tokens leaves it out.
-    return CostEstimate(0, 0, 0, None if extra is None else calls * extra, 0.0)
-
-
-def _size(messages: Sequence[Mapping[str, str]]) -> int:
-    return sum(len(message["content"]) for message in messages)
-
-
-def _sum(plans: list[CostEstimate]) -> CostEstimate:
-    costs = [plan.usd_at_most for plan in plans]
-    known = [cost for cost in costs if cost is not None]
-    seconds = [plan.seconds for plan in plans]
-    told = [took for took in seconds if took is not None]
-    return CostEstimate(
-        calls=sum(plan.calls for plan in plans),
-        stored=sum(plan.stored for plan in plans),
-        prompt_tokens=sum(plan.prompt_tokens for plan in plans),
-        usd_at_most=sum(known) if len(known) == len(costs) else None,
-        seconds=sum(told) if len(told) == len(seconds) else None,
-    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from judgecal.optimize.decision import BETTER, CANNOT_TELL, RESCALED_ONLY, WORSE
-from judgecal.optimize.result import Demo, OptimizeResult, Prompts, Tried
+from judgecal.optimize.decision import BETTER, CANNOT_TELL, RESCALED_ONLY, WORSE, Tried
+from judgecal.optimize.result import Demo, OptimizeResult, Prompts
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
