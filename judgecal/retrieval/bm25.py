@@ -51,12 +51,7 @@ _STEM = "stem:"
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """A tokeniser and the name that reproduces it.
-
-    Attributes:
-        name: as it stands in the run line.
-        tokens: from a text to its words, in their order, repeated ones included.
-    """
+    """A tokeniser and the name that reproduces it; from a text to its words, in order, repeated ones included."""
 
     name: str
     tokens: Callable[[str], list[str]]
@@ -112,11 +107,7 @@ class Bm25:
     def of(
         cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON
     ) -> Bm25:
-        """Index documents, each given as its words; they are read once and not kept.
-
-        Raises:
-            ValueError: there are no documents.
-        """
+        """Index documents, each given as its words, read once and not kept; ValueError where there are none."""
         vocabulary, lengths, times = _counted(documents)
         if not len(lengths):
             raise ValueError("no documents to index")
@@ -135,20 +126,11 @@ class Bm25:
         return int(self.weights.shape[1])
 
     def blocks(self, queries: Sequence[Sequence[str]]) -> Iterator[tuple[int, Floats]]:
-        """Scores of queries against all documents, some queries at a time.
-
-        Yields:
-            The number of the block's first query, and queries x documents scores.
-        """
+        """Some queries at a time: the number of the first one, and queries x documents scores."""
         return self.map_blocks(queries, lambda start, scores: (start, scores))
 
     def map_blocks(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], T]) -> Iterator[T]:
-        """What `work` makes of each of the `blocks`, in their order; several are worked on at once.
-
-        Args:
-            queries: the words of each query.
-            work: from the number of the block's first query and its scores; called in threads.
-        """
+        """What `work` makes of each of the `blocks`, in their order; it is called in threads, several at once."""
         step = max(1, _BLOCK // self.n_documents)
         starts = range(0, len(queries), step)
 
@@ -226,15 +208,9 @@ def _idf(held: Ints, n_documents: int, epsilon: float) -> Floats:
 
 
 def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
-    """The rank of one document in each row of scores, and how many others share its score.
+    """The rank of one document in each row of queries x documents scores, and how many others share its score.
 
-    Args:
-        scores: queries x documents.
-        documents: one document number a query.
-
-    Returns:
-        Ranks from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it. Ties: equal
-        scores of other documents.
+    Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
     own = np.take_along_axis(scores, documents[:, None], axis=1)
     equal = scores == own

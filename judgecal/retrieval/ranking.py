@@ -76,14 +76,7 @@ class Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep: int) -> Ranking:
-    """Rank all documents for each query; ties stand in the order of the corpus.
-
-    Args:
-        index: over the corpus.
-        queries: the words of each question.
-        pairs: the documents whose ranks are wanted.
-        keep: how many documents of each ranking's head to keep.
-    """
+    """Rank all documents for each query; ties stand in the order of the corpus. `keep`: documents of each head."""
     n_pairs, n_documents = len(pairs.question), index.n_documents
     keep = min(keep, n_documents)
     rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)

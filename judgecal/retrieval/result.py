@@ -154,12 +154,7 @@ class _Ranked:
 
 
 def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Run | None = None) -> Tested:
-    """Rank and measure.
-
-    Args:
-        collection: documents and questions.
-        options: what is asked.
-        run: rankings of a retriever of the user's own; by default BM25 ranks.
+    """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure.
 
     Raises:
         InputError: an option is out of range, no question names a reference document, or there is nothing to rank.
@@ -309,12 +304,9 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
         parts += ["indexed:title+text" if options.with_title else "indexed:text"]
     parts += [
-        f"k:{options.k}",
-        f"window:{options.window}",
-        f"seed:{options.seed}",
-        f"level:{options.level:g}",
+        f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{options.level:g}|by:document"
     ]
-    return "|".join([*parts, "by:document", f"version:{__version__}"])
+    return "|".join([*parts, f"version:{__version__}"])
 
 
 def _rows(collection: Collection, measured: Measured, k: int) -> tuple[RankRow, ...]:

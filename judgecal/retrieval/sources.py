@@ -65,13 +65,9 @@ class FileColumns:
 def collection_of_files(
     documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: FileColumns
 ) -> Collection:
-    """Read a collection from files.
+    """Read a collection from tables, a folder of text files (documents), and qrels instead of a column of references.
 
-    Args:
-        documents: a table, or a folder of text files; None where a run is all there is to rank.
-        questions: a table; None where qrels name the questions and a run holds their rankings.
-        qrels: relevance by question and document, instead of a column of the questions.
-        columns: which column is what.
+    `documents` is None where a run is all there is to rank, `questions` where qrels name them.
 
     Raises:
         InputError: whatever is wrong with the files, each with its line.
@@ -242,16 +238,11 @@ def _without_text(judged: Grades, asked: Sequence[Question], path: Path) -> list
 def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
     """A split of RepLiQA (Monteiro et al. 2024, https://arxiv.org/abs/2406.11811): questions on made-up documents.
 
-    A row is a question, so documents repeat. About one in five questions has no answer in its document: it names no
-    reference document.
-
-    Args:
-        split: its name, such as `repliqa_0`; `DIR:repliqa_0` reads a local copy of the data set.
-        cache_dir: where `datasets` keeps what it has prepared; by default its own place.
+    A row is a question, so documents repeat. About one in five has no answer in its document and names no reference.
+    `split` is such as `repliqa_0`, or `DIR:repliqa_0` for a local copy; `cache_dir` is that of `datasets`.
 
     Raises:
-        InputError: the data set cannot be had, has no such split or lacks a column, or a document's id stands for
-            two texts.
+        InputError: the data set cannot be had or lacks a column, or a document's id stands for two texts.
     """
     folder, _, name = split.rpartition(":")
     rows = _load(folder or REPLIQA, name, cache_dir)

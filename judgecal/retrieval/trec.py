@@ -22,13 +22,7 @@ _QRELS_FORM = "question 0 document relevance"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rankings of a retriever.
-
-    Attributes:
-        name, sha256: of the file.
-        ranked: question id to document ids, best first.
-        scores: question id to the scores in that order; empty where the file gives an order alone.
-    """
+    """The rankings of a retriever: question id to document ids, best first, and to their scores where there are any."""
 
     name: str
     sha256: str

@@ -118,20 +118,10 @@ class WorstQuestion:
 def windows(
     scores: Floats, groups: Ints, *, size: int, seed: int
 ) -> tuple[tuple[Window, ...], Spread | None]:
-    """The mean score of each window, and the spread of windows beside that of random draws.
+    """The mean score of each window of `size` questions, and their spread beside random draws; None for one window.
 
-    A draw puts the documents into random order, each with all its questions, and fills the same windows with them: the
-    same numbers of questions, from whole documents but for a window's ends. What the windows show beyond that is
-    more than which documents happen to stand together.
-
-    Args:
-        scores: a number a question in file order; NaN for a question that is not scored.
-        groups: the document of each question.
-        size: questions a window; the last one may be shorter.
-        seed: of the draws.
-
-    Returns:
-        The windows, and their spread: None where there are not two of them.
+    A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same windows:
+    what the windows show beyond that is more than which documents happen to stand together. NaN is not scored.
     """
     starts = range(0, len(scores), size)
     known = ~np.isnan(scores)
