@@ -40,19 +40,11 @@ LONG_FUNCTIONS = {
 }
 """Functions of more than 50 lines, as `room.module:function`."""
 UNTYPED_REPORT = {
-    "report.charts": 1,
-    "report.intervals": 1,
-    "report.page_result": 2,
     "report.select_text": 6,
     "report.wording": 2,
 }
 """Modules of `report/` -> how many of their parameters are a `dict[str, Any]` or a `Mapping[str, Any]`."""
-MARKUP_IN_REPORT = {
-    "report.charts": 2,
-    "report.page": 11,
-    "report.page_blocks": 51,
-    "report.page_result": 12,
-}
+MARKUP_IN_REPORT = {}
 """Modules of `report/` -> how many of their strings hold markup."""
 TEXT_MODULES = {
     "report.select_text",

@@ -11,10 +11,10 @@ import pytest
 
 from judgecal.experiment.stored import find_experiment
 from judgecal.records import Estimate
+from judgecal.report.document import Diff
 from judgecal.report.experiments import load_report
 from judgecal.report.gate import gate_document
-from judgecal.report.page_intervals import Axis, IntervalRow, in_points, interval_picture
-from judgecal.report.page_result import Case, Diff
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.selection.gate import GateResult
 from judgecal.selection.gate_rule import GateDecision
 from judgecal.workspace import find_workspace
@@ -145,13 +145,15 @@ def test_intervals_without_ends_are_points_and_texts_are_escaped() -> None:
         IntervalRow("none", Estimate(None), "-", hollow=True),
     ]
     picture = interval_picture(rows, Axis("share", full=0.0, dashed=-0.1), title=ATTACK)
-    assert not Parsed(picture.html()).all("img") and "0.500" in picture.html()
+    assert not Parsed(picture.draw()).all("img") and "0.500" in picture.draw()
     points = in_points(Estimate(0.25, 0.125, 0.5, n=7))
     assert (points.value, points.low, points.high, points.n) == (25.0, 12.5, 50.0, 7)
 
 
 def test_a_diff_by_line() -> None:
-    found = Diff("one\ntwo\nthree", "one\n2 <b>\nthree", short=True)
-    assert found.markdown() == "```diff\n  one\n- two\n+ 2 <b>\n  three\n```"
-    assert "<del>- two</del>\n<ins>+ 2 &lt;b&gt;</ins>" in found.html()
-    assert Case("c", [("t", "x")]).markdown() == Diff("a", "b").markdown() == ""
+    assert Diff("one\ntwo\nthree", "one\n2 <b>\nthree").lines() == [
+        (" ", "one"),
+        ("-", "two"),
+        ("+", "2 <b>"),
+        (" ", "three"),
+    ]

@@ -15,8 +15,10 @@ from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, Person
 from judgecal.experiment.verdicts import AtCut, CalibrationBin, Cut, judge_shape, strange_examples
 from judgecal.records import Estimate
 from judgecal.report.experiments import load_report
+from judgecal.report.html import rendered, script_json
 from judgecal.report.judges import judges_headline
-from judgecal.report.page_escape import html_text, markdown_text, script_json, terminal_text
+from judgecal.report.markdown import escaped
+from judgecal.report.visible import visible
 from judgecal.scale import Scale
 from judgecal.selection.choice import Candidate
 from judgecal.selection.standing import Basis, Pick, Standing, standing
@@ -478,15 +480,15 @@ def test_the_data_can_be_read_back(judgecal: Run, slug: str) -> None:
             "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;",
             "\\</script\\>\\<img src=x onerror=alert(1)\\>",
         ),
-        ("a\"b'c", "a&quot;b&#x27;c", "a\"b'c"),
         ("\x1b[0m\x7f\x85", "␛[0m␡[U+0085]", "␛\\[0m␡\\[U+0085\\]"),
-        ("a\nb\tc", "a\nb\tc", "a b c"),
         ("\ud800", "[U+D800]", "\\[U+D800\\]"),
         ("@team | x", "@team | x", "\\@team \\| x"),
     ],
 )
 def test_escapes(text: str, html: str, markdown: str) -> None:
-    assert (html_text(text), markdown_text(text)) == (html, markdown)
+    listed = [{"slug": "s", "headline": text, "about": "", "page": None}]
+    assert f"<p>{html}</p>" in rendered("index.html", experiments=listed)
+    assert escaped(text) == markdown
 
 
 def test_script_json_and_terminal() -> None:
@@ -494,7 +496,7 @@ def test_script_json_and_terminal() -> None:
     raw = script_json(value)
     assert not set("<>&\u2028\u2029") & set(raw)
     assert json.loads(raw)["a"] == value["a"] and json.loads(raw)["b"][0] is None
-    assert terminal_text("\x9b31m\u202e") == "[U+009B]31m[U+202E]"
+    assert visible("\x9b31m\u202e") == "[U+009B]31m[U+202E]"
 
 
 # --- beside the page

@@ -154,12 +154,12 @@ def names(text: str | None) -> list[str]:
 
 def show_plan(plan: CostEstimate, *, json: bool) -> None:
     """Print what `--dry-run` found out."""
-    from judgecal.report import json_text
+    from judgecal.cli.output import print_json
 
     usd = plan.usd_at_most
     if json:
         values = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
-        typer.echo(json_text({**values, "usd_at_most": usd, "seconds": plan.seconds}))
+        print_json({**values, "usd_at_most": usd, "seconds": plan.seconds})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"

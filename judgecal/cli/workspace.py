@@ -21,8 +21,9 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
 
 def models(ctx: typer.Context, json: shared.Json = False) -> None:
     """Aliases with litellm id, price, context window, and whether the key is present."""
+    from judgecal.cli.output import print_json
     from judgecal.models import load_catalogue
-    from judgecal.report import json_text, text_table
+    from judgecal.report import text_table
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
     if json:
@@ -35,7 +36,7 @@ def models(ctx: typer.Context, json: shared.Json = False) -> None:
             "key_env",
             "key_present",
         )
-        typer.echo(json_text({"models": [{name: getattr(spec, name) for name in kept} for spec in specs]}))
+        print_json({"models": [{name: getattr(spec, name) for name in kept} for spec in specs]})
         return
     words = {None: "none needed", True: "set", False: "not set"}
     rows = [

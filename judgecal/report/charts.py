@@ -48,14 +48,14 @@ _PADDING = {
     "bottom": 5,
 }  # a reader's letters may be wider than those drawn with
 _COLOUR = re.compile("|".join(_VARIABLES), re.IGNORECASE)
-_SIZE = re.compile(r'<svg ([^>]*?)width="([\d.]+)" height="([\d.]+)"')
+_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')  # the first is the drawing's own
 
 
-def rows_of(rows: Sequence[Mapping[str, Any]]) -> Any:
+def rows_of(rows: Sequence[Mapping[str, object]]) -> Any:
     """Rows within the chart itself."""
     import altair as alt
 
-    return alt.InlineData(values=list(rows))
+    return alt.InlineData(values=[dict(row) for row in rows])
 
 
 def shortened(name: str, width: int) -> str:
@@ -72,5 +72,5 @@ def drawn(chart: Any) -> str:
     spec["config"] = {**spec.get("config", {}), **_CONFIG}
     spec.setdefault("padding", _PADDING)
     svg = str(vl_convert.vegalite_to_svg(spec))
-    svg = _SIZE.sub(r'<svg \1style="max-width:\2px" data-height="\3"', svg, count=1)
+    svg = _SIZE.sub(r'style="max-width:\1px" data-height="\2"', svg, count=1)
     return _COLOUR.sub(lambda found: f"var({_VARIABLES[found[0].lower()]})", svg)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -143,7 +143,7 @@ _STYLES = {
 """Colour, shape and whether it is filled: shape tells kinds apart where colour does not."""
 
 
-def _marks(rows: Sequence[dict[str, Any]], x: Any, begins: Any, y: Any) -> list[Any]:
+def _marks(rows: Sequence[Mapping[str, object]], x: Any, begins: Any, y: Any) -> list[Any]:
     import altair as alt
 
     seen = [row for row in rows if row["at"] is not None]
