@@ -322,7 +322,7 @@ def _table(found: Standing) -> Table:
     result, metric = found.result, found.metric
     first = result.judges[0].agreement
     names = [name for name in columns_of(first, result.gold.scale) if metric_facts(name).unit == "share"]
-    names = [name for name in names if name.partition("@")[0] not in (metric, *_ELSEWHERE)]
+    names = [name for name in names if metric_facts(name).name not in (metric, *_ELSEWHERE)]
 
     def row(one: Entry, indent: str = "") -> list[str]:
         return [

@@ -22,11 +22,10 @@ from judgecal.report.document import (
 )
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.wording import sentence
-from judgecal.stats import digits_of
+from judgecal.stats import digits_of, rows_of
 
 __all__ = ["optimize_document"]
 
-_BESIDE = ("mean_agreement", "skill", "accuracy", "kappa", "tpr", "tnr", "mae", "bias")
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the recalibrated "
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
@@ -216,8 +215,7 @@ def _metrics(result: OptimizeResult) -> Table:
     """The deciding metric on both splits, and those beside it on test."""
     rows = []
     for split, before, after in _splits(result):
-        beside = [name for base in _BESIDE for name in before if name.partition("@")[0] == base]
-        names = [result.metric, *(beside if split == "test" else [])]
+        names = [result.metric, *(rows_of(before) if split == "test" else [])]
         rows += [_row(result, split, name, before[name], after[name]) for name in dict.fromkeys(names)]
     header = ["split", "metric", "n", "unscored", "questions", "before", "after"]
     return Table(header, rows, left=2, title="Every number")
