@@ -252,14 +252,17 @@ def the_json(ran: Ran) -> dict[str, Any]:
 def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_checks: Path) -> None:
     scored = the_json(judgecal("score", "--judge", LOCAL, "--judge", PYTHON, "--name", "two", "--json"))
     told = {one["judge"]: one for one in scored["judges"]}
-    assert {name: (one["n"], one["n_unscored"], one["usd_per_1k"]) for name, one in told.items()} == {
-        LOCAL: (124, 0, 0.0),
-        PYTHON: (124, 0, 0.0),
+    assert {
+        name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()
+    } == {
+        LOCAL: ["local", 124, 0, 0.0],
+        PYTHON: ["python", 124, 0, 0.0],
     }
     journal = own_checks / "experiments" / "two" / "judgements.jsonl"
     recorded = the_json(judgecal("agreement", "--judgements", journal, "--split", "open", "--json"))
     again = {one["judge"]: one for one in recorded["judges"]}
     assert again[PYTHON]["agreement"] == told[PYTHON]["agreement"]
+    assert {one["kind"] for one in recorded["judges"]} == {"recorded"}
     compared = the_json(judgecal("compare", "two", "--json"))
     assert (compared["a"], compared["decision"]) == (LOCAL, "B")
     chosen = the_json(judgecal("select", "two", "--local-only", "-o", "judge.lock.json", "--json"))

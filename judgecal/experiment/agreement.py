@@ -294,6 +294,7 @@ class JudgeEntry(Entry):
     """A judge with what explains its numbers.
 
     Attributes:
+        kind: `prompt`, `local` or `python`; `recorded` where its verdicts came with the data.
         by_tag, by_system: name -> part, the worst first.
         best_case: the leading metric with unscored items counted as right; None where all have a verdict.
         retest: of its repeats; None where there are none.
@@ -301,6 +302,7 @@ class JudgeEntry(Entry):
         alt_test: whether it may stand in for a rater; None where the set has fewer than two.
     """
 
+    kind: str
     by_tag: dict[str, PartEntry]
     by_system: dict[str, PartEntry]
     best_case: dict[str, Estimate] | None = None
@@ -562,6 +564,7 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
     )
     return JudgeEntry(
         **_fields(found),
+        kind=column.kind,
         by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
         by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
         best_case=agreement(labels, verdicts, metrics=[metric], unscored="right", seed=table.seed, **shared)
