@@ -6,19 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["ACCENT", "INK", "LINE", "SOFT", "drawn", "rows_of", "shortened"]
+__all__ = ["ACCENT", "INK", "LINE", "SOFT", "WARM", "drawn", "rows_of", "shortened"]
 
 # Colours that stand for the page's: what is drawn in them takes the theme of the reader.
-INK, SOFT, LINE, ACCENT = "#101112", "#606162", "#d0d1d2", "#0072b3"
+INK, SOFT, LINE, ACCENT, WARM = "#101112", "#606162", "#d0d1d2", "#0072b3", "#d55e00"
 _VARIABLES = {
     INK: "--ink",
     SOFT: "--soft",
     LINE: "--line",
     ACCENT: "--accent",
-    # Those of `retrieval`'s own chart page, which has one theme: they are drawn here too.
-    "#0072b2": "--accent",
-    "#d55e00": "--warm",
-    "#bbbbbb": "--line",
+    WARM: "--warm",
 }
 
 _FONT = "sans-serif"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from judgecal.report.charts import ACCENT, LINE, drawn, rows_of
+from judgecal.report.charts import ACCENT, LINE, WARM, drawn, rows_of
 from judgecal.retrieval import RetrievalResult
 
 __all__ = ["chart_file", "drawing", "hand_on_chart", "rank_chart", "window_chart"]
 
 Chart = Callable[[RetrievalResult], Any]
 
-_WARM = "#d55e00"  # of Okabe and Ito's palette, as the accent is: the colour-blind can tell them apart
 _WIDTH, _NARROW, _HEIGHT = 620, 300, 220
 _LABELLED = (1, 3, 5, 10, 20, 50, 100)
 _SCALE = 2.0  # pixels of a PNG to a point
@@ -68,7 +67,7 @@ def rank_chart(result: RetrievalResult) -> Any:
         ),
         y=alt.Y("n:Q", title="questions"),
     )
-    bars = base.mark_bar().encode(color=alt.condition("datum.inside", alt.value(ACCENT), alt.value(_WARM)))
+    bars = base.mark_bar().encode(color=alt.condition("datum.inside", alt.value(ACCENT), alt.value(WARM)))
     shares = base.mark_text(dy=-6, fontSize=11).encode(text="share:N")
     return (bars + shares).properties(width=_WIDTH, height=_HEIGHT)
 
@@ -99,7 +98,7 @@ def hand_on_chart(result: RetrievalResult) -> Any:
         )
     )
     recall = alt.Y("recall:Q", scale=alt.Scale(zero=False, domainMax=1.0), title="recall")
-    chosen = alt.condition(f"datum.k == {k}", alt.value(_WARM), alt.value(ACCENT))
+    chosen = alt.condition(f"datum.k == {k}", alt.value(WARM), alt.value(ACCENT))
     layers = [
         base.mark_line(color=ACCENT).encode(y=recall),
         base.mark_point(filled=True, size=50, opacity=1.0).encode(y=recall, color=chosen),
@@ -136,6 +135,6 @@ def window_chart(result: RetrievalResult) -> Any:
     )
     points = base.mark_point(filled=True, size=55, opacity=1.0).encode(
         y=alt.Y("score:Q", scale=alt.Scale(zero=False)),
-        color=alt.condition("datum.outside", alt.value(_WARM), alt.value(ACCENT)),
+        color=alt.condition("datum.outside", alt.value(WARM), alt.value(ACCENT)),
     )
     return (band + points).properties(width=_WIDTH, height=_HEIGHT)
