@@ -214,34 +214,20 @@ def _systems(result: AnswerResult) -> Section:
 
 def _comparisons(result: AnswerResult) -> Section:
     pairs = result.comparisons
+    changes = [numbers.difference(pair.difference, 1) for pair in pairs]
     rows = [
-        IntervalRow(
-            f"{pair.a} − {pair.b}",
-            pair.difference,
-            numbers.difference(pair.difference, 1),
-            strong=pair.decision in ("A", "B"),
-        )
-        for pair in pairs[:_SHOWN]
+        IntervalRow(f"{pair.a} − {pair.b}", pair.difference, change, strong=pair.decision in ("A", "B"))
+        for pair, change in zip(pairs[:_SHOWN], changes, strict=False)
     ]
     cells = [
-        [
-            pair.a,
-            pair.b,
-            numbers.difference(pair.difference, 1),
-            numbers.plain(pair.p_adjusted),
-            pair.higher,
-            numbers.plain(pair.smallest_detectable, 1),
-        ]
-        for pair in pairs
+        [pair.a, pair.b, change, numbers.plain(pair.p_adjusted), pair.higher, numbers.plain(detectable, 1)]
+        for pair, change in zip(pairs, changes, strict=True)
+        for detectable in [pair.smallest_detectable]
     ]
     level = f"a − b [{pairs[0].difference.level:.4g}]"
     table = Table(["a", "b", level, "p (Holm)", "higher", "detectable"], cells, left=2)
-    picture = interval_picture(
-        rows,
-        Axis("difference, percentage points", full=0.0),
-        numbers=table,
-        short=len(pairs) <= _SHOWN,
-    )
+    axis = Axis("difference, percentage points", full=0.0)
+    picture = interval_picture(rows, axis, numbers=table, short=len(pairs) <= _SHOWN)
     notes = [f"Drawn: the first {_SHOWN} of {len(pairs)} pairs."] if len(pairs) > _SHOWN else []
     reasons = {pair.difference.reason for pair in pairs if pair.difference.low is None}
     notes += [f"No interval: {reason}." for reason in sorted(filter(None, reasons))]
@@ -256,12 +242,7 @@ def _comparisons(result: AnswerResult) -> Section:
 
 def _decomposition(result: AnswerResult, points: Decomposition) -> Section:
     cells = [
-        [
-            one.system,
-            f"{one.n_questions:,}",
-            numbers.estimate(one.topk, 1),
-            numbers.estimate(one.controlled, 1),
-        ]
+        [one.system, f"{one.n_questions:,}", *(numbers.estimate(e, 1) for e in (one.topk, one.controlled))]
         for one in points.systems
     ]
     losses = [
@@ -301,31 +282,17 @@ def _loss(points: Decomposition, part: str, title: str) -> Block:
 
 def _band(result: AnswerResult) -> str:
     band = result.rated_by.band
-    if band is None:
-        return (
-            "The judge's own error is a band around both, of unknown size: it was not locked on a gold set."
-        )
-    return f"The judge's own error is a band around both of {band:.1f} points ({result.rated_by.band_from})."
+    unknown = "of unknown size: it was not locked on a gold set"
+    size = unknown if band is None else f"of {band:.1f} points ({result.rated_by.band_from})"
+    return f"The judge's own error is a band around both, {size}."
 
 
 def _refusals(result: AnswerResult) -> Section:
-    header = [
-        "system",
-        "answer there: answered",
-        "wrongly refused",
-        "none there: wrongly answered",
-        "refused",
-    ]
+    header = ["system", "rightly answered", "wrongly refused", "wrongly answered", "rightly refused"]
     rows: list[list[str | Cell]] = [
-        [
-            one.system,
-            _of(there.answered, there),
-            _of(there.refused, there),
-            _of(absent.answered, absent),
-            _of(absent.refused, absent),
-        ]
+        [one.system, *(_of(n, side) for side in sides for n in (side.answered, side.refused))]
         for one in result.systems
-        for there, absent in [(one.refusals.answerable, one.refusals.unanswerable)]
+        for sides in [(one.refusals.answerable, one.refusals.unanswerable)]
     ]
     where = "by the reference" if result.context == "recorded" else "in the documents handed over"
     caption = (
@@ -367,17 +334,12 @@ def _questions(result: AnswerResult) -> Section:
         "Serves the reading: look at the answers to these before any average is believed; judgecal answer ... "
         "--question ID shows them side by side."
     )
-    systems = [one.system for one in result.systems]
-    records = [_record(row, systems) for row in result.most_different]
+    records = [_record(row) for row in result.most_different]
     return Section("questions", "Questions on which the systems differ most", caption, records)
 
 
-def _record(row: DifferingQuestion, systems: Sequence[str]) -> Record:
-    rated = "; ".join(
-        f"{system}: {numbers.plain(row.percentages[system], 0)}%"
-        for system in systems
-        if system in row.percentages
-    )
+def _record(row: DifferingQuestion) -> Record:
+    rated = "; ".join(f"{system}: {numbers.plain(one, 0)}%" for system, one in row.percentages.items())
     return Record(row.question, [("Question", row.text), ("Rated", rated)])
 
 
@@ -407,24 +369,18 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         f"reference document: {documents} ({rank}{tied})",
         f"handed over: {_handed_over(asked.documents)}",
     ]
-    rated = [one.percentage for one in asked.answers if one.percentage is not None]
+    n = sum(one.percentage is not None for one in asked.answers)
+    rated, again = (
+        f"{n} of {len(asked.answers)} answers have a rating.",
+        f"judgecal report {result.experiment}",
+    )
+    caption = "Serves the reading: what each system said, and what it was given."
+    blocks = [Bullets(facts, short=True), *map(_answer, asked.answers)]
     return Document(
         title=f"{result.experiment}: question {asked.question}",
         about=_about(result),
-        headline=Headline(
-            "question",
-            f"{asked.question}: {asked.text}",
-            (f"{len(rated)} of {len(asked.answers)} answers have a rating.",),
-            next=f"judgecal report {result.experiment}",
-        ),
-        sections=[
-            Section(
-                "question",
-                "The question",
-                "Serves the reading: what each system said, and what it was given.",
-                [Bullets(facts, short=True), *map(_answer, asked.answers)],
-            )
-        ],
+        headline=Headline("question", f"{asked.question}: {asked.text}", (rated,), next=again),
+        sections=[Section("question", "The question", caption, blocks)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
     )
