@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from judgecal.workspace import Workspace
 from tests.benchmarks.selection import simulate
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
+from tests.support.pages import page_of
 from tests.support.server import StubServer, as_answer, completion, failing, running
 
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
@@ -209,15 +211,24 @@ def test_the_same_command_is_the_same_look_and_another_margin_the_next(
 def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
     ran = judgecal("select", scored, "-o", "deep/l.json")
     assert ran.code == 0
-    first = ran.out.splitlines()[0]
+    first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and "@embedded is chosen: " in first and first.endswith(".")
     for part in (
-        "Confirmed on test: macro_agreement",
+        "macro_agreement confirmed on test",
         "Locked in deep/l.json",
         "flip rate 0.000",
         "run: gold:starter@",
     ):
         assert part in ran.out
+
+
+def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
+    found = one_object(judgecal("select", scored, "--json"))
+    page = unescape(page_of(judgecal, found["experiment"]))
+    assert all(f'<section id="{name}"' in page for name in ("judges", "lock", "notes"))
+    value = found["confirmed"]["macro_agreement"]
+    assert found["headline"]["sentence"] in page and found["lock_sha256"][:12] in page
+    assert f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]" in page
 
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:

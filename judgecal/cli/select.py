@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
 
 _NOBODY = 1
 
@@ -62,20 +63,20 @@ def select(
 ) -> None:
     """The cheapest judge shown to lose less than the margin against the best; confirmed on test; locked."""
     from judgecal.experiment import plan_experiment, read_experiment
-    from judgecal.report import json_text
-    from judgecal.report.select_text import select_text
-    from judgecal.selection import Caps, SelectRun, repeats_of, select_config
+    from judgecal.report.select import select_document
+    from judgecal.selection.choice import Caps, repeats_of
+    from judgecal.selection.select import SelectRun, select_config
 
     workspace = shared.workspace_of(ctx)
-    kept = read_experiment(workspace, experiment)
+    stored = read_experiment(workspace, experiment)
     caps = Caps(max_usd_per_1k, max_p95_s, max_unscored, tuple(allow_provider or ()), local_only)
-    options = call.options(repeats=repeats_of(kept) if repeats is None else repeats)
+    options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
     config = select_config(
-        kept, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed
+        stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed
     )
     run = SelectRun(
         workspace=workspace,
-        kept=kept,
+        stored=stored,
         experiment=plan_experiment(workspace, config, out=call.name),
         options=options,
         caps=caps,
@@ -89,7 +90,7 @@ def select(
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    typer.echo(json_text(result) if call.json else select_text(result))
-    if result["chosen"] is None:
+    print_result(result, select_document(result), json=call.json)
+    if result.chosen is None:
         raise typer.Exit(_NOBODY)
-    shared.finish(n_unscored=result["n_unscored"], journal=run.experiment.journal)
+    shared.finish(n_unscored=result.n_unscored, journal=run.experiment.journal)

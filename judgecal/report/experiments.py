@@ -42,6 +42,7 @@ KINDS = {
     "gate": Kind("report.experiments:gate_report"),
     "answer": Kind("report.experiments:answer_report"),
     "judge": Kind("report.judge:judge_document", "selection.production:JudgeResult"),
+    "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
 """Command -> kind. A new kind is a line here."""

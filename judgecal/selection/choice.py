@@ -22,7 +22,7 @@ from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.simultaneous import Loss, Losses
 
-__all__ = ["Candidate", "Caps", "Choice", "Measured", "choose", "measure", "open_items", "repeats_of"]
+__all__ = ["Candidate", "Caps", "Choice", "MeasuredJudge", "choose", "measure", "open_items", "repeats_of"]
 
 _EPS = 1e-12
 
@@ -242,7 +242,7 @@ _OLLAMA = ("ollama", "ollama_chat")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredJudge:
     """One judge: its judgements, its entry of the agreement table on open items, and what the caps ask about.
 
     `repeats` are the judgements of each item that it was asked for.
@@ -254,25 +254,25 @@ class Measured:
     repeats: int
 
 
-def open_items(kept: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
+def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
     """The items of an experiment that may choose: those of train and dev, in file order, the first `limit`."""
-    chosen = [item for item in kept.items if kept.gold.split_of(item.group) != "test"]
+    chosen = [item for item in stored.items if stored.gold.split_of(item.group) != "test"]
     return tuple(chosen[:limit])
 
 
-def repeats_of(kept: StoredExperiment) -> int:
+def repeats_of(stored: StoredExperiment) -> int:
     """Judgements of each item by each judge: as many as were asked for, or as a recorded judge gave."""
-    rows = (row.repeat for column in kept.columns[: kept.asked] for row in column.rows)
-    return max([int(kept.experiment.config.get("repeats", 1)), 1 + max(rows, default=0)])
+    rows = (row.repeat for column in stored.columns[: stored.asked] for row in column.rows)
+    return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(rows, default=0)])
 
 
-def measure(kept: StoredExperiment, table: Table) -> list[Measured]:
+def measure(stored: StoredExperiment, table: Table) -> list[MeasuredJudge]:
     """Every judge that the experiment asked for, on the items of the table."""
-    models = {str(one["judge"]): one.get("model", {}) for one in kept.experiment.config.get("judges", ())}
-    return [_measured(column, models.get(column.judge), table) for column in kept.columns[: kept.asked]]
+    models = {str(one["judge"]): one.get("model", {}) for one in stored.experiment.config.get("judges", ())}
+    return [_measured(column, models.get(column.judge), table) for column in stored.columns[: stored.asked]]
 
 
-def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> Measured:
+def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> MeasuredJudge:
     """A model is priced as the experiment's configuration says: a stored reply was free, a new one is not.
 
     A judge that calls nobody is its own provider, on this machine.
@@ -298,7 +298,7 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
         provider=spec.provider if model else provider,
         local=_local(spec) if model else (None if provider is None else True),
     )
-    return Measured(column, found, candidate, asked.repeats)
+    return MeasuredJudge(column, found, candidate, asked.repeats)
 
 
 def _asked_of(column: Column, table: Table) -> Table:

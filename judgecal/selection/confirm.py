@@ -1,7 +1,7 @@
 """Confirm a chosen judge once, on test, and gather what its lock holds: verdicts, noise, fitted threshold.
 
 The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other labelled items
-for the lock. Its calls are kept in the selection's own experiment, so that those of the first one stay what all of
+for the lock. Its calls are stored in the selection's own experiment, so that those of the first one stay what all of
 its judges were asked.
 """
 
@@ -39,7 +39,7 @@ from judgecal.experiment import (
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
 from judgecal.scale import Scale
-from judgecal.selection.choice import Measured, open_items
+from judgecal.selection.choice import MeasuredJudge, open_items
 from judgecal.selection.lock import FittedThreshold, Lock, Noise, make_lock
 from judgecal.stats.agreement import prepare
 from judgecal.stats.retest import repeatability
@@ -49,7 +49,7 @@ from judgecal.workspace import Workspace
 __all__ = [
     "NOISE_CALLS",
     "NOISE_ITEMS",
-    "Asked",
+    "Confirmation",
     "Confirmed",
     "call_again",
     "confirm",
@@ -62,19 +62,19 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Confirmation:
     """What is confirmed and where.
 
     Attributes:
         workspace: where looks are logged.
-        kept: the experiment that was chosen from.
+        stored: the experiment that was chosen from.
         experiment: the selection's own.
         options: how to call; `repeats` on test items, one call of the others.
         seed: of the bootstrap.
     """
 
     workspace: Workspace
-    kept: StoredExperiment
+    stored: StoredExperiment
     experiment: Experiment
     options: RunOptions
     seed: int
@@ -85,13 +85,14 @@ class Asked:
         Raises:
             InputError: there is none.
         """
-        gold, recorded = self.kept.gold, self.kept.experiment.config["command"] == "agreement"
+        gold, recorded = self.stored.gold, self.stored.experiment.config["command"] == "agreement"
         if not recorded:
             return asked_items(gold, "test", limit=self.options.limit)
-        items = [item for item in self.kept.items if gold.split_of(item.group) == "test"]
+        items = [item for item in self.stored.items if gold.split_of(item.group) == "test"]
         if not items:
             raise InputError(
-                f"{self.kept.experiment.slug} holds no test item to confirm on: run judgecal agreement with --split all"
+                f"{self.stored.experiment.slug} holds no test item to confirm on: run judgecal agreement with "
+                "--split all"
             )
         return tuple(items[: self.options.limit])
 
@@ -99,8 +100,8 @@ class Asked:
         """Write the decision down; the same command on the same items is the same look."""
         return look_at_test(
             self.workspace.experiments,
-            gold=self.kept.gold.name,
-            gold_sha256=self.kept.gold.sha256,
+            gold=self.stored.gold.name,
+            gold_sha256=self.stored.gold.sha256,
             experiment=f"{self.experiment.slug}: select {judge}",
             kind="decision",
             n_items=len(self.test_items()),
@@ -133,13 +134,13 @@ class Confirmed:
         return len(self.rows.unscored)
 
 
-def confirm(asked: Asked, chosen: Measured) -> Confirmed:
+def confirm(asked: Confirmation, chosen: MeasuredJudge) -> Confirmed:
     """Confirm a recorded judge from its recorded verdicts."""
     look = asked.look(chosen.column.judge)
     return _confirmed(asked, look, chosen.column, repeats=chosen.repeats)
 
 
-def judge_again(asked: Asked, judge: Judge, chosen: Measured, *, budget: Budget) -> Confirmed:
+def judge_again(asked: Confirmation, judge: Judge, chosen: MeasuredJudge, *, budget: Budget) -> Confirmed:
     """Call the chosen judge on what the experiment lacks, then confirm it on test.
 
     Raises:
@@ -164,14 +165,14 @@ def judge_again(asked: Asked, judge: Judge, chosen: Measured, *, budget: Budget)
     return _confirmed(asked, look, column, repeats=asked.options.repeats)
 
 
-def other_items(asked: Asked, judge: Judge) -> tuple[Item, ...]:
+def other_items(asked: Confirmation, judge: Judge) -> tuple[Item, ...]:
     """What the lock holds beside test: the labelled items of train and dev that the judge was not trained on.
 
     With a limit those that it was chosen on: each split is cut alike.
     """
     if asked.options.limit is not None:
-        return open_items(asked.kept, limit=asked.options.limit)
-    gold = asked.kept.gold
+        return open_items(asked.stored, limit=asked.options.limit)
+    gold = asked.stored.gold
     return tuple(
         item
         for item in asked_items(gold, "all", without_groups=judge.trained_on)
@@ -179,14 +180,14 @@ def other_items(asked: Asked, judge: Judge) -> tuple[Item, ...]:
     )
 
 
-def journal_of(asked: Asked, chosen: Measured) -> Journal:
+def journal_of(asked: Confirmation, chosen: MeasuredJudge) -> Journal:
     """What is judged already, to look at: nothing is written."""
     journal = stored_rows(asked.experiment.journal)
     take_over(chosen, journal)
     return journal
 
 
-def take_over(chosen: Measured, journal: Journal) -> None:
+def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
     """Copy the judge's rows from the experiment that it was chosen from, but for those that are to be tried again."""
     for row in chosen.column.rows:
         lost = row.error is not None and row.error.kind in RETRIED_ON_RESUME
@@ -194,8 +195,8 @@ def take_over(chosen: Measured, journal: Journal) -> None:
             journal.append(row)
 
 
-def _confirmed(asked: Asked, look: Look, column: Column, *, repeats: int) -> Confirmed:
-    table = Table(asked.kept.gold, asked.test_items(), repeats, asked.seed, look.level)
+def _confirmed(asked: Confirmation, look: Look, column: Column, *, repeats: int) -> Confirmed:
+    table = Table(asked.stored.gold, asked.test_items(), repeats, asked.seed, look.level)
     found = table.agreements(column)
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     return Confirmed(look, table, found["as_wrong"], found["agreement"], Judgements(column.rows), len(lost))

@@ -27,9 +27,9 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge, judge_named
 from judgecal.records import Item
-from judgecal.selection.choice import Caps, Measured, choose, measure, open_items, repeats_of
+from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, open_items, repeats_of
 from judgecal.selection.confirm import (
-    Asked,
+    Confirmation,
     Confirmed,
     call_again,
     confirm,
@@ -41,7 +41,7 @@ from judgecal.selection.confirm import (
     other_items,
 )
 from judgecal.selection.lock import LockedJudge, Noise, make_lock, write_lock
-from judgecal.selection.select_result import Decided, Outcome
+from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.workspace import Workspace
@@ -53,7 +53,7 @@ MARGIN = 0.03
 
 
 def select_config(
-    kept: StoredExperiment, *, metric: str | None, margin: float, caps: Caps, repeats: int, seed: int
+    stored: StoredExperiment, *, metric: str | None, margin: float, caps: Caps, repeats: int, seed: int
 ) -> dict[str, Any]:
     """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes.
 
@@ -63,10 +63,10 @@ def select_config(
     _check_asked(margin, caps)
     return {
         "command": "select",
-        "gold": gold_config(kept.gold),
-        "chosen_from": kept.experiment.slug,
-        "judges": [column.judge for column in kept.columns[: kept.asked]],
-        "metric": metric or leading_metric(kept.gold.scale),
+        "gold": gold_config(stored.gold),
+        "chosen_from": stored.experiment.slug,
+        "judges": [column.judge for column in stored.columns[: stored.asked]],
+        "metric": metric or leading_metric(stored.gold.scale),
         "margin": margin,
         "caps": caps.config(),
         "repeats": repeats,
@@ -86,7 +86,7 @@ class SelectRun:
 
     Attributes:
         workspace: where looks are logged.
-        kept: the experiment to choose from.
+        stored: the experiment to choose from.
         experiment: the selection's own, for its calls and its result.
         options: how to call; its repeats are those of the confirmation.
         caps: what a judge may be at most.
@@ -98,7 +98,7 @@ class SelectRun:
     """
 
     workspace: Workspace
-    kept: StoredExperiment
+    stored: StoredExperiment
     experiment: Experiment
     options: RunOptions
     caps: Caps
@@ -111,17 +111,17 @@ class SelectRun:
     @property
     def recorded(self) -> bool:
         """Whether the judgements were recorded elsewhere: nobody can be called."""
-        return bool(self.kept.experiment.config["command"] == "agreement")
+        return bool(self.stored.experiment.config["command"] == "agreement")
 
     @property
     def by(self) -> str:
         """The metric that decides."""
-        return self.metric or leading_metric(self.kept.gold.scale)
+        return self.metric or leading_metric(self.stored.gold.scale)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Confirmation:
         """What the confirmation needs."""
-        return Asked(self.workspace, self.kept, self.experiment, self.options, self.seed)
+        return Confirmation(self.workspace, self.stored, self.experiment, self.options, self.seed)
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or logged.
@@ -140,32 +140,32 @@ class SelectRun:
             problems.append(f"--output {self.output} is a folder: name a file")
         if problems:
             raise InputError(problems)
-        metric_named(self.by, self.kept.gold.scale)
-        if not open_items(self.kept, limit=self.options.limit):
+        metric_named(self.by, self.stored.gold.scale)
+        if not open_items(self.stored, limit=self.options.limit):
             raise InputError(
-                f"{self.kept.experiment.slug} holds no item of train or dev to choose on: run judgecal score with "
+                f"{self.stored.experiment.slug} holds no item of train or dev to choose on: run judgecal score with "
                 "--split open (test only confirms)"
             )
         self.asked.test_items()
 
-    def decide(self) -> Decided:
+    def decide(self) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged.
 
         Raises:
             InputError: as `check`; or no judge has a value in the metric.
         """
         self.check()
-        items = open_items(self.kept, limit=self.options.limit)
-        table = Table(self.kept.gold, items, repeats_of(self.kept), self.seed)
-        found = measure(self.kept, table)
+        items = open_items(self.stored, limit=self.options.limit)
+        table = Table(self.stored.gold, items, repeats_of(self.stored), self.seed)
+        found = measure(self.stored, table)
         within = [one for one in found if self.caps.over(one.candidate) is None]
         if not within:
-            return Decided(table, found)
+            return OpenChoice(table, found)
         losses = self._losses(table, within)
         choice = choose([one.candidate for one in within], losses, margin=self.margin, metric=self.by)
-        return Decided(table, found, losses, choice)
+        return OpenChoice(table, found, losses, choice)
 
-    def _losses(self, table: Table, within: Sequence[Measured]) -> Losses:
+    def _losses(self, table: Table, within: Sequence[MeasuredJudge]) -> Losses:
         columns = [one.column for one in within]
         return losses_against_best(
             table.labels,
@@ -178,42 +178,42 @@ class SelectRun:
             seed=self.seed,
         )
 
-    def run(self) -> dict[str, Any]:
-        """The contract's object with `Estimate`s as they are; the lock is written where there is one.
+    def run(self) -> SelectResult:
+        """Choose on open items, confirm on test, and write the lock where there is one.
 
         Raises:
             InputError: as `check`; or the chosen judge is not what it was, or its key is not set.
         """
         decided = self.decide()
-        outcome = Outcome(self.asked, decided, self.caps, self.by, self.margin)
+        selection = Selection(self.asked, decided, self.caps, self.by, self.margin)
         if decided.choice is not None and self.recorded:
             open_experiment(self.experiment)
             why = "its judgements were recorded: there is no prompt to lock"
             confirmed = confirm(self.asked, decided.chosen)
-            outcome = dataclasses.replace(outcome, confirmed=confirmed, lock_reason=why)
+            selection = dataclasses.replace(selection, confirmed=confirmed, lock_reason=why)
         elif decided.choice is not None:
-            outcome = self._called(outcome)
+            selection = self._called(selection)
         else:
             open_experiment(self.experiment)
-        result = outcome.result()
+        result = selection.result()
         self.experiment.write_summary(result)
         return result
 
-    def _called(self, outcome: Outcome) -> Outcome:
+    def _called(self, selection: Selection) -> Selection:
         """Confirm a judge that can be called, measure its noise, and lock it."""
-        decided = outcome.decided
+        decided = selection.decided
         judge, budget = self._judge(decided.chosen), Budget(self.options.budget_usd)
         confirmed = judge_again(self.asked, judge, decided.chosen, budget=budget)
-        outcome = dataclasses.replace(outcome, confirmed=confirmed, usd=budget.spent_usd)
+        selection = dataclasses.replace(selection, confirmed=confirmed, usd=budget.spent_usd)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
             return dataclasses.replace(
-                outcome, lock_reason=f"{lost}: the same command makes them again, then locks"
+                selection, lock_reason=f"{lost}: the same command makes them again, then locks"
             )
         noise, rows = self._noise(judge, confirmed, budget)
         lock = make_lock(
             judge,
-            gold=self.kept.gold,
+            gold=self.stored.gold,
             rows=confirmed.rows,
             agreement=confirmed.estimates,
             own_cut=fit_threshold(decided.table, decided.chosen.column),
@@ -225,11 +225,11 @@ class SelectRun:
         )
         write_lock(self.output, lock)
         return dataclasses.replace(
-            outcome, lock=lock, output=self.output, noise_rows=rows, usd=budget.spent_usd
+            selection, lock=lock, output=self.output, noise_rows=rows, usd=budget.spent_usd
         )
 
     def _noise(self, judge: Judge, confirmed: Confirmed, budget: Budget) -> tuple[Noise, Judgements]:
-        gold = self.kept.gold
+        gold = self.stored.gold
         items = self._noise_items({row.item_id for row in confirmed.rows})
         rows = Judgements([])
         if self.noise_calls:
@@ -250,9 +250,11 @@ class SelectRun:
 
     def _noise_items(self, locked: Container[str]) -> tuple[Item, ...]:
         """Drawn from the items of the lock, so that a gate later calls the same."""
-        return noise_items([item for item in self.kept.gold.items if item.item_id in locked], seed=self.seed)
+        return noise_items(
+            [item for item in self.stored.gold.items if item.item_id in locked], seed=self.seed
+        )
 
-    def _judge(self, chosen: Measured) -> Judge:
+    def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, if it still is what the experiment called; what can be wrong with it is told now.
 
         Raises:
@@ -260,11 +262,11 @@ class SelectRun:
         """
         name = chosen.column.judge
         judge = judge_named(name, workspace=self.workspace)
-        told = {str(one["judge"]): one["fingerprint"] for one in self.kept.experiment.config["judges"]}
+        told = {str(one["judge"]): one["fingerprint"] for one in self.stored.experiment.config["judges"]}
         if judge.fingerprint != told[name]:
             raise InputError(
-                f"{name} has changed since {self.kept.experiment.slug}: its signature, program, model or price is not "
-                "what was scored; run the experiment's command again, then select from the new one"
+                f"{name} has changed since {self.stored.experiment.slug}: its signature, program, model or price is "
+                "not what was scored; run the experiment's command again, then select from the new one"
             )
         LockedJudge.of(judge, self.workspace)
         return judge

@@ -1,4 +1,4 @@
-"""What `select` came to, as the contract's object."""
+"""What `select` comes to."""
 
 from __future__ import annotations
 
@@ -6,20 +6,120 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from judgecal.errors import listed
-from judgecal.experiment import Judgements, Table, gold_summary, looks_so_far, run_line, scale_notes
-from judgecal.selection.choice import Caps, Choice, Measured
-from judgecal.selection.confirm import Asked, Confirmed
-from judgecal.selection.lock import Lock, model_ids
+from judgecal.experiment import (
+    GoldSummary,
+    Judgements,
+    Table,
+    looks_so_far,
+    run_line,
+    scale_notes,
+    summary_of_gold,
+)
+from judgecal.records import Estimate, Result
+from judgecal.selection.choice import Caps, Choice, MeasuredJudge
+from judgecal.selection.confirm import Confirmation, Confirmed
+from judgecal.selection.lock import FittedThreshold, Lock, Noise, model_ids
 from judgecal.stats.simultaneous import Loss, Losses
 
-__all__ = ["Decided", "Outcome"]
+__all__ = ["JudgeOnOpen", "OpenChoice", "SelectResult", "Selection"]
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class RejectedJudge:
+    """A judge that is not within the margin, and why."""
+
+    judge: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOnOpen:
+    """One judge on the items that it is chosen on.
+
+    Attributes:
+        judge: its name.
+        n, n_expected, n_unscored: judgements with a verdict, asked for, and without.
+        value, complete_case: the metric, an unscored item counted as wrong; and without such items.
+        loss, loss_at_most: against the best seen, and the bound of the loss against whoever is truly best.
+        reason: why there is no bound, or which caps it is over.
+        usd_per_1k, p95_s: of a judgement; None where not known.
+        verdict: chosen, within the margin, not shown, or over the caps.
+    """
+
+    judge: str
+    n: int
+    n_expected: int
+    n_unscored: int
+    value: Estimate
+    complete_case: Estimate
+    loss: float | None
+    loss_at_most: float | None
+    reason: str | None
+    usd_per_1k: float | None
+    p95_s: float | None
+    verdict: Literal["chosen", "within the margin", "not shown", "over the caps"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectResult(Result):
+    """What a selection comes to.
+
+    Attributes:
+        experiment, chosen_from: its slug, and that of the experiment that it chose from.
+        chosen, why: the judge, None where nobody is within the caps; and the sentence that says why.
+        metric, margin: by which, and the loss that is allowed.
+        within_margin, rejected: the best judge and all shown to lose less than the margin, cheapest first; the others.
+        more_questions: about how many more would show a cheaper judge good enough; None where nothing of that kind.
+        best: who has the best value; None where nobody is within the caps.
+        level, bounds: of the bounds on the losses, for all judges at once, and how they were made.
+        judges, gold: every judge on open items, and those items.
+        confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as wrong; the
+            same of the scored ones; the test items. Empty and None where nobody was chosen.
+        test_looks, test_look, reused: decisions so far, what this one is in words, and whether test had served before.
+        lock, lock_sha256, lock_reason: where the lock went and its hash, or why there is none.
+        noise, own_cut: what the lock holds of them.
+        usd: what the calls cost.
+        n_unscored, journal: of the calls of this selection, and where they are.
+        notes, run_line: what else to know, and what reproduces it.
+    """
+
+    experiment: str
+    chosen_from: str
+    chosen: str | None
+    why: str
+    metric: str
+    margin: float
+    within_margin: tuple[str, ...]
+    rejected: tuple[RejectedJudge, ...]
+    more_questions: int | None
+    best: str | None
+    level: float
+    bounds: str
+    judges: tuple[JudgeOnOpen, ...]
+    gold: GoldSummary
+    confirmed: Mapping[str, Estimate]
+    confirmed_complete: Mapping[str, Estimate]
+    confirmed_on: GoldSummary | None
+    test_looks: int
+    test_look: str | None
+    reused: bool
+    lock: str | None
+    lock_sha256: str | None
+    lock_reason: str | None
+    noise: Noise | None
+    own_cut: FittedThreshold | None
+    usd: float
+    n_unscored: int
+    journal: str
+    notes: tuple[str, ...]
+    run_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChoice:
     """The choice with what it rests on; without losses and choice where nobody is within the caps.
 
     Attributes:
@@ -29,19 +129,19 @@ class Decided:
     """
 
     table: Table
-    found: Sequence[Measured]
+    found: Sequence[MeasuredJudge]
     losses: Losses | None = None
     choice: Choice | None = None
 
     @property
-    def chosen(self) -> Measured:
+    def chosen(self) -> MeasuredJudge:
         """The chosen judge; only where there is one."""
         assert self.choice is not None  # the caller has looked
         return next(one for one in self.found if one.column.judge == self.choice.judge)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Selection:
     """Everything that the result tells.
 
     Attributes:
@@ -52,8 +152,8 @@ class Outcome:
         usd: what the calls cost.
     """
 
-    asked: Asked
-    decided: Decided
+    asked: Confirmation
+    decided: OpenChoice
     caps: Caps
     metric: str
     margin: float
@@ -64,64 +164,70 @@ class Outcome:
     noise_rows: Judgements = dataclasses.field(default_factory=lambda: Judgements([]))
     usd: float = 0.0
 
-    def result(self) -> dict[str, Any]:
-        """The contract's keys, and what the text shows beside them."""
+    def result(self) -> SelectResult:
+        """All of it as it is shown."""
         choice, losses, table = self.decided.choice, self.decided.losses, self.decided.table
-        return {
-            "experiment": self.asked.experiment.slug,
-            "chosen_from": self.asked.kept.experiment.slug,
-            "chosen": choice.judge if choice else None,
-            "metric": self.metric,
-            "margin": self.margin,
-            "within_margin": list(choice.within) if choice else [],
-            "rejected": [*self._rejected()],
-            "why": choice.why if choice else "no judge is within the caps",
-            "more_questions": choice.more_questions if choice else None,
-            "best": losses.best if losses else None,
-            "level": table.level,
-            "bounds": losses.method if losses else "",
-            "judges": [self._row(one) for one in self.decided.found],
-            "gold": gold_summary(table, self.asked.kept.split),
-            **self._confirmation(),
-            "lock": None if self.output is None else str(self.output),
-            "lock_reason": self._no_lock(),
-            "lock_sha256": self.lock.sha256 if self.lock else None,
-            "noise": self._noise(),
-            "own_cut": dataclasses.asdict(self.lock.own_cut) if self.lock and self.lock.own_cut else None,
-            "usd": self.usd,
-            "n_unscored": self._n_unscored(),
-            "journal": str(self.asked.experiment.journal),
-            "notes": [*self._notes()],
-            "run_line": self._run_line(),
-        }
-
-    def _no_lock(self) -> str | None:
-        if self.lock is not None:
-            return None
-        return self.lock_reason or "nobody was chosen"
+        confirmed, gold, lock = self.confirmed, self.asked.stored.gold, self.lock
+        return SelectResult(
+            experiment=self.asked.experiment.slug,
+            chosen_from=self.asked.stored.experiment.slug,
+            chosen=choice.judge if choice else None,
+            why=choice.why if choice else "no judge is within the caps",
+            metric=self.metric,
+            margin=self.margin,
+            within_margin=choice.within if choice else (),
+            rejected=tuple(self._rejected()),
+            more_questions=choice.more_questions if choice else None,
+            best=losses.best if losses else None,
+            level=table.level,
+            bounds=losses.method if losses else "",
+            judges=tuple(self._row(one) for one in self.decided.found),
+            gold=summary_of_gold(table, self.asked.stored.split),
+            confirmed=dict(confirmed.estimates) if confirmed else {},
+            confirmed_complete=dict(confirmed.complete) if confirmed else {},
+            confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
+            test_looks=(
+                confirmed.look.number
+                if confirmed
+                else looks_so_far(self.asked.workspace.experiments, gold.name)
+            ),
+            test_look=confirmed.look.sentence(gold.name) if confirmed else None,
+            reused=confirmed.look.reused if confirmed else False,
+            lock=None if self.output is None else str(self.output),
+            lock_sha256=lock.sha256 if lock else None,
+            lock_reason=None if lock else self.lock_reason or "nobody was chosen",
+            noise=lock.noise if lock else None,
+            own_cut=lock.own_cut if lock else None,
+            usd=self.usd,
+            n_unscored=self._n_unscored(),
+            journal=str(self.asked.experiment.journal),
+            notes=tuple(self._notes()),
+            run_line=self._run_line(),
+        )
 
     def _loss(self, judge: str) -> Loss | None:
         return self.decided.losses.by_judge.get(judge) if self.decided.losses else None
 
-    def _row(self, one: Measured) -> dict[str, Any]:
-        """One judge on open items."""
+    def _row(self, one: MeasuredJudge) -> JudgeOnOpen:
         loss, candidate = self._loss(one.column.judge), one.candidate
-        return {
-            "judge": one.column.judge,
-            "n": one.entry.n,
-            "n_expected": candidate.n_expected,
-            "n_unscored": candidate.n_unscored,
-            "value": one.entry.as_wrong[self.metric],
-            "complete_case": one.entry.agreement[self.metric],
-            "loss": loss.loss if loss else None,
-            "loss_at_most": loss.upper if loss else None,
-            "reason": loss.reason if loss else self.caps.over(candidate),
-            "usd_per_1k": candidate.usd_per_1k,
-            "p95_s": candidate.p95_s,
-            "verdict": self._verdict(one),
-        }
+        return JudgeOnOpen(
+            judge=one.column.judge,
+            n=one.entry.n,
+            n_expected=candidate.n_expected,
+            n_unscored=candidate.n_unscored,
+            value=one.entry.as_wrong[self.metric],
+            complete_case=one.entry.agreement[self.metric],
+            loss=loss.loss if loss else None,
+            loss_at_most=loss.upper if loss else None,
+            reason=loss.reason if loss else self.caps.over(candidate),
+            usd_per_1k=candidate.usd_per_1k,
+            p95_s=candidate.p95_s,
+            verdict=self._verdict(one),
+        )
 
-    def _verdict(self, one: Measured) -> str:
+    def _verdict(
+        self, one: MeasuredJudge
+    ) -> Literal["chosen", "within the margin", "not shown", "over the caps"]:
         choice, judge = self.decided.choice, one.column.judge
         if self.caps.over(one.candidate) is not None:
             return "over the caps"
@@ -129,41 +235,20 @@ class Outcome:
             return "chosen"
         return "within the margin" if choice and judge in choice.within else "not shown"
 
-    def _rejected(self) -> Sequence[Mapping[str, str]]:
+    def _rejected(self) -> Sequence[RejectedJudge]:
         """Everybody who is not within the margin, and why."""
         within = self.decided.choice.within if self.decided.choice else ()
         return [
-            {"judge": one.column.judge, "why": self.caps.over(one.candidate) or self._not_shown(one)}
+            RejectedJudge(one.column.judge, self.caps.over(one.candidate) or self._not_shown(one))
             for one in self.decided.found
             if one.column.judge not in within
         ]
 
-    def _not_shown(self, one: Measured) -> str:
+    def _not_shown(self, one: MeasuredJudge) -> str:
         loss = self._loss(one.column.judge)
         if loss is None or loss.upper is None:
             return (loss.reason if loss else None) or "there is no bound of its loss"
         return f"it may lose up to {loss.upper:.3f} in {self.metric} against the best, the margin is {self.margin:g}"
-
-    def _confirmation(self) -> dict[str, Any]:
-        found, gold = self.confirmed, self.asked.kept.gold
-        if found is None:
-            looks = looks_so_far(self.asked.workspace.experiments, gold.name)
-            nothing: dict[str, Any] = {"confirmed": {}, "confirmed_complete": {}, "confirmed_on": None}
-            return {**nothing, "test_looks": looks, "test_look": None, "reused": False}
-        return {
-            "confirmed": dict(found.estimates),
-            "confirmed_complete": dict(found.complete),
-            "confirmed_on": gold_summary(found.table, "test"),
-            "test_looks": found.look.number,
-            "test_look": found.look.sentence(gold.name),
-            "reused": found.look.reused,
-        }
-
-    def _noise(self) -> dict[str, Any] | None:
-        if self.lock is None:
-            return None
-        noise = self.lock.noise
-        return {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise)}
 
     def _n_unscored(self) -> int:
         """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""
@@ -173,11 +258,11 @@ class Outcome:
 
     def _notes(self) -> Sequence[str]:
         notes = [self._absent(one) for one in self.decided.found]
-        kept = self.asked.kept
-        scales = scale_notes(kept.gold.scale, [one.column for one in self.decided.found])
-        return [note for note in [*notes, self._unpriced(), *self._models(), *kept.notes, *scales] if note]
+        stored = self.asked.stored
+        scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.found])
+        return [note for note in [*notes, self._unpriced(), *self._models(), *stored.notes, *scales] if note]
 
-    def _absent(self, one: Measured) -> str | None:
+    def _absent(self, one: MeasuredJudge) -> str | None:
         judged = {row.item_id for row in one.column.rows}
         absent = [item.item_id for item in self.decided.table.items if item.item_id not in judged]
         if not absent:
@@ -204,12 +289,12 @@ class Outcome:
         ]
 
     def _run_line(self) -> str:
-        kept, table = self.asked.kept, self.decided.table
+        stored, table = self.asked.stored, self.decided.table
         judges = [
             f"{one.column.judge}[{one.column.rows[0].judge_fingerprint[:8]}]"
             for one in self.decided.found
             if one.column.rows
         ]
-        extra = {"experiment": kept.experiment.slug, "metric": self.metric, "margin": f"{self.margin:g}"}
+        extra = {"experiment": stored.experiment.slug, "metric": self.metric, "margin": f"{self.margin:g}"}
         caps = {name: value for name, value in self.caps.config().items() if value not in (None, [], False)}
         return run_line(table, "open", judges, {**extra, **caps})

@@ -11,7 +11,7 @@ from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_pictur
 from judgecal.experiment.stored import stored_result, stored_table
 from judgecal.experiment.verdicts import Example, JudgeShape, judge_shape, strange_examples
 from judgecal.records import Estimate
-from judgecal.selection.choice import Candidate, Measured, choose, measure, open_items
+from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
 from judgecal.stats import leading_metric
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import Workspace
@@ -133,7 +133,7 @@ def standing(
 
 
 def _pick(
-    measured: Sequence[Measured], losses: Losses, *, margin: float, metric: str, may_choose: bool
+    measured: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str, may_choose: bool
 ) -> Pick:
     candidates = [one.candidate for one in measured]
     if not may_choose:

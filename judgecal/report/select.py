@@ -1,0 +1,182 @@
+"""The document of `select`: who is chosen and why, every judge with its bound, what test says, the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.intervals import Axis, IntervalRow, interval_picture
+from judgecal.report.wording import sentence
+from judgecal.selection.select_result import SelectResult
+from judgecal.stats.metrics import digits_of
+
+__all__ = ["select_document"]
+
+_WORDS = (
+    ("loss", "How much less a judge has of the metric than the best one on the same items."),
+    ("at most", "The bound of the loss against whoever is truly best, for all judges at once."),
+    ("margin", "The loss that is allowed."),
+    ("noise", "How often two calls of the judge on one item differ."),
+    ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
+)
+
+
+def select_document(result: SelectResult) -> Document:
+    """What a selection comes to."""
+    gold = result.gold
+    return Document(
+        title=f"{result.experiment}: a judge chosen",
+        about=(
+            f"Chosen from {result.chosen_from} on train and dev; {gold.in_words}. An unscored item counts as "
+            f"{gold.unscored_counts_as}."
+        ),
+        headline=_headline(result),
+        facts=_facts(result),
+        sections=[
+            _judges(result),
+            _lock(result),
+            notes_section([*_notes(result)], words=_WORDS),
+        ],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
+    )
+
+
+def _headline(result: SelectResult) -> Headline:
+    if result.chosen is None:
+        nobody = f"Nobody is chosen: none of the {len(result.judges)} judges is within the caps."
+        return Headline("none", nobody, next=f"judgecal report {result.chosen_from}")
+    following = f"judgecal gate --lock {result.lock}"
+    if result.lock is None:
+        following = f"judgecal report {result.experiment} --format html"
+    chosen = f"{result.chosen} is chosen: {result.why}."
+    return Headline("use", chosen, unknown=tuple(_unknown(result)), next=following)
+
+
+def _unknown(result: SelectResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    if result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    if result.more_questions is not None:
+        yield f"Whether a cheaper judge is good enough: about {result.more_questions} more questions would show it."
+    if result.noise is None:
+        yield "How often the judge contradicts itself: it was not called again."
+
+
+def _digits(result: SelectResult) -> int:
+    return digits_of(result.metric, result.gold.scale)
+
+
+def _facts(result: SelectResult) -> list[Fact]:
+    on = result.confirmed_on
+    if on is None:
+        return []
+    found = result.confirmed[result.metric]
+    why = f" ({found.reason})" if found.reason else ""
+    says = (
+        f"{result.metric} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on {on.n_groups} "
+        f"questions, {found.n_unscored} unscored: its own agreement, not the one that won."
+    )
+    return [Fact(numbers.estimate(found, _digits(result)), says)]
+
+
+def _judges(result: SelectResult) -> Section:
+    digits = _digits(result)
+    header = [
+        "judge",
+        "verdict",
+        "n",
+        "unscored",
+        f"{result.metric} [{result.level:.4g}]",
+        "loss",
+        "at most",
+        "USD/1k",
+        "p95",
+    ]
+    cells = [
+        [
+            one.judge,
+            one.verdict,
+            f"{one.n}/{one.n_expected}",
+            numbers.count(one.n_unscored),
+            numbers.estimate(one.value, digits),
+            numbers.plain(one.loss, digits),
+            numbers.plain(one.loss_at_most, digits),
+            numbers.money(one.usd_per_1k),
+            numbers.seconds(one.p95_s),
+        ]
+        for one in result.judges
+    ]
+    rows = [
+        IntervalRow(
+            one.judge,
+            one.value,
+            numbers.estimate(one.value, digits),
+            one.judge == result.chosen,
+            hollow=one.verdict == "over the caps",
+        )
+        for one in result.judges
+        if one.value.value is not None
+    ]
+    blocks: list[Block] = [Table(header, cells, left=2, chosen=result.chosen, short=True)]
+    if rows:
+        blocks.append(interval_picture(rows, Axis(result.metric)))
+    blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.", short=True) for one in result.rejected]
+    caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
+    if result.bounds:
+        caption += (
+            " At most: the loss against whoever is truly best, at level "
+            f"{result.level:.4g} for all judges at once ({result.bounds}). The margin is {result.margin:g}."
+        )
+    return Section("judges", "Judges on open items", caption, blocks)
+
+
+def _lock(result: SelectResult) -> Section:
+    caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
+    blocks = [Paragraph(one, short=True) for one in _lock_lines(result)]
+    return Section("lock", "The lock", caption, blocks)
+
+
+def _lock_lines(result: SelectResult) -> Iterator[str]:
+    noise, cut = result.noise, result.own_cut
+    if result.lock is None or noise is None:
+        yield sentence(f"no lock was written: {result.lock_reason}")
+        return
+    yield f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."
+    if noise.n_calls < 2:
+        yield sentence(str(noise.flip_rate.reason))
+    else:
+        yield (
+            f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {_or_why(noise.flip_rate)}, "
+            f"exact agreement of two calls {_or_why(noise.exact_agreement)}."
+        )
+    if cut is not None:
+        yield (
+            f"Its own best cut on the items that it was chosen on: {cut.cut:g} (balanced accuracy "
+            f"{cut.balanced_accuracy:.3f} there; {cut.n_items} items). The people's mark decides."
+        )
+
+
+def _or_why(found: Estimate) -> str:
+    value = numbers.estimate(found)
+    return f"{value} ({found.reason})" if found.reason else value
+
+
+def _notes(result: SelectResult) -> Iterator[str]:
+    yield from map(sentence, result.notes)
+    if result.test_look:
+        yield sentence(result.test_look)
+    yield f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}."
+    yield f"This selection spent {numbers.money(result.usd)} USD."
