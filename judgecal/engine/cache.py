@@ -20,7 +20,7 @@ from pathlib import Path
 from judgecal.engine.calls import Message, Reply
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.records import canonical_json, digest
+from judgecal.records import canonical_json
 
 __all__ = ["ReplyCache", "RequestKeys", "cache_folder", "cache_key"]
 
@@ -135,8 +135,7 @@ class ReplyCache:
 
 def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int) -> str:
     """The key of one request: everything that is sent, where it is sent, and which repeat it is."""
-    request = [spec.id, spec.api_base, spec.temperature, spec.max_tokens, [dict(m) for m in messages], repeat]
-    return digest(request)
+    return RequestKeys(spec)(messages, repeat)
 
 
 class RequestKeys:
@@ -153,7 +152,7 @@ class RequestKeys:
         self._hashed = hashlib.sha256()
 
     def __call__(self, messages: Sequence[Message], repeat: int) -> str:
-        """The key of one request, the same as `cache_key` gives."""
+        """The key of one request, everything that is sent, where it is sent, and which repeat it is."""
         shared = list(messages[:-1])
         if shared != self._shared:
             text = self._head + "".join(f"{canonical_json(dict(m))}," for m in shared)

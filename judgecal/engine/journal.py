@@ -22,8 +22,9 @@ from filelock import FileLock, Timeout
 from judgecal.errors import BusyError, InputError
 from judgecal.records import RETRIED_ON_RESUME, Failure, Judgement, Key
 
-__all__ = ["Journal", "LongJournal", "line_of", "read_journal", "row_of"]
+__all__ = ["Journal", "LongJournal", "cut_torn_line", "line_of", "read_journal", "row_of"]
 
+_WINDOW = 1 << 16  # bytes that are read at once from the end
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _LABELS = (int, float, str, NoneType)  # and not bool
@@ -69,7 +70,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(path)
         try:
-            self.mended = _cut_torn_line(path)
+            self.mended = cut_torn_line(path)
             self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
             self._file = os.open(
                 path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
@@ -176,28 +177,23 @@ def _locked(journal: Path) -> FileLock:
     return lock
 
 
-def _cut_torn_line(path: Path) -> int:
-    """Cut what follows the last newline: the process that wrote it was killed in mid-write."""
+def cut_torn_line(path: Path) -> int:
+    """Cut what follows the last newline, for the process that wrote it was killed in mid-write; the bytes cut off."""
     if not path.exists():
         return 0
-    data = path.read_bytes() if path.stat().st_size < 1 << 20 else _tail(path)
-    torn = len(data) - (data.rfind(b"\n") + 1)
-    if torn:
-        os.truncate(path, path.stat().st_size - torn)
-    return torn
-
-
-def _tail(path: Path) -> bytes:
-    """The end of the file from some newline on; a single line longer than the window widens it."""
-    size = path.stat().st_size
-    window = 1 << 20
+    size = end = path.stat().st_size
     with path.open("rb") as file:
-        while True:
-            file.seek(max(0, size - window))
-            data = file.read()
-            if b"\n" in data or window >= size:
-                return data
-            window *= 4
+        while end:
+            start = max(0, end - _WINDOW)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+    if end < size:
+        os.truncate(path, end)
+    return size - end
 
 
 class LongJournal(Journal):

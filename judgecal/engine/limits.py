@@ -58,7 +58,9 @@ class Limiter:
         self._growing_fast = True
         self._refused = 0.0  # share of refusals over about the last round trip
         self._lowered = 0
-        self._first = _Mean(max(1, int(self.allowance)))
+        self._first_calls = max(1, int(self.allowance))
+        self._timed = 0
+        self._first_latency_s = 0.0  # mean of the first calls
 
     @property
     def at_once(self) -> int:
@@ -77,9 +79,10 @@ class Limiter:
     def succeeded(self, latency_s: float) -> None:
         """A reply came."""
         self._refused -= self._refused / max(_START, self.allowance)
-        if not self._first.full:
-            self._first.add(latency_s)
-        queueing = latency_s > max(_QUEUEING * self._first.value, _QUEUEING_S)
+        if self._timed < self._first_calls:
+            self._timed += 1
+            self._first_latency_s += (latency_s - self._first_latency_s) / self._timed
+        queueing = latency_s > max(_QUEUEING * self._first_latency_s, _QUEUEING_S)
         if self.allowance < self.ceiling and not queueing:
             more = _PER_SUCCESS if self._growing_fast else max(_SLOW_SHARE, 1.0 / self.allowance)
             self.allowance = min(self.allowance + more, self.ceiling)
@@ -118,23 +121,6 @@ def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) ->
         calls -= at_once
         at_once = spec.max_concurrency or min(_CEILING, round(at_once * (1.0 + _PER_SUCCESS)))
     return trips * latency_s
-
-
-class _Mean:
-    """The mean of the first few values."""
-
-    def __init__(self, wanted: int) -> None:
-        self._wanted = wanted
-        self._n = 0
-        self.value = 0.0
-
-    @property
-    def full(self) -> bool:
-        return self._n >= self._wanted
-
-    def add(self, value: float) -> None:
-        self._n += 1
-        self.value += (value - self.value) / self._n
 
 
 class Budget:

@@ -24,7 +24,7 @@ from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.records import Failure, Judgement
+from judgecal.records import Failure, Judgement, Key
 
 __all__ = ["Progress", "run_calls", "take_verdicts"]
 
@@ -195,7 +195,8 @@ class _Run:
 
     async def _judge(self, call: Call) -> None:
         """Have one judgement and record it."""
-        row = _row(call, await self._runner.make(call.messages(), call.key.repeat))
+        outcome = await self._runner.make(call.messages(), call.key.repeat)
+        row = _row(call.key, call.judge, outcome, _reading(call, outcome))
         self._record(row)
         if self._progress:
             self._progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
@@ -222,15 +223,15 @@ class _Run:
             )
 
 
-def _row(call: Call, outcome: Outcome) -> Judgement:
-    item_id, item_sha, fingerprint, repeat, unit = call.key
-    reply, reading = outcome.reply, _reading(call, outcome)
+def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:
+    reply = outcome.reply
     return Judgement(
-        item_id=item_id,
-        item_sha=item_sha,
-        judge=call.judge,
-        judge_fingerprint=fingerprint,
-        repeat=repeat,
+        item_id=key.item_id,
+        item_sha=key.item_sha,
+        judge=judge,
+        judge_fingerprint=key.judge_fingerprint,
+        repeat=key.repeat,
+        unit=key.unit,
         verdict=reading.verdict,
         reasoning=reading.reasoning,
         raw_reply=reply.text if reply and reading.verdict is None else None,
@@ -243,7 +244,6 @@ def _row(call: Call, outcome: Outcome) -> Judgement:
         model_id=reply.model_id if reply else None,
         cached=outcome.cached,
         at=_now(int(time.time())),
-        unit=unit,
     )
 
 
@@ -275,20 +275,8 @@ def take_verdicts(
     for one in due:
         start = time.perf_counter()
         reading = one.give()
-        took = time.perf_counter() - start
-        row = Judgement(
-            *one.key[:2],
-            judge=one.judge,
-            judge_fingerprint=one.key.judge_fingerprint,
-            repeat=one.key.repeat,
-            unit=one.key.unit,
-            verdict=reading.verdict,
-            reasoning=reading.reasoning,
-            error=reading.failure,
-            latency_s=round(took, 6),
-            cost_usd=0.0,
-            at=_now(int(time.time())),
-        )
+        outcome = Outcome(attempts=1, latency_s=time.perf_counter() - start)
+        row = _row(one.key, one.judge, outcome, reading)
         record(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=0.0)

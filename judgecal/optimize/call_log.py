@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from judgecal.engine import Message, Outcome, Reply
 from judgecal.engine.cache import cache_key
+from judgecal.engine.journal import cut_torn_line
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
@@ -61,7 +61,7 @@ class CallLog:
 
     def __init__(self, path: Path, optimizer: str) -> None:
         self._optimizer = optimizer
-        _cut_torn_line(path)
+        cut_torn_line(path)
         self._replies = dict(_read(path))
         self._file = path.open("ab", buffering=0)
 
@@ -135,10 +135,3 @@ def _reply(row: dict[str, Any]) -> Reply:
         completion_tokens=row["completion_tokens"],
         stopped=row["stopped"],
     )
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Cut what follows the last newline: the process that wrote it was killed in mid-write."""
-    if path.exists():
-        data = path.read_bytes()
-        os.truncate(path, data.rfind(b"\n") + 1)

@@ -11,6 +11,7 @@ from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.transport.provider_errors import cannot_be_called, key_refused, no_such_model
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.models import ModelSpec, with_version
+from judgecal.records import ErrorKind
 
 __all__ = ["DspyTransport", "dspy_client"]
 
@@ -116,19 +117,17 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
         raise cannot_be_called(spec, text) from error
     if isinstance(error, known.LMUnsupportedModelError):
         raise no_such_model(spec, text) from error
-    wait = getattr(error, "retry_after", None)
-    if isinstance(error, known.ContextWindowExceededError):
-        raise CallFailed("context_length", text, retry=False) from error
-    if isinstance(error, known.LMRateLimitError):
-        raise CallFailed("rate_limit", text, retry=True, retry_after=wait) from error
-    if isinstance(error, known.LMTimeoutError):
-        raise CallFailed("timeout", text, retry=True) from error
-    if isinstance(error, known.LMServerError):
-        raise CallFailed("server", text, retry=True, retry_after=wait) from error
-    if isinstance(error, (known.LMTransportError, known.LMLockTimeoutError)):
-        raise CallFailed("transport", text, retry=True) from error
-    if isinstance(error, (known.LMInvalidRequestError, known.LMUnsupportedFeatureError)):
-        raise CallFailed("refused", text, retry=False) from error
-    if isinstance(error, (known.LMProviderError, known.LMUnexpectedError)):
-        raise CallFailed("server", text, retry=True, retry_after=wait) from error
+    kinds: tuple[tuple[Any, ErrorKind, bool], ...] = (
+        (known.ContextWindowExceededError, "context_length", False),
+        (known.LMRateLimitError, "rate_limit", True),
+        (known.LMTimeoutError, "timeout", True),
+        (known.LMServerError, "server", True),
+        ((known.LMTransportError, known.LMLockTimeoutError), "transport", True),
+        ((known.LMInvalidRequestError, known.LMUnsupportedFeatureError), "refused", False),
+        ((known.LMProviderError, known.LMUnexpectedError), "server", True),
+    )
+    for classes, kind, retry in kinds:
+        if isinstance(error, classes):
+            wait = getattr(error, "retry_after", None) if kind in ("rate_limit", "server") else None
+            raise CallFailed(kind, text, retry=retry, retry_after=wait) from error
     raise CallFailed("refused", text, retry=False) from error

@@ -22,21 +22,12 @@ from judgecal.models import ModelSpec
 
 __all__ = ["at", "cannot_be_called", "error_inside", "error_of", "excerpt", "key_refused", "no_such_model"]
 
-_KEY_WORDS = frozenset(
-    (
-        "invalid_api_key",
-        "api_key_invalid",
-        "authentication_error",
-        "insufficient_quota",
-        "exceeded_current_quota_error",
-        "billing_error",
-        "billing_not_active",
-        "billing_hard_limit_reached",
-        "account_deactivated",
-        "organization_restricted",
-        "failed_precondition",  # Google's word for a country or an account that it does not serve
-    )
-)
+# The last is Google's word for a country or an account that it does not serve.
+_KEY_WORDS = frozenset((
+    "invalid_api_key", "api_key_invalid", "authentication_error", "insufficient_quota",
+    "exceeded_current_quota_error", "billing_error", "billing_not_active", "billing_hard_limit_reached",
+    "account_deactivated", "organization_restricted", "failed_precondition",
+))  # fmt: skip
 _KEY_PROSE = re.compile(
     r"(your )?(credit balance is too low|insufficient (balance|credits)|(incorrect|invalid) api key"
     r"|api key (not valid|not found|expired|is (invalid|expired)))",

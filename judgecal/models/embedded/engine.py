@@ -13,7 +13,7 @@ from judgecal.models.embedded import VERSION, reply
 if TYPE_CHECKING:
     from dspy._vendor.lm15.types import StreamEvent  # dspy.lm15 does not export it
 
-_CHARACTERS_PER_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4  # nobody pays for these, they only keep the books in the usual unit
 
 
 def _messages(request: Request) -> list[dict[str, str]]:
@@ -27,17 +27,12 @@ def _messages(request: Request) -> list[dict[str, str]]:
     return found
 
 
-def _tokens(characters: int) -> int:
-    """A rough count of tokens: nobody pays for these, they only keep the books in the usual unit."""
-    return -(-characters // _CHARACTERS_PER_TOKEN)
-
-
 def _respond(request: Request) -> Response:
     validate_request(request)
     messages = _messages(request)
     text = reply(messages)
-    read = _tokens(sum(len(message["content"]) for message in messages))
-    written = _tokens(len(text))
+    read = -(-sum(len(message["content"]) for message in messages) // _CHARACTERS_PER_TOKEN)
+    written = -(-len(text) // _CHARACTERS_PER_TOKEN)
     return Response(
         id=None,
         model=f"judgecal/embedded-{VERSION}",
@@ -71,26 +66,19 @@ class EmbeddedEngine:
         return cls()
 
 
-class AsyncEmbeddedEngine:
+class AsyncEmbeddedEngine(EmbeddedEngine):
     """The same for asynchronous calls. A reply takes well under a millisecond, so it is made in the event loop."""
 
     async def complete(self, request: Request) -> Response:
         """Answer one request."""
         return _respond(request)
 
-    async def stream(self, request: Request) -> AsyncIterator[StreamEvent]:
+    async def stream(  # type: ignore[override]
+        self, request: Request
+    ) -> AsyncIterator[StreamEvent]:
         """The answer to one request as stream events, all at once."""
         for event in response_to_events(_respond(request)):
             yield event
 
     async def aclose(self) -> None:
         """Nothing is open."""
-
-    def dump_state(self) -> dict[str, Any]:
-        """The version, for the record: loading takes the version that is installed."""
-        return {"version": VERSION}
-
-    @classmethod
-    def load_state(cls, state: dict[str, Any]) -> AsyncEmbeddedEngine:
-        """A new engine; the saved version is not a condition."""
-        return cls()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from judgecal.models.embedded.text import STOPWORDS, Text, analyse, closeness
+from judgecal.models.embedded.text import STOPWORDS, Text, analyse, closeness, word_list
 
 MAX_ALTERNATIVES = 48
 # A text of so few tokens that begins with yes or no says nothing else.
@@ -19,37 +19,11 @@ BARE_TOKENS = 3
 _MATCH = 0.7
 _SHORT = 6
 
-NAMES: tuple[str, ...] = (
-    "exact",
-    "contained",
-    "within",
-    "new_recall",
-    "new_recall_all",
-    "recall",
-    "precision",
-    "f1",
-    "gram_recall",
-    "gram_precision",
-    "gram_dice",
-    "bigram_recall",
-    "in_order",
-    "first_new",
-    "last_new",
-    "number_recall",
-    "number_conflict",
-    "name_recall",
-    "name_conflict",
-    "longest_missing",
-    "extra_short",
-    "early",
-    "negation_mismatch",
-    "answer_refuses",
-    "yes_no_agree",
-    "yes_no_conflict",
-    "answer_length",
-    "reference_length",
-    "length_ratio",
-    "question_echo",
+NAMES: tuple[str, ...] = tuple(
+    word_list("""exact contained within new_recall new_recall_all recall precision f1 gram_recall gram_precision
+    gram_dice bigram_recall in_order first_new last_new number_recall number_conflict name_recall
+    name_conflict longest_missing extra_short early negation_mismatch answer_refuses yes_no_agree
+    yes_no_conflict answer_length reference_length length_ratio question_echo""")
 )
 
 
