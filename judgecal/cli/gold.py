@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from judgecal.cli.gold_files import import_command, sheet_command
-from judgecal.cli.options import Json, workspace_of
+from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 
 app = typer.Typer(
     help="Gold sets: list, check, agreement of the raters, import, blind sheets.", no_args_is_help=True
 )
 
-app.command("import")(import_command)
+app.command("import")(grouped(import_command))
 app.command("sheet")(sheet_command)
 
 Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]

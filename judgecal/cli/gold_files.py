@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,147 +12,123 @@ import typer
 
 from judgecal.cli.options import Json, workspace_of
 from judgecal.cli.output import print_result
+from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
-    from judgecal.goldset import GoldSet, Imported
+    from judgecal.goldset import GoldSet
     from judgecal.records import Item, Judgement
     from judgecal.scale import Label
     from judgecal.workspace import Workspace
 
 __all__ = ["import_command", "sheet_command"]
 
-_Text = str | None
 
+@dataclass(frozen=True)
+class ImportArguments(ColumnArguments):
+    """The options of `gold import`."""
 
-def _column(what: str) -> Any:
-    return typer.Option(metavar="COL", help=what)
+    item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
+    label: Annotated[list[str] | None, column("A rater's labels; repeatable.")] = None
+    gold_label: Annotated[str | None, column("The adjudicated label.")] = None
+    mapping: Annotated[
+        list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
+    ] = None
+    rater: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="percentage (0..100), ordinal:MIN:MAX, fraction (0..1), binary or nominal; with --sheet for a new set."
+        ),
+    ] = None
+    pass_at: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="The people's pass mark, on the scale of the labels; by default none."
+        ),
+    ] = None
 
+    def require(self, files: Sequence[str]) -> None:
+        """What a table cannot do without.
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="A table (CSV, TSV, JSONL, JSON, Parquet) or hf:org/name[:split]; with --sheet one or more filled sheets.",
-    ),
-]
-SetName = Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")]
-Labels = Annotated[list[str] | None, _column("A rater's labels; repeatable.")]
-GoldLabel = Annotated[_Text, _column("The adjudicated label.")]
-ItemId = Annotated[_Text, _column("The item's id; by default SET-00001 ...")]
-Group = Annotated[_Text, _column("The question's id; by default its text.")]
-Rater = Annotated[
-    _Text,
-    typer.Option(
-        metavar="COL",
-        help="Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
-    ),
-]
-Scales = Annotated[
-    _Text,
-    typer.Option(
-        help="percentage (0..100), ordinal:MIN:MAX, fraction (0..1), binary or nominal; with --sheet for a new set."
-    ),
-]
-Separator = Annotated[_Text, typer.Option(metavar="TEXT", help="The text between equally right references.")]
-Maps = Annotated[
-    list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
-]
-PassAt = Annotated[
-    float | None,
-    typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
-]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before.")
-]
-Sheet = Annotated[
-    bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
-]
+        Raises:
+            InputError: an option is missing, or there are several files.
+        """
+        from judgecal.errors import refuse
+
+        missing = [f"--{name}" for name in ("question", "answer", "scale") if getattr(self, name) is None]
+        problems = (
+            [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
+        )
+        if len(files) > 1:
+            problems.append(
+                f"gold import reads one table, found {len(files)}: only --sheet takes several files"
+            )
+        refuse(problems)
+
+    def refuse_columns(self) -> None:
+        """A sheet's columns are known, so none can be named.
+
+        Raises:
+            InputError: one is.
+        """
+        from judgecal.errors import InputError
+
+        own = ("--rater", "--scale", "--pass-at")
+        given = [option.replace("--mapping", "--map") for option in self.given() if option not in own]
+        if given:
+            raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
 
 
 def import_command(
     ctx: typer.Context,
-    files: Files,
-    name: SetName,
-    question: Annotated[_Text, _column("The question.")] = None,
-    answer: Annotated[_Text, _column("The answer that was rated.")] = None,
-    scale: Scales = None,
-    label: Labels = None,
-    gold_label: GoldLabel = None,
-    reference: Annotated[_Text, _column("The reference answer.")] = None,
-    item: ItemId = None,
-    group: Group = None,
-    system: Annotated[_Text, _column("Who gave the answer.")] = None,
-    rater: Rater = None,
-    reference_separator: Separator = None,
-    mapping: Maps = None,
-    pass_at: PassAt = None,
-    replace: Replace = False,
-    sheet: Sheet = False,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A table (CSV, TSV, JSONL, JSON, Parquet) or hf:org/name[:split]; with --sheet one or more filled "
+            "sheets.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before."),
+    ] = False,
+    sheet: Annotated[
+        bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
+    ] = False,
     as_json: Json = False,
+    *,
+    table: ImportArguments,
 ) -> None:
     """Make a gold set of a table with people's labels, or add filled sheets to one.
 
     Nothing is written unless all of it is right.
     """
+    from judgecal.goldset import import_gold, import_sheets, read_mapping
     from judgecal.report.gold import import_document
 
-    columns: dict[str, Any] = {
-        "question": question,
-        "answer": answer,
-        "labels": tuple(label or ()),
-        "reference": reference,
-    }
-    columns |= {"gold_label": gold_label, "item": item, "group": group, "system": system}
-    columns |= {"reference_separator": reference_separator}
-    common: dict[str, Any] = {
-        "name": name,
-        "workspace": workspace_of(ctx),
-        "scale": scale,
-        "pass_at": pass_at,
-        "replace": replace,
-    }
+    common: dict[str, Any] = {"workspace": workspace_of(ctx), "pass_at": table.pass_at, "replace": replace}
     if sheet:
-        from judgecal.goldset import import_sheets
-
-        _refuse_columns(columns, mapping)
-        result = import_sheets([Path(file) for file in files], rater=rater, **common)
+        table.refuse_columns()
+        paths = [Path(file) for file in files]
+        result = import_sheets(paths, name=name, rater=table.rater, scale=table.scale, **common)
     else:
-        result = _import_table(files, columns | {"rater": rater}, mapping, common)
+        table.require(files)
+        columns = dataclasses.replace(
+            table.columns(), labels=tuple(table.label or ()), gold_label=table.gold_label, rater=table.rater
+        )
+        mapping = read_mapping(table.mapping or ())
+        result = import_gold(
+            files[0], name=name, columns=columns, scale=str(table.scale), mapping=mapping, **common
+        )
     print_result(result, import_document(result), json=as_json)
-
-
-def _import_table(
-    files: Sequence[str],
-    columns: Mapping[str, Any],
-    mapping: Sequence[str] | None,
-    common: Mapping[str, Any],
-) -> Imported:
-    from judgecal.goldset import Columns, import_gold, read_mapping
-
-    _require(files, question=columns["question"], answer=columns["answer"], scale=common["scale"])
-    return import_gold(files[0], columns=Columns(**columns), mapping=read_mapping(mapping or ()), **common)
-
-
-def _refuse_columns(columns: Mapping[str, Any], mapping: Sequence[str] | None) -> None:
-    """A sheet's columns are known, so none can be named."""
-    from judgecal.errors import InputError
-
-    given = [name for name, value in columns.items() if value] + ["map"] * bool(mapping)
-    if given:
-        options = ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in given)
-        raise InputError(f"{options} with --sheet: a sheet's columns are known; leave it out")
-
-
-def _require(files: Sequence[str], **needed: str | None) -> None:
-    """What a table cannot do without."""
-    from judgecal.errors import InputError
-
-    missing = [f"--{option}" for option, value in needed.items() if value is None]
-    problems = [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
-    if len(files) > 1:
-        problems.append(f"gold import reads one table, found {len(files)}: only --sheet takes several files")
-    if problems:
-        raise InputError(problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +190,7 @@ def sheet_command(
         drafts=found.drafts if draft else None,
     )
     told = (*result.notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
-    result = replace(result, notes=told)
+    result = dataclasses.replace(result, notes=told)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {found.to}{found.made_new}"
     print_result(result, sheets_document(result, following), json=as_json)
 

@@ -19,15 +19,8 @@ def judge(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],
-    question: rows.Question = None,
-    answer: rows.Answer = None,
-    reference: rows.Reference = None,
-    context: rows.Context = None,
-    item: rows.ItemId = None,
-    group: rows.Group = None,
-    system: rows.System = None,
-    reference_separator: rows.Separator = None,
     *,
+    table: rows.AnswerColumns,
     call: shared.RunArguments,
 ) -> None:
     """Judge a table of production answers with a locked judge: every row comes out, in order, with its verdict.
@@ -35,15 +28,7 @@ def judge(
     Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole).
     """
     options = call.options()
-    columns = rows.row_columns(
-        question=question,
-        answer=answer,
-        reference=reference,
-        item=item,
-        group=group,
-        system=system,
-        reference_separator=reference_separator,
-    )
+    columns = table.columns()
     from judgecal.report.judge import judge_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
@@ -58,7 +43,7 @@ def judge(
         lock=locked,
         lock_path=lock,
         source=open_source(file),
-        reader=RowReader.of(columns, context, runnable),
+        reader=RowReader.of(columns, table.context, runnable),
         judge=runnable,
         output=output,
         options=options,

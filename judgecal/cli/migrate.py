@@ -39,15 +39,8 @@ def migrate(
         str | None,
         typer.Option("--gold", help="The lock's gold set, where it has another name or place now."),
     ] = None,
-    question: rows.Question = None,
-    answer: rows.Answer = None,
-    reference: rows.Reference = None,
-    context: rows.Context = None,
-    item: rows.ItemId = None,
-    group: rows.Group = None,
-    system: rows.System = None,
-    reference_separator: rows.Separator = None,
     *,
+    table: rows.AnswerColumns,
     call: shared.RunArguments,
 ) -> None:
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
@@ -60,15 +53,6 @@ def migrate(
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)
     old, new = locked.runnable(workspace), judge_to(to, locked, workspace)
-    named = {
-        "question": question,
-        "answer": answer,
-        "reference": reference,
-        "item": item,
-        "group": group,
-        "system": system,
-        "reference_separator": reference_separator,
-    }
     run = MigrateRun(
         workspace=workspace,
         lock=locked,
@@ -79,7 +63,7 @@ def migrate(
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=call.seed,
-        recent=_recent(on, named, context, (old, new)),
+        recent=_recent(on, table, (old, new)),
         output=output,
         out=call.name,
     )
@@ -96,21 +80,18 @@ def migrate(
     raise typer.Exit(DECISION_EXITS[result.decision])
 
 
-def _recent(
-    path: Path | None, named: dict[str, str | None], context: str | None, judges: tuple[Judge, Judge]
-) -> Recent | None:
+def _recent(path: Path | None, table: rows.AnswerColumns, judges: tuple[Judge, Judge]) -> Recent | None:
     """The table of `--on`; the column options belong to it alone."""
     from judgecal.errors import InputError
 
     if path is None:
-        given = [f"--{name.replace('_', '-')}" for name, column in named.items() if column is not None]
-        given += ["--context"] * (context is not None)
-        if given:
-            raise InputError(f"{', '.join(given)} without --on: columns are those of a table of answers")
+        if table.given():
+            raise InputError(
+                f"{', '.join(table.given())} without --on: columns are those of a table of answers"
+            )
         return None
     from judgecal.selection.churn import Recent
     from judgecal.selection.row_items import RowReader
     from judgecal.tables import open_source
 
-    columns = rows.row_columns(**named)
-    return Recent(open_source(path), RowReader.of(columns, context, *judges))
+    return Recent(open_source(path), RowReader.of(table.columns(), table.context, *judges))

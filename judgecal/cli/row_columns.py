@@ -1,7 +1,9 @@
-"""The options of the commands that take a lock and a table of answers: which column is what."""
+"""The options of the commands that take a table of answers: which column is what."""
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,53 +12,67 @@ import typer
 if TYPE_CHECKING:
     from judgecal.goldset import Columns
 
-__all__ = [
-    "Answer",
-    "Context",
-    "Group",
-    "ItemId",
-    "LockFile",
-    "Question",
-    "Reference",
-    "Separator",
-    "System",
-    "row_columns",
-]
+__all__ = ["AnswerColumns", "ColumnArguments", "LockFile", "column"]
 
 
-def _column(what: str) -> Any:
+def column(what: str) -> Any:
+    """An option that names a column."""
     return typer.Option(metavar="COL", help=what)
 
 
 LockFile = Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")]
-Question = Annotated[str | None, _column("The question.")]
-Answer = Annotated[str | None, _column("The answer to be judged; an empty one is judged too.")]
-Reference = Annotated[str | None, _column("The reference answer, for a judge that asks for one.")]
-Context = Annotated[
-    str | None,
-    _column(
-        "The contexts, for a judge that asks for them: a text, or a list of texts or of objects with a text."
-    ),
-]
-ItemId = Annotated[str | None, _column("The row's id; by default a hash of its texts.")]
-Group = Annotated[str | None, _column("What a row belongs to, for intervals; by default its question.")]
-System = Annotated[str | None, _column("Who gave the answer.")]
-Separator = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="The text between equally right references.")
-]
 
 
-def row_columns(*, question: str | None, answer: str | None, **others: Any) -> Columns:
-    """The column options of a table of answers.
+@dataclass(frozen=True)
+class ColumnArguments:
+    """The column options of a table of answers."""
 
-    Raises:
-        InputError: the question's or the answer's column is not named.
-    """
-    from judgecal.errors import InputError
-    from judgecal.goldset import Columns
+    question: Annotated[str | None, column("The question.")] = None
+    answer: Annotated[str | None, column("The answer; an empty one counts too.")] = None
+    reference: Annotated[str | None, column("The reference answer.")] = None
+    item: Annotated[str | None, column("The row's id; by default a hash of its texts.")] = None
+    group: Annotated[str | None, column("The question's id, for intervals; by default its text.")] = None
+    system: Annotated[str | None, column("Who gave the answer.")] = None
+    reference_separator: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The text between equally right references.")
+    ] = None
 
-    if question is None or answer is None:
-        named = {"--question": question, "--answer": answer}
-        missing = ", ".join(option for option, value in named.items() if value is None)
-        raise InputError(f"name the columns: {missing} COL is missing")
-    return Columns(question, answer, **others)
+    def given(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        return [
+            f"--{field.name.replace('_', '-')}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name)
+        ]
+
+    def columns(self) -> Columns:
+        """As tables are read by them.
+
+        Raises:
+            InputError: the question's or the answer's column is not named.
+        """
+        from judgecal.errors import InputError
+        from judgecal.goldset import Columns
+
+        if self.question is None or self.answer is None:
+            named = {"--question": self.question, "--answer": self.answer}
+            missing = ", ".join(option for option, value in named.items() if value is None)
+            raise InputError(f"name the columns: {missing} COL is missing")
+        return Columns(
+            self.question,
+            self.answer,
+            reference=self.reference,
+            item=self.item,
+            group=self.group,
+            system=self.system,
+            reference_separator=self.reference_separator,
+        )
+
+
+@dataclass(frozen=True)
+class AnswerColumns(ColumnArguments):
+    """The column options of answers that are to be judged."""
+
+    context: Annotated[
+        str | None, column("The contexts: a text, or a list of texts or of objects with a text.")
+    ] = None
