@@ -32,7 +32,6 @@ LONG_FUNCTIONS = {
     "cli.agreement:agreement",
     "cli.answer:answer",
     "cli.gate:gate",
-    "cli.judge:judge",
     "cli.migrate:migrate",
     "cli.optimize:optimize",
     "cli.score:score",
