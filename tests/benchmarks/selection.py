@@ -151,8 +151,8 @@ def main() -> None:
     start = time.perf_counter()
     made = table(asked.users, asked.seed, asked.shared) + "\n\n" + savings(asked.users, asked.seed)
     print(made)
-    if asked.out is not None:
-        asked.out.write_text(made + "\n", encoding="utf-8")
+    if asked.name is not None:
+        asked.name.write_text(made + "\n", encoding="utf-8")
     print(f"{asked.users} users each, {time.perf_counter() - start:.0f} s")
 
 
