@@ -1,12 +1,7 @@
 """Experiments: configuration -> trials -> results."""
 
 from judgecal.experiment.agreement import (
-    AgreementResult,
     Column,
-    Entry,
-    GoldSummary,
-    JudgeEntry,
-    RaterEntry,
     StoredExperiment,
     Table,
     entry,
@@ -21,6 +16,7 @@ from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
+from judgecal.experiment.result import AgreementResult, Entry, GoldSummary, JudgeEntry, RaterEntry
 from judgecal.experiment.score import (
     FLOOR_JUDGE,
     ScoreRun,

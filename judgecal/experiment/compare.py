@@ -7,15 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from judgecal.errors import InputError, listed
-from judgecal.experiment.agreement import (
-    Column,
-    GoldSummary,
-    StoredExperiment,
-    Table,
-    scale_notes,
-    verdict_matrix,
-)
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
+from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import run_line, summary_of_gold
 from judgecal.records import Estimate, Result
 from judgecal.stats import (

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import (
-    AgreementResult,
     Column,
     StoredExperiment,
     Table,
@@ -22,6 +21,7 @@ from judgecal.experiment.agreement import (
     scale_notes,
 )
 from judgecal.experiment.folder import Experiment, open_experiment
+from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import (
     asked_items,
     floor_columns,

@@ -11,9 +11,7 @@ from judgecal import __version__
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
-    AgreementResult,
     Column,
-    GoldSummary,
     StoredExperiment,
     Table,
     constant_entry,
@@ -25,6 +23,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.costs import CostEstimate, plan_calls
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
+from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,

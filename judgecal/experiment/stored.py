@@ -15,7 +15,6 @@ from typing import Any
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import (
-    AgreementResult,
     Column,
     StoredExperiment,
     Table,
@@ -29,6 +28,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.recorded import recorded_fingerprint
+from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import FLOOR_JUDGE, asked_items, no_floor_judge, run_line, summary_of_gold
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold

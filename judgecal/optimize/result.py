@@ -9,7 +9,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.experiment.agreement import labelled_by, unscored_counts_as
+from judgecal.experiment.result import labelled_by, unscored_counts_as
 from judgecal.judges import JudgeName
 from judgecal.optimize.decision import OnTest, Tried
 from judgecal.records import Estimate, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from judgecal.experiment.agreement import Entry, JudgeEntry, PartEntry, Retest
+from judgecal.experiment.result import Entry, JudgeEntry, PartEntry, Retest
 from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import AgreementResult, StoredExperiment
+from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
+from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import stored_result, stored_table
 from judgecal.experiment.verdicts import Example, JudgeShape, judge_shape, strange_examples
 from judgecal.records import Estimate

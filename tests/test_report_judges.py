@@ -16,7 +16,7 @@ from judgecal.experiment.verdicts import AtCut, CalibrationBin, Cut, judge_shape
 from judgecal.records import Estimate
 from judgecal.report.experiments import load_report
 from judgecal.report.html import rendered, script_json
-from judgecal.report.judges import judges_headline
+from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.report.visible import visible
 from judgecal.scale import Scale

@@ -28,7 +28,7 @@ from judgecal.experiment import (
     stored_rows,
     verdict_matrix,
 )
-from judgecal.experiment.agreement import Latency, Tokens
+from judgecal.experiment.result import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement

@@ -15,7 +15,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
-from judgecal.experiment.agreement import EPSILONS, JudgeEntry, judge_entry
+from judgecal.experiment.agreement import EPSILONS, judge_entry
+from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
 from judgecal.report.judges import alt_test_note, order_notes
