@@ -14,17 +14,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "AuthError",
-    "BudgetError",
-    "BusyError",
-    "InputError",
-    "JudgecalError",
-    "listed",
-    "refuse",
-    "unknown_name",
-]
-
 
 class JudgecalError(Exception):
     """Any error that judgecal explains in words; `str(error)` is the whole message."""

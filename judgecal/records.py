@@ -14,25 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 from judgecal.scale import Label
 
-__all__ = [
-    "ITEM_UNIT",
-    "RETRIED_ON_RESUME",
-    "Context",
-    "ErrorKind",
-    "Estimate",
-    "Failure",
-    "Headline",
-    "Item",
-    "Judgement",
-    "Key",
-    "Rating",
-    "Result",
-    "Turn",
-    "as_plain",
-    "canonical_json",
-    "digest",
-]
-
 ErrorKind = Literal[
     "transport",
     "rate_limit",
@@ -63,9 +44,7 @@ class Key(NamedTuple):
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
-_canonical = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def as_plain(value: Any) -> Any:

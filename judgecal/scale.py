@@ -13,8 +13,6 @@ from typing import Literal
 
 from judgecal.errors import InputError
 
-__all__ = ["FALSE_WORDS", "TRUE_WORDS", "Kind", "Label", "Scale", "common_scale", "onto"]
-
 Kind = Literal["percentage", "ordinal", "binary", "nominal"]
 Label = float | str
 """A label or a verdict: a number on a numeric scale (binary is 1.0 or 0.0), a word on a nominal one."""
@@ -160,9 +158,7 @@ def _read_binary(text: object) -> float:
         return 1.0
     if word in FALSE_WORDS:
         return 0.0
-    raise ValueError(
-        f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0"
-    )
+    raise ValueError(f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0")
 
 
 def common_scale(people: Scale, judge: Scale) -> Scale:

@@ -22,16 +22,6 @@ from judgecal.workspace import Workspace, find_workspace
 if TYPE_CHECKING:
     import dspy
 
-__all__ = [
-    "CHUNK",
-    "LoadedSignature",
-    "list_signatures",
-    "load_signature",
-    "read_source",
-    "run_source",
-    "scale_of_type",
-]
-
 CHUNK = "chunk"
 """The input field that makes a judge of chunks: it takes one context of an item, a call each."""
 
@@ -89,9 +79,7 @@ def list_signatures(workspace: Workspace) -> list[str]:
     """
     paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
     return sorted(
-        path.with_suffix("").as_posix()
-        for path in paths
-        if not any(part.startswith(("_", ".")) for part in path.parts)
+        path.with_suffix("").as_posix() for path in paths if not any(part.startswith(("_", ".")) for part in path.parts)
     )
 
 
@@ -177,9 +165,7 @@ def _only_signature(module: ModuleType, path: Path) -> type[dspy.Signature]:
     own = [
         value
         for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, dspy.Signature)
-        and value.__module__ == module.__name__
+        if isinstance(value, type) and issubclass(value, dspy.Signature) and value.__module__ == module.__name__
     ]
     if len(own) != 1:
         names = ", ".join(cls.__name__ for cls in own) or "none"
@@ -190,9 +176,7 @@ def _only_signature(module: ModuleType, path: Path) -> type[dspy.Signature]:
 def _verdict_field(cls: type[dspy.Signature], path: Path) -> str | None:
     graded = [name for name, field in cls.output_fields.items() if _is_verdict(field.annotation)]
     if len(graded) > 1:
-        raise InputError(
-            f"{path}: one verdict field expected, found {len(graded)}: {', '.join(graded)}; keep one"
-        )
+        raise InputError(f"{path}: one verdict field expected, found {len(graded)}: {', '.join(graded)}; keep one")
     return graded[0] if graded else None
 
 
@@ -218,15 +202,11 @@ def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str]
         return told
     low, high = _bounds(field)
     if low is None or high is None or low >= high:
-        raise InputError(
-            f"{path}: {name} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)"
-        )
+        raise InputError(f"{path}: {name} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")
     if (low, high) == (0.0, 100.0):
         return Scale.parse("percentage"), None
     if annotation is float or low != round(low) or high != round(high):
-        raise InputError(
-            f"{path}: {name} is a float from {low:g} to {high:g}; a float verdict goes from 0 to 100"
-        )
+        raise InputError(f"{path}: {name} is a float from {low:g} to {high:g}; a float verdict goes from 0 to 100")
     return Scale.parse(f"ordinal:{low:g}:{high:g}"), None
 
 

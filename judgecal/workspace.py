@@ -22,23 +22,6 @@ from judgecal.errors import InputError, JudgecalError, unknown_name
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-__all__ = [
-    "SCHEMA",
-    "Workspace",
-    "check_keys",
-    "check_schema",
-    "find_workspace",
-    "init_workspace",
-    "read_toml",
-    "replacing",
-    "schema_problems",
-    "shown",
-    "starter_root",
-    "toml_text",
-    "validated",
-    "write_text",
-]
-
 SCHEMA = 1
 """The schema of every TOML and JSON artefact that this version writes; a higher one is refused."""
 
@@ -129,9 +112,7 @@ def starter_root() -> Path:
     for root in (package / "starter", package.parent):
         if _is_workspace(root):
             return root
-    raise JudgecalError(
-        f"the starter workspace is missing from the installation at {package}: reinstall judgecal"
-    )
+    raise JudgecalError(f"the starter workspace is missing from the installation at {package}: reinstall judgecal")
 
 
 def init_workspace(target: Path) -> Workspace:
@@ -218,9 +199,7 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
     if schema > SCHEMA:
-        raise InputError(
-            f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal"
-        )
+        raise InputError(f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal")
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
@@ -319,9 +298,7 @@ def toml_text(table: Mapping[str, Any]) -> str:
 
 
 def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
-    plain = {
-        key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None
-    }
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
     if path and (plain or not table):
         yield f"\n[{'.'.join(_toml_key(part) for part in path)}]"
     for key, value in plain.items():

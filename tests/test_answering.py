@@ -79,9 +79,7 @@ def test_references_that_say_there_is_no_answer(references: tuple[str, ...], una
 def test_one_question_a_group(empty: GoldSet) -> None:
     items = (
         Item("a", "g1", "Where?", "x", ("here",), reference_documents=("d1",), tags=("one", "two")),
-        Item(
-            "b", "g1", "Where is it?", "y", ("here", "there"), reference_documents=("d2", "d1"), tags=("two",)
-        ),
+        Item("b", "g1", "Where is it?", "y", ("here", "there"), reference_documents=("d2", "d1"), tags=("two",)),
         Item("c", "g2", "Who?", "z", (NOWHERE,)),
     )
     found = questions_of(dataclasses.replace(empty, items=items))
@@ -133,9 +131,7 @@ ALL = ("red", "green", "blue", "grey")
         ("3", ["red", "green", "blue"]),
     ],
 )
-def test_the_reference_document_among_the_best_others(
-    empty: GoldSet, position: str, expected: list[str]
-) -> None:
+def test_the_reference_document_among_the_best_others(empty: GoldSet, position: str, expected: list[str]) -> None:
     # "apple" stands in three of four documents: its idf is floored at a quarter of the mean, above 0. Red (three
     # times) ranks before green (once in three words) and blue (once in five).
     served = handed(shelf(empty, *ALL), APPLE, distractors=2, position=position)
@@ -395,10 +391,7 @@ def test_where_the_points_go() -> None:
 
 
 def test_the_questions_that_tell_systems_apart() -> None:
-    rows = [
-        *of_all([100.0, 50.0, 0.0, None], "a"),
-        *of_all([40.0, 50.0, 90.0, 10.0], "b"),
-    ]
+    rows = [*of_all([100.0, 50.0, 0.0, None], "a"), *of_all([40.0, 50.0, 90.0, 10.0], "b")]
     found = most_different(rows)
     assert [(one.question, one.spread) for one in found] == [("q02", 90.0), ("q00", 60.0)]
     assert found[0].percentages == {"a": 0.0, "b": 90.0}

@@ -112,14 +112,7 @@ def test_models_prints_one_object(judgecal: Run, monkeypatch: pytest.MonkeyPatch
 def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command: str) -> None:
     ran = judgecal(command, "--gold", "starter")
     assert ran.code == 0
-    for part in (
-        " n ",
-        "unscored",
-        "macro_agreement",
-        "run: gold:starter@",
-        "|seed:0|version:",
-        "experiment: ",
-    ):
+    for part in (" n ", "unscored", "macro_agreement", "run: gold:starter@", "|seed:0|version:", "experiment: "):
         assert part in ran.out
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", ran.out)
     assert re.search(r" \d+/\d+ +0 ", ran.out)  # n/n_expected, unscored
@@ -158,9 +151,8 @@ def test_unscored_items_exit_4_and_the_journal_says_why(
     assert complete["n"] == judge["n"]
     text = judgecal("score")
     assert text.code == 4
-    assert (
-        f"{judge['n_unscored']} of {judge['n_expected']} unscored ({judge['n_unscored']} parse)"
-        in " ".join(text.out.split())
+    assert f"{judge['n_unscored']} of {judge['n_expected']} unscored ({judge['n_unscored']} parse)" in " ".join(
+        text.out.split()
     )
 
 
@@ -275,9 +267,7 @@ def test_repeats_double_what_is_expected(judgecal: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "optimize"])
-def test_a_dry_run_writes_nothing_and_names_the_price(
-    judgecal: Run, workspace_dir: Path, command: str
-) -> None:
+def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_dir: Path, command: str) -> None:
     toml = '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens = 100\n'
     (workspace_dir / "judgecal.toml").write_text(toml)
     model = ("--models" if command == "score" else "--model", "dear")
@@ -313,13 +303,9 @@ def test_a_dry_run_without_a_price_says_so(judgecal: Run, workspace_dir: Path) -
     assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").out
 
 
-def test_a_finished_run_needs_no_key(
-    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_run_needs_no_key(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model calls stop at the journal: what stands in it can be held against labels by anyone."""
-    (workspace_dir / "judgecal.toml").write_text(
-        '[models.mine]\nid = "judgecal/embedded"\nkey_env = "MY_KEY"\n'
-    )
+    (workspace_dir / "judgecal.toml").write_text('[models.mine]\nid = "judgecal/embedded"\nkey_env = "MY_KEY"\n')
     monkeypatch.setenv("MY_KEY", "sk-secret")
     first = judgecal("score", "--models", "mine", "--json")
     monkeypatch.delenv("MY_KEY")

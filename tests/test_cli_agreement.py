@@ -64,9 +64,7 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     assert note[1:] in " ".join(recorded(judgecal, path).out.split())
 
 
-def test_hundreds_and_noughts_are_yes_and_no(
-    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_hundreds_and_noughts_are_yes_and_no(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     rows = [(row["item_id"], 100 if row["kind"] == "full" else 0) for row in people]
     found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,verdict", rows), "--json"))
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
@@ -126,20 +124,12 @@ def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp
             (),
             ["r.csv:4: j judged item i000-full in line 2 already"],
         ),
-        (
-            "item,judge,verdict",
-            [("i000-full", "j", "yes")],
-            (),
-            ["unknown column 'item_id': did you mean item?"],
-        ),
+        ("item,judge,verdict", [("i000-full", "j", "yes")], (), ["unknown column 'item_id': did you mean item?"]),
         (
             "item,judge,verdicts",
             [("i000-full", "j", "yes")],
             (),
-            [
-                "unknown column 'item_id': did you mean item?",
-                "unknown column 'verdict': did you mean verdicts?",
-            ],
+            ["unknown column 'item_id': did you mean item?", "unknown column 'verdict': did you mean verdicts?"],
         ),
         (
             "item_id,judges,verdict",
@@ -171,19 +161,9 @@ def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp
             (),
             ["the column repeat counts 0, 1, ..., and here 2 rows go from 0 to 1000000000"],
         ),
-        (
-            "item_id,verdict",
-            [("nowhere", "yes")],
-            (),
-            ["no value of column item_id is an item of gold set pass"],
-        ),
+        ("item_id,verdict", [("nowhere", "yes")], (), ["no value of column item_id is an item of gold set pass"]),
         ("item_id,verdict", [], (), ["holds no rows"]),
-        (
-            "item_id,verdict",
-            [("i000-full", "yes")],
-            ("--split", "tset"),
-            ["unknown split 'tset': did you mean test"],
-        ),
+        ("item_id,verdict", [("i000-full", "yes")], ("--split", "tset"), ["unknown split 'tset': did you mean test"]),
         ("item_id,verdict", [("i000-full", "yes")], ("--limit", "0"), ["--limit must be at least 1"]),
     ],
 )
@@ -237,18 +217,10 @@ def test_test_items_are_a_look(
     assert (workspace_dir / "experiments" / "test_looks.jsonl").exists() == (split != "open")
 
 
-def test_without_references_the_floor_is_the_constant(
-    judgecal: Run, tmp_path: Path, workspace_dir: Path
-) -> None:
-    rows = [
-        {key: value for key, value in row.items() if key != "reference_answer"}
-        for row in made_items(N_GROUPS)
-    ]
+def test_without_references_the_floor_is_the_constant(judgecal: Run, tmp_path: Path, workspace_dir: Path) -> None:
+    rows = [{key: value for key, value in row.items() if key != "reference_answer"} for row in made_items(N_GROUPS)]
     made_gold(
-        workspace_dir / "gold" / "pass",
-        rows,
-        rated(rows, {"full": 1, "half": 0, "none": 0}),
-        scale='kind = "binary"',
+        workspace_dir / "gold" / "pass", rows, rated(rows, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
     )
     path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in rows])
     found = one_object(recorded(judgecal, path, "--json"))
@@ -290,9 +262,7 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
     columns = ("--judge-column", "judge", "--verdict-column", "verdict", "--item-column", "item_id")
-    ran = judgecal(
-        "agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json"
-    )
+    ran = judgecal("agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json")
     found = one_object(ran)
     check_table(found, BASE | CLASS)
     values = {

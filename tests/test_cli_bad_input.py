@@ -22,10 +22,7 @@ def refused(ran: Ran) -> str:
 
 
 NAMES = [
-    (
-        ("score", "--signatures", "corectness_v3"),
-        "unknown signature 'corectness_v3': did you mean correctness_v3",
-    ),
+    (("score", "--signatures", "corectness_v3"), "unknown signature 'corectness_v3': did you mean correctness_v3"),
     (("optimize", "--signature", "corectness_v3"), "unknown signature 'corectness_v3': did you mean"),
     (("score", "--models", "gpt4o"), "unknown model 'gpt4o': did you mean gpt-4o"),
     (("optimize", "--model", "embeded"), "unknown model 'embeded': did you mean embedded"),
@@ -48,10 +45,7 @@ NUMBERS = [
     ("--name", "a/b", "a slug is one folder name"),
 ]
 REFUSED = [
-    (
-        ("score", "--models", "gpt-4o"),
-        "model gpt-4o (openai/gpt-4o) needs a key: set the variable OPENAI_API_KEY",
-    ),
+    (("score", "--models", "gpt-4o"), "model gpt-4o (openai/gpt-4o) needs a key: set the variable OPENAI_API_KEY"),
     (("optimize", "--model", "gpt-4o"), "set the variable OPENAI_API_KEY"),
     (("score", "--signatures", "answer_v1"), "signature answer_v1 cannot judge"),
     (("optimize", "--signature", "answer_v1"), "signature answer_v1 cannot judge"),
@@ -71,11 +65,7 @@ REFUSED = [
     ("argv", "message"),
     [
         *NAMES,
-        *(
-            ((command, option, value), said)
-            for command in ("score", "optimize")
-            for option, value, said in NUMBERS
-        ),
+        *(((command, option, value), said) for command in ("score", "optimize") for option, value, said in NUMBERS),
         *REFUSED,
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -31,11 +31,7 @@ def rows(workspace_dir: Path) -> list[dict[str, Any]]:
 
 
 def record(
-    judgecal: Run,
-    path: Path,
-    verdicts: Mapping[str, Sequence[object]],
-    rows: Sequence[Mapping[str, Any]],
-    *more: str,
+    judgecal: Run, path: Path, verdicts: Mapping[str, Sequence[object]], rows: Sequence[Mapping[str, Any]], *more: str
 ) -> str:
     """Have `agreement` take these judges in; the slug."""
     lines = ["item_id,judge,verdict"]
@@ -56,8 +52,7 @@ def answers(rows: Sequence[Mapping[str, Any]], wrong: Callable[[int, str], bool]
     right = {"full": "yes", "half": "no", "none": "no"}
     other = {"yes": "no", "no": "yes"}
     return [
-        other[right[row["kind"]]] if wrong(place, row["kind"]) else right[row["kind"]]
-        for place, row in enumerate(rows)
+        other[right[row["kind"]]] if wrong(place, row["kind"]) else right[row["kind"]] for place, row in enumerate(rows)
     ]
 
 
@@ -110,9 +105,7 @@ def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
     assert "nothing unscored  60/60     1.000   0.667  +0.333 [" in ran.out
     assert "The smallest difference that these items would show: 0." in ran.said
     assert "clustered McNemar" in ran.said
-    assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith(
-        "next: "
-    )
+    assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith("next: ")
 
 
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
@@ -127,11 +120,7 @@ def test_two_equal_judges(judgecal: Run, slug: str) -> None:
 def test_every_pair(judgecal: Run, slug: str) -> None:
     found = one_object(judgecal("compare", slug, "--json"))
     pairs = found["pairs"]
-    assert [(pair["a"], pair["b"]) for pair in pairs] == [
-        ("sharp", "twin"),
-        ("sharp", "lax"),
-        ("twin", "lax"),
-    ]
+    assert [(pair["a"], pair["b"]) for pair in pairs] == [("sharp", "twin"), ("sharp", "lax"), ("twin", "lax")]
     assert all(pair.keys() >= CONTRACT for pair in pairs)
     assert [pair["decision"] for pair in pairs] == ["cannot tell", "A", "A"]
     # Holm: the smaller of three counts three times; the two are equal, so both do.
@@ -139,9 +128,7 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     assert pairs[0]["p_adjusted"] == 1.0
     assert found == one_object(judgecal("compare", slug, "sharp", "twin", "lax", "--json"))
     text = judgecal("compare", slug).said
-    assert text.startswith(
-        "2 of 3 pairs are told apart by macro_agreement. sharp agrees better with people than lax"
-    )
+    assert text.startswith("2 of 3 pairs are told apart by macro_agreement. sharp agrees better with people than lax")
     assert "after Holm over 3 comparisons" in text
     with_floor = one_object(judgecal("compare", slug, "lax", "correctness_v3@embedded", "--json"))
     assert with_floor["b"] == "correctness_v3@embedded"
@@ -152,10 +139,7 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     ("words", "message"),
     [
         (("rec", "sharp", "lacks"), "unknown judge in rec 'lacks': did you mean lax?"),
-        (
-            ("rec", "sharp"),
-            "a comparison takes two judges; rec holds sharp, twin, lax, correctness_v3@embedded",
-        ),
+        (("rec", "sharp"), "a comparison takes two judges; rec holds sharp, twin, lax, correctness_v3@embedded"),
         (("rec", "lax", "lax"), "lax is named twice"),
         (("reck",), "unknown experiment 'reck': did you mean rec?"),
         (("rec", "sharp", "lax", "--metric", "kapa"), "unknown metric 'kapa': did you mean kappa?"),
@@ -170,9 +154,7 @@ def test_wrong_use(judgecal: Run, slug: str, words: Sequence[str], message: str)
 def test_an_experiment_by_its_path(judgecal: Run, slug: str, workspace_dir: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(workspace_dir / "experiments" / slug, moved)
-    here, there = (
-        one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved)
-    )
+    here, there = (one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved))
     assert there["difference"] == here["difference"] and there["experiment"] == "elsewhere"
 
 
@@ -184,9 +166,7 @@ def test_a_changed_gold_set_is_refused(judgecal: Run, slug: str, workspace_dir: 
     assert len(ran.err.splitlines()) == 1
 
 
-def test_missing_rows_count_as_wrong_and_are_named(
-    judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_missing_rows_count_as_wrong_and_are_named(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     full = answers(rows, lambda place, kind: False)
     short: list[str | None] = [None if place < 6 else verdict for place, verdict in enumerate(full)]
     empty = [verdict if place > 2 else "" for place, verdict in enumerate(full)]
@@ -214,10 +194,7 @@ def test_a_limit_holds(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
 def test_eight_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     made = made_items(8)
     made_gold(
-        workspace_dir / "gold" / "pass",
-        made,
-        rated(made, {"full": 1, "half": 0, "none": 0}),
-        scale='kind = "binary"',
+        workspace_dir / "gold" / "pass", made, rated(made, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
     )
     judges = two_of_three_right(made)
     ran = judgecal("compare", record(judgecal, tmp_path / "r.csv", judges, made), "--json")
@@ -261,9 +238,7 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     # The same question again, in whatever order, is the same look; another metric is another question.
     assert one_object(judgecal("compare", slug, "sharp", "lax", "--json")) == first
     assert one_object(judgecal("compare", slug, "lax", "sharp", "--json"))["level"] == 0.95
-    third = one_object(
-        judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json")
-    )
+    third = one_object(judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json"))
     assert third["level"] == pytest.approx(1 - 0.1 / 3) and third["test_looks"] == 3
     assert judgecal("compare", slug, "sharp", "lex").code == 2  # refused before it is a look
     assert judgecal("compare", slug, "sharp", "lax", "--metric", "mse").code == 2
@@ -324,16 +299,12 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
     assert judgecal("score", *judges, "--split", "train", "--name", "sc").code == 0
     found = one_object(judgecal("compare", "sc", "--json"))
     gold = load_gold("starter", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    kept = [
-        item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels
-    ]
+    kept = [item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels]
     assert found["difference"]["n_expected"] == len(kept)
     assert found["notes"][0] == f"{len(trained)} questions that a compiled judge was trained on are left out"
 
 
-def written(
-    workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Mapping[str, Sequence[float]]
-) -> Path:
+def written(workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Mapping[str, Sequence[float]]) -> Path:
     """An experiment of `score` whose models and signatures never were here."""
     workspace = Workspace(workspace_dir, workspace_dir / "experiments")
     gold = load_gold("pass", workspace=workspace)
@@ -370,9 +341,7 @@ def written(
     return experiment.folder
 
 
-def test_a_full_grid_prints_the_interaction(
-    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
-) -> None:
+def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path) -> None:
     # `short` and `mini` fit each other and nobody else: that pair errs on no half answer, all others on each.
     verdicts = {
         f"{signature}@{model}": [
@@ -399,9 +368,7 @@ def test_a_full_grid_prints_the_interaction(
     assert "signature short is gone" in two["notes"][0]
 
 
-def test_verdicts_that_do_not_tell_their_scale(
-    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
-) -> None:
+def test_verdicts_that_do_not_tell_their_scale(judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path) -> None:
     written(workspace_dir, rows, {"a@m": [3.0] * len(rows), "b@m": [2.0] * len(rows)})
     ran = judgecal("compare", "made")
     assert ran.code == 2
@@ -423,9 +390,7 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
     recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
-    close = one_object(
-        judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json")
-    )
+    close = one_object(judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json"))
     # 1,262 and 1,248 of 1,490 right; two empty verdicts of gpt-4 count as wrong.
     assert close["difference"]["value"] == pytest.approx((1262 - 1248) / 1490)
     assert (close["decision"], close["difference"]["n_unscored"]) == ("cannot tell", 2)

@@ -21,9 +21,7 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 HERE = Path(__file__).resolve().parents[1]
 parent = typer.Typer()
 parent.add_typer(gold_app, name="gold")
-ROWS = "q,a,x,y,gold\n" + "".join(
-    f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60)
-)
+ROWS = "q,a,x,y,gold\n" + "".join(f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60))
 
 
 @parent.callback()
@@ -125,9 +123,7 @@ def test_explained_findings_stand_apart(place: Path) -> None:
     rows[3]["reference_answer"] = "One. Two. Three. Four."
     items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     card = place / "gold" / "new" / "card.toml"
-    card.write_text(
-        card.read_text(encoding="utf-8") + '\n[explained]\nthin_tag = "as meant"\n', encoding="utf-8"
-    )
+    card.write_text(card.read_text(encoding="utf-8") + '\n[explained]\nthin_tag = "as meant"\n', encoding="utf-8")
     problems = {problem["kind"]: problem for problem in result(place, "check", "new")["problems"]}
     assert problems["thin_tag"]["explained"] == "as meant" and problems["long_reference"]["explained"] is None
     still_open, explained = call(place, "check", "new").stdout.split("Explained in the card")

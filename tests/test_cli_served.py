@@ -29,18 +29,14 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
         yield stub
 
 
-def test_a_reply_is_paid_once_across_experiments(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
+def test_a_reply_is_paid_once_across_experiments(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
     first = one_object(judgecal("score", "--models", "mine", "--json"))
     called = served.calls
     assert called == first["judges"][0]["n"]
     second = one_object(judgecal("score", "--models", "mine", "--split", "dev", "--json"))
     assert served.calls == called  # dev is part of open
     assert second["experiment"] != first["experiment"]
-    assert all(
-        row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"]
-    )
+    assert all(row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"])
     # What it costs in production does not hang on who paid before.
     costs = [found["judges"][0]["usd_per_1k"] for found in (first, second)]
     assert costs == [pytest.approx(1000 * USD_A_CALL)] * 2
@@ -51,9 +47,7 @@ def test_a_reply_is_paid_once_across_experiments(
     assert served.calls == called + third["judges"][0]["n"]
 
 
-def test_the_budget_is_kept_and_the_run_goes_on_later(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
+def test_the_budget_is_kept_and_the_run_goes_on_later(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
     budget = 6 * USD_A_CALL
     ran = judgecal("score", "--models", "mine", "--no-cache", "--budget-usd", str(budget), "--json")
     found = one_object(ran, code=4)

@@ -105,12 +105,7 @@ def test_retry_after_is_bounded_by_the_longest_wait(serve: Callable[[Script], St
 FAILED: list[tuple[Answer, str, int, str]] = [
     (failing(500, "boom"), "server", 3, "boom"),
     (failing(429, "slow down"), "rate_limit", 3, "slow down"),
-    (
-        failing(400, "maximum context length is 10", code="context_length_exceeded"),
-        "context_length",
-        1,
-        "maximum",
-    ),
+    (failing(400, "maximum context length is 10", code="context_length_exceeded"), "context_length", 1, "maximum"),
     (failing(400, "no such parameter"), "refused", 1, "no such parameter"),
     (Answer(200, b'{"id": "chatcmpl-1", "choices": [{"mess'), "server", 3, "not JSON"),
     (Answer(200, b""), "server", 3, "not JSON"),
@@ -201,11 +196,7 @@ HOPELESS = [
 
 @pytest.mark.parametrize(("status", "code", "word"), HOPELESS)
 def test_what_no_call_can_get_past_stops_the_run_with_one_message(
-    serve: Callable[[Script], StubServer],
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    code: str | None,
-    word: str,
+    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, status: int, code: str | None, word: str
 ) -> None:
     monkeypatch.setenv("STUB_KEY", KEY)
     server = serve(lambda _: failing(status, f"you sent {KEY}", code=code))
@@ -274,9 +265,7 @@ def test_any_unicode_text_comes_through_unchanged(serve: Callable[[Script], Stub
     assert server.bodies[0]["messages"][1]["content"] == f"{text} 0"
 
 
-def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(
-    serve: Callable[[Script], StubServer],
-) -> None:
+def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Callable[[Script], StubServer]) -> None:
     server = serve(lambda _: "85")
     rows = run([*some_calls(1, text="\ud800"), *some_calls(3)[1:]], stub_model(server))
     by_item = {row.item_id: row for row in rows}

@@ -19,9 +19,7 @@ from judgecal.errors import BusyError, InputError
 from judgecal.records import ErrorKind, Failure, Judgement, Key
 
 
-def row(
-    item: str = "i1", *, verdict: float | None = 85.0, kind: ErrorKind | None = None, **more: Any
-) -> Judgement:
+def row(item: str = "i1", *, verdict: float | None = 85.0, kind: ErrorKind | None = None, **more: Any) -> Judgement:
     error = Failure(kind, "why") if kind else None
     return Judgement(item, "sha", "j@m", "print", 0, None if kind else verdict, error=error, **more)
 
@@ -64,9 +62,7 @@ REPLY = ("parse", "out_of_range", "refused", "context_length")
 
 @pytest.mark.parametrize("retry_unscored", [False, True])
 @pytest.mark.parametrize("kind", [None, *WIRE, *REPLY])
-def test_what_is_settled_is_not_called_again(
-    path: Path, kind: ErrorKind | None, retry_unscored: bool
-) -> None:
+def test_what_is_settled_is_not_called_again(path: Path, kind: ErrorKind | None, retry_unscored: bool) -> None:
     write(path, row(kind=kind))
     with Journal(path) as journal:
         settled = journal.settled(row().key, retry_unscored=retry_unscored) is not None
@@ -194,10 +190,7 @@ def test_a_kill_at_any_moment_leaves_whole_lines(path: Path) -> None:
 def _python(code: str, path: Path) -> subprocess.Popen[str]:
     head = "import sys\nfrom pathlib import Path\n"
     return subprocess.Popen(
-        [sys.executable, "-c", head + code, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", head + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
 
 
@@ -277,9 +270,7 @@ def test_the_line_is_what_the_row_says_of_itself(path: Path, kept: Judgement) ->
 
 
 def test_texts_that_rows_share_are_held_once(path: Path) -> None:
-    write(
-        path, *(row(f"i{index}", model_id="stub-2026", at="2026-01-01T00:00:00+00:00") for index in range(3))
-    )
+    write(path, *(row(f"i{index}", model_id="stub-2026", at="2026-01-01T00:00:00+00:00") for index in range(3)))
     rows = list(read_journal(path))
     for name in ("item_sha", "judge", "judge_fingerprint", "model_id", "at"):
         assert len({id(getattr(one, name)) for one in rows}) == 1

@@ -11,17 +11,7 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import (
-    Budget,
-    Call,
-    CallFailed,
-    Message,
-    Policy,
-    Progress,
-    Reading,
-    Reply,
-    expected_seconds,
-)
+from judgecal.engine import Budget, Call, CallFailed, Message, Policy, Progress, Reading, Reply, expected_seconds
 from judgecal.engine.limits import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
@@ -103,9 +93,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
         with asyncio.Runner(loop_factory=JumpingLoop) as runner:
             runner.run(make())
 
-    def drive(
-        server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any
-    ) -> list[Judgement]:
+    def drive(server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any) -> list[Judgement]:
         monkeypatch.setattr(engine, "open_transport", lambda _: server)
         monkeypatch.setattr(engine, "_run_to_end", on_the_jumping_clock)
         rows: list[Judgement] = []
@@ -227,9 +215,7 @@ def test_one_call_that_waits_holds_nobody_up(drive: Callable[..., Any]) -> None:
     server = Server(one_is_bad)
     rows = drive(server, calls(400), STATED, policy=Policy(attempts=2, first_wait_s=60.0))
     assert len(rows) == 400
-    assert (
-        server.landed_at <= 101.0
-    )  # 401 calls of 1 s at 4 at once: the others went on while the bad one waited
+    assert server.landed_at <= 101.0  # 401 calls of 1 s at 4 at once: the others went on while the bad one waited
 
 
 def test_a_retry_goes_before_a_call_that_was_not_tried(drive: Callable[..., Any]) -> None:
@@ -305,9 +291,7 @@ def test_identical_requests_in_flight_are_one_call(drive: Callable[..., Any]) ->
     assert len(server.started) == 1
     paid, *taken = rows
     assert (paid.cached, paid.attempts, paid.cost_usd) == (False, 1, pytest.approx(0.0011))
-    assert {(row.cached, row.attempts, row.cost_usd, row.latency_s) for row in taken} == {
-        (True, 0, 0.0, None)
-    }
+    assert {(row.cached, row.attempts, row.cost_usd, row.latency_s) for row in taken} == {(True, 0, 0.0, None)}
     assert {(row.verdict, row.prompt_tokens, row.model_id) for row in rows} == {(85.0, 1000, "stub-1")}
 
 
@@ -396,12 +380,7 @@ def test_a_budget_lets_a_thousand_wait_and_is_never_overrun(drive: Callable[...,
     server = Server(good)
     budget = Budget(0.55)  # 500 calls at 0.0011
     spec = ModelSpec(
-        "stub",
-        "openai/stub",
-        input_usd_per_1m=1.0,
-        output_usd_per_1m=2.0,
-        max_tokens=5000,
-        max_concurrency=512,
+        "stub", "openai/stub", input_usd_per_1m=1.0, output_usd_per_1m=2.0, max_tokens=5000, max_concurrency=512
     )
     rows = drive(server, calls(2000), spec, budget=budget)
     assert len(rows) == 2000

@@ -20,14 +20,7 @@ from judgecal.models import PROVIDERS, Catalogue, ModelSpec, load_catalogue
 from judgecal.workspace import find_workspace
 from tests.support.calls import judged, say_half
 from tests.support.command import Run, journal, one_object, tree
-from tests.support.providers import (
-    CLAUDE_VERSION,
-    GEMINI_VERSION,
-    anthropic,
-    anthropic_reply,
-    gemini,
-    gemini_reply,
-)
+from tests.support.providers import CLAUDE_VERSION, GEMINI_VERSION, anthropic, anthropic_reply, gemini, gemini_reply
 from tests.support.server import Answer, Script, StubServer, as_answer, completion, running
 
 KEY = "sk-secret/0123+456=789"
@@ -97,9 +90,7 @@ def test_gemini_is_asked_in_its_own_words(serve: Serve, monkeypatch: pytest.Monk
 def test_anthropic_is_asked_in_its_own_words(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     server = serve(anthropic(lambda _: "85"))
-    spec = ModelSpec(
-        "c", "anthropic/claude-x", api_base=server.root, key_env="ANTHROPIC_API_KEY", temperature=0.5
-    )
+    spec = ModelSpec("c", "anthropic/claude-x", api_base=server.root, key_env="ANTHROPIC_API_KEY", temperature=0.5)
     reply = send(spec)
     assert server.paths == ["/v1/messages"]
     headers = server.headers[0]
@@ -139,9 +130,7 @@ def test_anthropics_longest_reply_is_never_above_what_a_budget_holds(
         ("hosted_vllm/openai/gpt-oss-20b", "max_tokens", True),
     ],
 )
-def test_openais_thinking_models_take_other_settings(
-    serve: Serve, model: str, field: str, temperature: bool
-) -> None:
+def test_openais_thinking_models_take_other_settings(serve: Serve, model: str, field: str, temperature: bool) -> None:
     server = serve(lambda _: "85")
     send(ModelSpec("m", model, api_base=server.api_base, temperature=0.0, max_tokens=64))
     body = server.bodies[0]
@@ -149,9 +138,7 @@ def test_openais_thinking_models_take_other_settings(
     assert len({"max_tokens", "max_completion_tokens"} & body.keys()) == 1
 
 
-def test_a_model_that_refuses_every_temperature_is_sent_none(
-    serve: Serve, load: Callable[[str], Catalogue]
-) -> None:
+def test_a_model_that_refuses_every_temperature_is_sent_none(serve: Serve, load: Callable[[str], Catalogue]) -> None:
     # litellm's price file says which: supports_sampling_params is false
     server = serve(gemini(lambda _: "85"))
     spec = load(f'[models.gemini-flash]\napi_base = "{server.root}"').resolve("gemini-flash")
@@ -185,10 +172,7 @@ def test_fireworks_models_go_by_their_full_path(serve: Serve) -> None:
     server = serve(lambda _: "85")
     for name in ("llama-v3", "accounts/me/models/mine"):
         send(ModelSpec("m", f"fireworks_ai/{name}", api_base=server.api_base))
-    assert [b["model"] for b in server.bodies] == [
-        "accounts/fireworks/models/llama-v3",
-        "accounts/me/models/mine",
-    ]
+    assert [b["model"] for b in server.bodies] == ["accounts/fireworks/models/llama-v3", "accounts/me/models/mine"]
 
 
 TEXTS = ["nul \x00 byte", "emoji \U0001f642", "x" * 2_000_000, "\u202ertl \u2028 \u05d0", "[[ ## a ## ]]"]
@@ -244,9 +228,7 @@ READ: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("model", "answer", "text", "stopped"), READ)
-def test_a_reply_is_read_whatever_its_shape(
-    serve: Serve, model: str, answer: Any, text: str, stopped: str
-) -> None:
+def test_a_reply_is_read_whatever_its_shape(serve: Serve, model: str, answer: Any, text: str, stopped: str) -> None:
     server = serve(lambda _: as_answer(answer))
     reply = send(ModelSpec("m", model, api_base=server.root))
     assert (reply.text, reply.stopped) == (text, stopped)
@@ -397,8 +379,7 @@ def test_a_key_follows_to_a_gateway_of_its_provider_only(
     load: Callable[[str], Catalogue], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = "".join(
-        f'[models.{name}]\napi_base = "http://127.0.0.1:1"\n'
-        for name in ("gemini-flash", "claude-haiku", "gpt-4o")
+        f'[models.{name}]\napi_base = "http://127.0.0.1:1"\n' for name in ("gemini-flash", "claude-haiku", "gpt-4o")
     )
     for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)

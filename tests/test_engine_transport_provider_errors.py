@@ -20,14 +20,7 @@ from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 from tests.support.calls import judged
-from tests.support.providers import (
-    anthropic,
-    anthropic_failing,
-    anthropic_reply,
-    gemini,
-    gemini_failing,
-    gemini_reply,
-)
+from tests.support.providers import anthropic, anthropic_failing, anthropic_reply, gemini, gemini_failing, gemini_reply
 from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, running
 
 KEY = "sk-secret/0123+456=789"
@@ -104,12 +97,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("openai", Answer(200, b"[1, 2]"), "server", "not a JSON object"),
     ("openai", as_answer({"error": {"code": 429, "message": "upstream"}}), "rate_limit", "upstream"),
     ("openai", as_answer({"choices": [{"error": {"code": 502, "message": "gone"}}]}), "server", "gone"),
-    (
-        "openai",
-        as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400),
-        "refused!",
-        "why",
-    ),
+    ("openai", as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400), "refused!", "why"),
     (
         "openai",
         as_answer({"error": {"message": "held back", "metadata": {"reasons": ["violence"]}}}, 403),
@@ -124,12 +112,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("gemini", google(404, "models/m is not found", "NOT_FOUND"), "STOP", "has no model gemini/m"),
     ("gemini", google(400, TOO_MANY, "INVALID_ARGUMENT"), "context_length!", "2551556"),
     ("gemini", google(400, "Unknown name", "INVALID_ARGUMENT"), "refused!", "Unknown name"),
-    (
-        "gemini",
-        google(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED"),
-        "rate_limit",
-        "quota",
-    ),
+    ("gemini", google(429, "You exceeded your current quota", "RESOURCE_EXHAUSTED"), "rate_limit", "quota"),
     ("gemini", google(500, "internal", "INTERNAL"), "server", "internal"),
     ("gemini", google(503, "overloaded", "UNAVAILABLE"), "server", "overloaded"),
     ("gemini", Answer(500, b'[{"error": {"message": "in a list"}}]'), "server", "500: in a list"),
@@ -160,12 +143,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
 
 @pytest.mark.parametrize(("wire", "answer", "kind", "word"), TABLE)
 def test_every_fault_has_its_name(
-    serve: Serve,
-    monkeypatch: pytest.MonkeyPatch,
-    wire: str,
-    answer: Answer,
-    kind: str,
-    word: str,
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, wire: str, answer: Answer, kind: str, word: str
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     error = attempt(spec_of(f"{wire}/m", serve(lambda _: answer), key_env="MY_KEY"))
@@ -218,9 +196,7 @@ WAITS: list[tuple[Answer, float | None]] = [
 
 
 @pytest.mark.parametrize(("answer", "wait"), WAITS)
-def test_the_wait_that_a_server_asks_for_is_passed_on(
-    serve: Serve, answer: Answer, wait: float | None
-) -> None:
+def test_the_wait_that_a_server_asks_for_is_passed_on(serve: Serve, answer: Answer, wait: float | None) -> None:
     error = attempt(spec_of("openai/m", serve(lambda _: answer)))
     assert isinstance(error, CallFailed)
     assert error.retry_after == wait

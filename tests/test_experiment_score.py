@@ -134,8 +134,7 @@ def test_looks_are_counted_by_decision(tmp_path: Path) -> None:
 
 def test_a_reused_test_split_pays(tmp_path: Path) -> None:
     first, second = (
-        look_at_test(tmp_path, gold="s", gold_sha256="0", experiment=name, kind="decision", n_items=9)
-        for name in "ab"
+        look_at_test(tmp_path, gold="s", gold_sha256="0", experiment=name, kind="decision", n_items=9) for name in "ab"
     )
     assert (first.reused, first.level, first.sentence("s")) == (False, 0.95, "test labels of s: decision 1")
     assert (second.reused, second.level) == (True, 0.975)  # 1 - 0.05 / 2
@@ -176,9 +175,7 @@ def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
 
 
 def test_a_stored_reply_costs_what_a_call_would(gold: GoldSet) -> None:
-    called = rows_of(
-        gold, [50.0] * 12, cost_usd=0.002, latency_s=1.0, prompt_tokens=100, completion_tokens=10
-    )
+    called = rows_of(gold, [50.0] * 12, cost_usd=0.002, latency_s=1.0, prompt_tokens=100, completion_tokens=10)
     stored = rows_of(gold, [50.0] * 12, cost_usd=0.0, cached=True, prompt_tokens=200, completion_tokens=10)
     mixed = [*called[:6], *stored[6:]]
 
@@ -216,9 +213,7 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
         (beside,) = found.judges
         assert beside.agreement["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
         shape = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong"}
-        assert (
-            shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
-        )
+        assert shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
 
 
 @pytest.mark.parametrize(
@@ -246,11 +241,7 @@ QUIET = RunOptions(quiet=True)
 def test_options_that_cannot_be_run_are_listed_together() -> None:
     with pytest.raises(InputError) as caught:
         RunOptions(repeats=0, limit=0, budget_usd=float("nan")).check()
-    assert [problem.split()[0] for problem in caught.value.problems] == [
-        "--repeats",
-        "--limit",
-        "--budget-usd",
-    ]
+    assert [problem.split()[0] for problem in caught.value.problems] == ["--repeats", "--limit", "--budget-usd"]
 
 
 def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

@@ -34,9 +34,7 @@ def table(place: Workspace, text: str, name: str = "t.csv") -> Path:
     return path
 
 
-def run(
-    place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any
-) -> Imported:
+def run(place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any) -> Imported:
     named = {key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace") if key in options}
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
     named.setdefault("name", "new")
@@ -54,12 +52,7 @@ def refused(place: Workspace, text: str, **options: Any) -> tuple[str, ...]:
 
 def test_wide_columns(place: Workspace) -> None:
     gold = run(
-        place,
-        WIDE,
-        labels=("x", "y", "final"),
-        gold_label="final",
-        reference="ref",
-        reference_separator=" | ",
+        place, WIDE, labels=("x", "y", "final"), gold_label="final", reference="ref", reference_separator=" | "
     ).gold
     assert [item.item_id for item in gold.items] == ["new-00001", "new-00002"]
     assert [item.reference_answers for item in gold.items] == [("r", "s"), ()]
@@ -70,9 +63,7 @@ def test_wide_columns(place: Workspace) -> None:
     assert gold.labels == {"new-00001": 1.0, "new-00002": 0.0}
     card = gold.card
     assert (card.source, card.sampling, card.licence) == ("t.csv", "unknown", "unknown: see the source")
-    assert card.made_by.startswith(
-        "judgecal gold import t.csv --as new --question q --answer a --reference ref"
-    )
+    assert card.made_by.startswith("judgecal gold import t.csv --as new --question q --answer a --reference ref")
     assert "--reference-separator ' | '" in card.made_by and str(place.root) not in card.made_by
     assert card.raters["gold"].who == "the adjudicated label: column final of t.csv"
     assert (gold.path / "README.md").exists()
@@ -179,9 +170,7 @@ def test_fractions_are_stored_as_percentages(place: Workspace) -> None:
     assert list(gold.labels.values()) == [7.0, 100.0]
     assert str(gold.scale) == "percentage" and gold.scale.pass_at == 29.0
     assert not gold.scale.from_fraction
-    assert (
-        "lies outside 0..1" in refused(place, "q,a,x\nQ,A,7\n", name="b", scale="fraction", labels=("x",))[0]
-    )
+    assert "lies outside 0..1" in refused(place, "q,a,x\nQ,A,7\n", name="b", scale="fraction", labels=("x",))[0]
 
 
 def test_nominal_collects_its_categories(place: Workspace) -> None:
@@ -211,9 +200,7 @@ def test_json_says_which_array_it_took(place: Workspace) -> None:
 
 
 def test_parquet_with_a_list_of_references(place: Workspace) -> None:
-    frame = pl.DataFrame(
-        {"i": [7, 8], "q": ["Q", "Q"], "a": ["A", None], "ref": [["x", "y"], None], "x": [4, 0]}
-    )
+    frame = pl.DataFrame({"i": [7, 8], "q": ["Q", "Q"], "a": ["A", None], "ref": [["x", "y"], None], "x": [4, 0]})
     frame.write_parquet(place.root / "t.parquet")
     columns = Columns("q", "a", labels=("x",), reference="ref", item="i")
     options = {"columns": columns, "scale": "ordinal:0:4", "workspace": place}
@@ -248,9 +235,7 @@ def test_the_card_of_a_data_set(place: Workspace, tmp_path: Path, monkeypatch: p
     done = import_gold("hf:org/name", name="new", workspace=place, **options)
     card = done.gold.card
     assert list(done.gold.labels.values()) == [1.0, 0.0] and len(done.gold.items) == 3
-    assert card.source.startswith(
-        "hf:org/name (a local folder, config default, split train, 3 rows, fingerprint "
-    )
+    assert card.source.startswith("hf:org/name (a local folder, config default, split train, 3 rows, fingerprint ")
     assert card.licence == "unknown: see the source"
     assert card.made_by.startswith("judgecal gold import hf:org/name --as new --question q")
     assert card.raters["x"].who == "column x of hf:org/name"
@@ -268,15 +253,9 @@ def test_notes_of_the_reading_come_first(place: Workspace) -> None:
 
 def test_a_set_is_replaced_only_on_demand_and_keeps_what_people_wrote(place: Workspace) -> None:
     first = run(place, WIDE, labels=("x",), item="id").gold
-    assert (
-        "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
-    )
+    assert "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
     card = first.path / "card.toml"
-    text = (
-        card.read_text(encoding="utf-8")
-        .replace("seed = 0", "seed = 9")
-        .replace("unknown: see the source", "MIT")
-    )
+    text = card.read_text(encoding="utf-8").replace("seed = 0", "seed = 9").replace("unknown: see the source", "MIT")
     card.write_text(text.replace('who = "column x of t.csv"', 'who = "Xenia"'), encoding="utf-8")
     (first.path / "RUBRIC.md").write_text("rules", encoding="utf-8")
     done = run(place, WIDE + "3,Q3,A3,,yes,,\n", labels=("x", "y"), item="id", replace=True)
@@ -322,9 +301,7 @@ def test_write_gold_round_trip(place: Workspace) -> None:
         expect={"include": ["x"], "refuse": True},
         inclusion_probability=0.25,
     )
-    card = Card(
-        "odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"}
-    )
+    card = Card("odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"})
     rating = Rating("i", "rater one", 5.0, "note", True, "cites nothing")
     gold = write_gold(card, [item], [rating], workspace=place)
     assert gold.items == (item,) and gold.ratings == (rating,)
@@ -371,9 +348,7 @@ def test_public_data(place: Workspace, case: str) -> None:
         group="group",
         **{key: value for key, value in options.items() if key != "mapping"},
     )
-    gold = import_gold(
-        DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping
-    ).gold
+    gold = import_gold(DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping).gold
     assert (len(gold.items), gold.n_groups(gold.items)) == (n_items, n_groups)
     assert len(gold.labels) == n_items
     if case == "binary":

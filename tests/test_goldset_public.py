@@ -42,13 +42,7 @@ CAFÉ = "a song by the Café"
 
 def sra(folder: Path) -> None:
     rows = [
-        {
-            "id": f"{n}",
-            "question": f"Why {n // 2}?",
-            "reference_answer": "R",
-            "student_answer": f"A{n}",
-            "label": n,
-        }
+        {"id": f"{n}", "question": f"Why {n // 2}?", "reference_answer": "R", "student_answer": f"A{n}", "label": n}
         for n in range(5)
     ]
     hub_folder(folder, {"default": {"train": rows, "test_ua": rows[:1]}}, SRA, licence="cc-by-4.0")
@@ -166,9 +160,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for block in blocks for line in block.splitlines()]
 
 
-def run_all(
-    run: Callable[..., Ran], remote: Mapping[str, Callable[[Path], None]], only: str = ""
-) -> set[str]:
+def run_all(run: Callable[..., Ran], remote: Mapping[str, Callable[[Path], None]], only: str = "") -> set[str]:
     """Run the README's commands in the current folder; the names of the sets that they write."""
     written = set()
     for words in commands():
@@ -234,10 +226,7 @@ def test_every_command_of_the_readme(run: Callable[..., Ran]) -> None:
     assert evouna_nq.items[0].reference_answers == ("Cyrus", "Cyrus the Great")
     assert evouna_nq.raters == ("judge",)
     source = of_workspace("scientsbank").card.source
-    assert (
-        source.startswith("hf:nkazi/SciEntsBank:train (")
-        and of_workspace("beetle").card.licence == "cc-by-4.0"
-    )
+    assert source.startswith("hf:nkazi/SciEntsBank:train (") and of_workspace("beetle").card.licence == "cc-by-4.0"
 
 
 def test_every_set_of_the_table_has_a_command() -> None:
@@ -245,9 +234,7 @@ def test_every_set_of_the_table_has_a_command() -> None:
     text = README.read_text(encoding="utf-8")
     table = text[text.index("| name | what |") :].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
-    links = [
-        re.search(r"\]\(https://(?:github\.com|huggingface\.co/datasets)/([^)]+)\)", row[0]) for row in rows
-    ]
+    links = [re.search(r"\]\(https://(?:github\.com|huggingface\.co/datasets)/([^)]+)\)", row[0]) for row in rows]
     fetched = " ".join(word for words in commands() for word in words)
     assert all(link is not None and link[1] in fetched for link in links)
     assert all(len(row) == 6 and all(row) for row in rows)
@@ -326,12 +313,8 @@ def real_saf(folder: Path) -> Callable[[Path], None]:
 def test_on_the_real_answers(run: Callable[..., Ran], shared_data: Path) -> None:
     """The same commands on the public data itself, put back into the form of its source."""
     remote = {
-        "ehsk/OpenQA-eval/HEAD/data/NQ301_human.tsv": real_nq301(
-            shared_data / "nq301/items.csv", references=False
-        ),
-        "ehsk/OpenQA-eval/HEAD/data/NQ301_BEM.tsv": real_nq301(
-            shared_data / "nq301/items.csv", references=True
-        ),
+        "ehsk/OpenQA-eval/HEAD/data/NQ301_human.tsv": real_nq301(shared_data / "nq301/items.csv", references=False),
+        "ehsk/OpenQA-eval/HEAD/data/NQ301_BEM.tsv": real_nq301(shared_data / "nq301/items.csv", references=True),
         "wangcunxiang/QA-Eval/HEAD/EVOUNA/NQ.json": real_evouna(shared_data / "evouna/nq.csv"),
         "wangcunxiang/QA-Eval/HEAD/EVOUNA/TQ.json": real_evouna(shared_data / "evouna/tq.csv"),
         "Short-Answer-Feedback/saf_micro_job_german": real_saf(shared_data / "saf"),
@@ -350,9 +333,7 @@ def test_on_the_real_answers(run: Callable[..., Ran], shared_data: Path) -> None
         gold = of_workspace(name)
         assert (len(gold.items), gold.n_groups(gold.items)) == counts
     saf_rows = [
-        row
-        for name in ("training", "unseen_answers")
-        for row in read_csv(shared_data / f"saf/{name}_german.csv")
+        row for name in ("training", "unseen_answers") for row in read_csv(shared_data / f"saf/{name}_german.csv")
     ]
     saf_german = of_workspace("saf-german")
     labels = [saf_german.labels[item.item_id] for item in saf_german.items]

@@ -75,9 +75,7 @@ def test_help_is_quick() -> None:
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", "from judgecal.cli import run; run(['--help'])"],
-            capture_output=True,
-            check=True,
+            [sys.executable, "-c", "from judgecal.cli import run; run(['--help'])"], capture_output=True, check=True
         )
         after_it = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after_it.ru_utime + after_it.ru_stime - before.ru_utime - before.ru_stime)

@@ -67,9 +67,7 @@ def python_judge(workspace: Workspace, body: str, *, head: str = "") -> Any:
         ("checks.py:score@python", "python", ("checks.py:score", "python", None)),
     ],
 )
-def test_one_string_names_a_judge_of_any_kind(
-    text: str, kind: str, parts: tuple[str, str, str | None]
-) -> None:
+def test_one_string_names_a_judge_of_any_kind(text: str, kind: str, parts: tuple[str, str, str | None]) -> None:
     name = JudgeName.parse(text)
     assert (name.kind, (name.signature, name.model, name.program)) == (kind, parts)
     assert str(name) == text
@@ -154,11 +152,7 @@ def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None
 def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
     assert "exact_match" in local_judges()
     judge: Any = judge_named("exact_match@local")
-    assert (judge.kind, str(judge.scale), judge.inputs) == (
-        "local",
-        "binary",
-        ("answer", "reference_answers"),
-    )
+    assert (judge.kind, str(judge.scale), judge.inputs) == ("local", "binary", ("answer", "reference_answers"))
     assert judge.verdict(replace(ITEM, answer=answer)).verdict == verdict
 
 
@@ -170,12 +164,7 @@ def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
         ("contexts, absent=7):\n    return len(contexts) * absent", 'SCALE = "percentage"', 14.0, None),
         ("answer: str):\n    return 101", 'SCALE = "percentage"', None, ("out_of_range", "it returned 101")),
         ("answer: str) -> bool:\n    return None", "", None, ("out_of_range", "it returned None")),
-        (
-            "answer: str) -> bool:\n    return 1 / 0",
-            "",
-            None,
-            ("code", "ZeroDivisionError: division by zero"),
-        ),
+        ("answer: str) -> bool:\n    return 1 / 0", "", None, ("code", "ZeroDivisionError: division by zero")),
     ],
 )
 def test_a_function_gives_a_verdict_or_a_row_with_an_error(
@@ -252,9 +241,7 @@ def the_json(ran: Ran) -> dict[str, Any]:
 def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_checks: Path) -> None:
     scored = the_json(judgecal("score", "--judge", LOCAL, "--judge", PYTHON, "--name", "two", "--json"))
     told = {one["judge"]: one for one in scored["judges"]}
-    assert {
-        name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()
-    } == {
+    assert {name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()} == {
         LOCAL: ["local", 124, 0, 0.0],
         PYTHON: ["python", 124, 0, 0.0],
     }
@@ -269,12 +256,7 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
     assert chosen["chosen"] == PYTHON
     lock = json.loads((own_checks / "judge.lock.json").read_text(encoding="utf-8"))
     fingerprint = judge_named(PYTHON).fingerprint
-    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (
-        fingerprint,
-        None,
-        None,
-        None,
-    )
+    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (fingerprint, None, None, None)
     gate = the_json(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert (gate["decision"], gate["flip_rate"]["value"]) == ("pass", 0.0)
     ran = judgecal("report", "two")
@@ -299,8 +281,6 @@ def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, 
 
 
 def test_a_judge_of_chunks_is_not_held_against_labels_of_items(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "chunks.py").write_text(
-        "def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8"
-    )
+    (workspace_dir / "chunks.py").write_text("def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8")
     ran = judgecal("score", "--judge", "chunks.py:one@python")
     assert ran.code == 2 and "judges single contexts" in ran.err

@@ -56,13 +56,7 @@ def with_demos(judge: PromptJudge, *demos: dict[str, Any]) -> dspy.Predict:
     return program
 
 
-WHOLE = {
-    "question": "1+1?",
-    "reference_answer": "2",
-    "answer_under_test": "3",
-    "reasoning": "no",
-    "verdict": 0,
-}
+WHOLE = {"question": "1+1?", "reference_answer": "2", "answer_under_test": "3", "reasoning": "no", "verdict": 0}
 LABELLED = {key: value for key, value in WHOLE.items() if key != "reasoning"}
 
 
@@ -112,11 +106,7 @@ def test_messages_are_those_of_dspys_own_adapter(
     workspace: Workspace, judge: PromptJudge, demos: list[dict[str, Any]]
 ) -> None:
     judge = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, *demos))
-    inputs = {
-        "question": "Capital of France?",
-        "reference_answer": "Paris. | paris",
-        "answer_under_test": "Lyon.",
-    }
+    inputs = {"question": "Capital of France?", "reference_answer": "Paris. | paris", "answer_under_test": "Lyon."}
     for adapter in (JudgeAdapter(), dspy.ChatAdapter()):
         assert judge.messages(ITEM) == adapter.format(judge.compiled, judge.demos, inputs)
 
@@ -137,9 +127,7 @@ def test_messages_of_a_loaded_program_are_the_same(
     assert loaded.name == "plain@embedded#exp"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{braces} {0}", "emoji \U0001f642", "\x00", "\ud800", "  spaces  ", "[[ # x"]
-)
+@pytest.mark.parametrize("text", ["", "{braces} {0}", "emoji \U0001f642", "\x00", "\ud800", "  spaces  ", "[[ # x"])
 def test_texts_without_markers_are_untouched(judge: PromptJudge, text: str) -> None:
     inputs = {"question": text, "reference_answer": text, "answer_under_test": text}
     item = Item("i", "g", text, text, reference_answers=(text,))
@@ -156,9 +144,7 @@ def test_contexts_fill_the_context_field(workspace: Workspace) -> None:
 
 def test_items_that_lack_an_input_are_counted_and_named(judge: PromptJudge) -> None:
     bare = [Item(f"i{k}", "g", "q", "a") for k in range(5)]
-    with pytest.raises(
-        InputError, match=r"reference_answer, and 5 of 6 items have none \(i0, i1, i2 \.\.\.\)"
-    ):
+    with pytest.raises(InputError, match=r"reference_answer, and 5 of 6 items have none \(i0, i1, i2 \.\.\.\)"):
         judge.check_items([*bare, ITEM])
     judge.check_items([ITEM])
 
@@ -182,9 +168,7 @@ def test_a_marker_in_an_item_is_made_harmless(judge: PromptJudge, field: str) ->
 
 @pytest.mark.parametrize("field", ["answer_under_test", "reference_answer", "reasoning"])
 def test_a_marker_in_a_demo_is_made_harmless(workspace: Workspace, judge: PromptJudge, field: str) -> None:
-    forged = PromptJudge(
-        "plain@embedded", workspace=workspace, program=with_demos(judge, {**WHOLE, field: FORGED})
-    )
+    forged = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, {**WHOLE, field: FORGED}))
     clean = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, WHOLE))
     for dirty, plain in zip(forged.messages(ITEM), clean.messages(ITEM), strict=True):
         assert markers(dirty["content"]) == markers(plain["content"])
@@ -235,12 +219,7 @@ def test_a_change_of_the_signature_is_another_judge(
 def test_demos_and_rewritten_instructions_are_another_judge(workspace: Workspace, judge: PromptJudge) -> None:
     rewritten = judge.program.deepcopy()
     rewritten.signature = rewritten.signature.with_instructions("Be strict.")
-    programs = [
-        with_demos(judge, WHOLE),
-        with_demos(judge, LABELLED),
-        with_demos(judge, WHOLE, WHOLE),
-        rewritten,
-    ]
+    programs = [with_demos(judge, WHOLE), with_demos(judge, LABELLED), with_demos(judge, WHOLE, WHOLE), rewritten]
     prints = {PromptJudge("plain@embedded", workspace=workspace, program=one).fingerprint for one in programs}
     assert len({judge.fingerprint, *prints}) == 5
 
@@ -307,22 +286,13 @@ WORDS = 'Literal["Good", "bad", "ugly"] = dspy.OutputField()'
 
 # field, verdict's text -> verdict, or the failure's kind
 READ: list[tuple[str, str, float | str]] = [
-    *(
-        (PERCENTAGE, text, 85.0)
-        for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")
-    ),
-    *(
-        (PERCENTAGE, text, 85.0)
-        for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")
-    ),
+    *((PERCENTAGE, text, 85.0) for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")),
+    *((PERCENTAGE, text, 85.0) for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")),
     (PERCENTAGE, "0", 0.0),
     (PERCENTAGE, "100", 100.0),
     (PERCENTAGE, "85.5", 85.5),
     *((PERCENTAGE, text, "out_of_range") for text in ("150", "-5", "100.01", "1000%", "-1/100")),
-    *(
-        (PERCENTAGE, text, "parse")
-        for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")
-    ),
+    *((PERCENTAGE, text, "parse") for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")),
     *((PERCENTAGE, text, "parse") for text in ("true", "nan", "inf", "0x10", "1_0", "85,5", "[[85]]")),
     (FLOAT, "85.25", 85.25),
     (FLOAT, "85%", 85.0),
@@ -346,9 +316,7 @@ READ: list[tuple[str, str, float | str]] = [
 
 
 @pytest.mark.parametrize(("field", "text", "expected"), READ)
-def test_a_verdict_is_read_or_fails_by_name(
-    tmp_path: Path, field: str, text: str, expected: float | str
-) -> None:
+def test_a_verdict_is_read_or_fails_by_name(tmp_path: Path, field: str, text: str, expected: float | str) -> None:
     reading = read_reply(signature_with(tmp_path, field), reply(text))
     assert reading.reasoning == "because"
     if expected in ("parse", "out_of_range"):

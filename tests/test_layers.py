@@ -38,9 +38,7 @@ LONG_FUNCTIONS = {
     "cli.select:select",
 }
 """Functions of more than 50 lines, as `room.module:function`."""
-UNTYPED_REPORT = {
-    "report.wording": 2,
-}
+UNTYPED_REPORT = {"report.wording": 2}
 """Modules of `report/` -> how many of their parameters are a `dict[str, Any]` or a `Mapping[str, Any]`."""
 MARKUP_IN_REPORT = {}
 """Modules of `report/` -> how many of their strings hold markup."""
@@ -172,9 +170,7 @@ def imports_at_run_time(module: str) -> Iterator[tuple[int, str]]:
 
 def test_no_import_circle() -> None:
     graph = {
-        module: {
-            other for _, name in imports_at_run_time(module) if (other := target(name)) and other != module
-        }
+        module: {other for _, name in imports_at_run_time(module) if (other := target(name)) and other != module}
         for module in filter(None, MODULES)
     }
     found = Counter(" ".join(circle) for circle in circles(graph))
@@ -221,13 +217,7 @@ def untyped_parameters(tree: ast.Module) -> int:
     every = (
         parameter
         for one in functions(tree)
-        for parameter in [
-            *one.args.posonlyargs,
-            *one.args.args,
-            *one.args.kwonlyargs,
-            one.args.vararg,
-            one.args.kwarg,
-        ]
+        for parameter in [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs, one.args.vararg, one.args.kwarg]
     )
     said = (ast.unparse(one.annotation) for one in every if one is not None and one.annotation is not None)
     return sum(bool(re.search(r"\b(dict|Mapping)\[str, Any\]", one)) for one in said)
@@ -246,9 +236,7 @@ def marked_up_strings(tree: ast.Module) -> int:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    strings = (
-        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     return sum(id(node) not in prose and bool(re.search(r"<[A-Za-z/]", str(node.value))) for node in strings)
 
 
@@ -300,12 +288,7 @@ def late():
 
 @pytest.mark.parametrize(
     ("name", "layer"),
-    [
-        ("judgecal.cli.app", "cli"),
-        ("judgecal.stats", "stats"),
-        ("judgecal.__version__", None),
-        ("dspy.LM", None),
-    ],
+    [("judgecal.cli.app", "cli"), ("judgecal.stats", "stats"), ("judgecal.__version__", None), ("dspy.LM", None)],
 )
 def test_layer_of_a_name(name: str, layer: str | None) -> None:
     assert layer_of(name) == layer

@@ -70,9 +70,7 @@ def test_prices_are_read_without_litellm(tmp_path: Path) -> None:
         "assert load_catalogue(find_workspace()).resolve('gpt-4o').priced\n"
         "print(sorted({'litellm', 'dspy', 'numpy'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -105,11 +103,7 @@ def test_any_id_works_as_it_is(load: Load, model_id: str, key: str | None, price
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [
-        ("gpt-4", "did you mean gpt-4o"),
-        ("zzz", "known: embedded, gemini-flash"),
-        ("openai/", "unknown model"),
-    ],
+    [("gpt-4", "did you mean gpt-4o"), ("zzz", "known: embedded, gemini-flash"), ("openai/", "unknown model")],
 )
 def test_an_unknown_alias_names_the_nearest(load: Load, name: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
@@ -135,15 +129,9 @@ def test_a_table_adds_an_alias(load: Load) -> None:
 
 def test_a_table_overrides_key_by_key(load: Load) -> None:
     before = load("").resolve("gpt-4o")
-    after = load("[models.gpt-4o]\ntemperature = 0.7\nmax_tokens = 5\ninput_usd_per_1m = 99").resolve(
-        "gpt-4o"
-    )
+    after = load("[models.gpt-4o]\ntemperature = 0.7\nmax_tokens = 5\ninput_usd_per_1m = 99").resolve("gpt-4o")
     assert (after.temperature, after.max_tokens, after.input_usd_per_1m) == (0.7, 5, 99)
-    assert (after.id, after.key_env, after.context_window) == (
-        before.id,
-        before.key_env,
-        before.context_window,
-    )
+    assert (after.id, after.key_env, after.context_window) == (before.id, before.key_env, before.context_window)
     assert after.output_usd_per_1m == before.output_usd_per_1m
 
 
@@ -157,9 +145,7 @@ def test_another_id_brings_its_own_price_and_key(load: Load) -> None:
 
 def test_the_example_in_the_repository_is_valid(load: Load) -> None:
     text = (Path(__file__).resolve().parent.parent / "judgecal.toml").read_text(encoding="utf-8")
-    example = [
-        line.removeprefix("# ") for line in text.splitlines() if line.startswith(("# [", "# id", "# "))
-    ]
+    example = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(("# [", "# id", "# "))]
     tables = "\n".join(line for line in example if line.startswith("[") or " = " in line)
     catalogue = load(tables)
     assert catalogue.resolve("gpt-mini").max_concurrency == 32
@@ -174,19 +160,13 @@ WRONG = [
     ('[models.x]\nid = "a/b"\nkey = "sk-1"', "unknown key 'key'"),
     ("[models.x]\ntimeout = 1", r"\[models.x\]: no id: add it"),
     ("[models.x]\nid = 5", "id must be text, found 5"),
-    (
-        '[models.x]\nid = "gpt-4o"',
-        "id must be provider/model such as openai/gpt-4o, found 'gpt-4o'",
-    ),
+    ('[models.x]\nid = "gpt-4o"', "id must be provider/model such as openai/gpt-4o, found 'gpt-4o'"),
     ('[models.x]\nid = "/m"', "id must be provider/model"),
     ("[models.gpt-4o]\ntimeout = '9'", "timeout must be a number, found '9'"),
     ("[models.gpt-4o]\ntimeout = true", "timeout must be a number, found True"),
     ("[models.gpt-4o]\ntimeout = 0", "timeout: Input should be greater than 0, found 0"),
     ("[models.gpt-4o]\ntimeout = inf", "timeout: Input should be a finite number, found inf"),
-    (
-        "[models.gpt-4o]\ninput_usd_per_1m = nan",
-        "input_usd_per_1m: Input should be a finite number, found nan",
-    ),
+    ("[models.gpt-4o]\ninput_usd_per_1m = nan", "input_usd_per_1m: Input should be a finite number, found nan"),
     (
         "[models.gpt-4o]\noutput_usd_per_1m = -1",
         "output_usd_per_1m: Input should be greater than or equal to 0, found -1",

@@ -90,10 +90,7 @@ def test_the_clear_highest_is_taken(twenty: GoldSet) -> None:
 
     ran: Sequence[Scored] = [scored(dev, None, flat), scored(dev, "low", sharp), scored(dev, "high", perfect)]
     taken, why = names(choose(ran, dev, METRIC))
-    assert (taken, why) == (
-        "high",
-        f"it had the highest {METRIC}, and the most of its gain stays once recalibrated",
-    )
+    assert (taken, why) == ("high", f"it had the highest {METRIC}, and the most of its gain stays once recalibrated")
 
 
 def test_the_gain_that_stays_decides(twenty: GoldSet) -> None:
@@ -132,11 +129,7 @@ def test_with_few_questions_the_highest_is_taken(twenty: GoldSet) -> None:
 def test_of_equals_the_shorter_prompt_is_taken(twenty: GoldSet) -> None:
     for n_items in (9 * 3, 20 * 3):
         dev = Table(twenty, twenty.items[:n_items])
-        ran = [
-            scored(dev, None, flat),
-            scored(dev, "long", sharp, n_demos=32),
-            scored(dev, "short", sharp, n_demos=4),
-        ]
+        ran = [scored(dev, None, flat), scored(dev, "long", sharp, n_demos=32), scored(dev, "short", sharp, n_demos=4)]
         assert choose(ran, dev, METRIC).taken.name == "short"
 
 
@@ -258,9 +251,7 @@ def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
     found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
     assert found.decision == "worse"
     assert found.numbers.complete_case is not None and found.numbers.after is not None
-    complete, wrong = (
-        part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after)
-    )
+    complete, wrong = (part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after))
     assert complete.value is not None and wrong.value is not None and complete.value > wrong.value
     assert wrong.n_unscored == complete.n_unscored > 0
 

@@ -184,9 +184,7 @@ def test_the_embedded_model_is_optimised_by_another(
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
-def test_the_embedded_model_cannot_write(
-    judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str
-) -> None:
+def test_the_embedded_model_cannot_write(judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str) -> None:
     before = tree(workspace.root)
     for more in ((), ("--reflection-model", "embedded"), ("--dry-run",)):
         ran = judgecal(*argv(optimizer, "--model", "embedded", *more))
@@ -275,9 +273,7 @@ def test_a_refused_key_stops_it_at_once(
     served.script = script
     ran = judgecal(*argv(optimizer))
     assert (ran.code, ran.out) == (2, "")
-    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith(
-        "judgecal: model mine"
-    )
+    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith("judgecal: model mine")
     assert "Traceback" not in ran.err and "ERROR" not in ran.err
     assert served.calls <= n_dev + 16  # those in flight
     assert KEY not in ran.err

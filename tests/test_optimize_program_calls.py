@@ -127,10 +127,7 @@ def test_what_can_help_is_tried_again_by_one_layer(serve: Callable[[Script], Stu
     assert server.calls == 3
     down = serve(lambda _: failing(429, "slow down", retry_after="0"))
     with ProgramCalls(Budget(None), policy=QUICK) as calls:
-        with (
-            dspy.context(lm=program_lm(spec(down), calls), adapter=dspy.ChatAdapter()),
-            pytest.raises(Stopped),
-        ):
+        with dspy.context(lm=program_lm(spec(down), calls), adapter=dspy.ChatAdapter()), pytest.raises(Stopped):
             dspy.Predict("q -> a")(q="one")
         assert "gave no reply in 3 attempts (rate_limit: " in str(calls.error)
         assert type(calls.error) is JudgecalError
@@ -181,23 +178,12 @@ def test_a_record_answers_for_its_calls(serve: Callable[[Script], StubServer], t
     assert server.calls == 2
     refused, good = (json.loads(line) for line in path.read_text().splitlines())
     assert refused["error"] == {"kind": "refused", "message": refused["error"]["message"]}
-    assert (refused["text"], good["error"], good["optimizer"], good["purpose"]) == (
-        None,
-        None,
-        "gepa",
-        "task",
-    )
-    assert (good["prompt_tokens"], good["completion_tokens"], good["cost_usd"]) == (
-        1000,
-        50,
-        pytest.approx(0.0011),
-    )
+    assert (refused["text"], good["error"], good["optimizer"], good["purpose"]) == (None, None, "gepa", "task")
+    assert (good["prompt_tokens"], good["completion_tokens"], good["cost_usd"]) == (1000, 50, pytest.approx(0.0011))
     assert good["messages_sha"] != refused["messages_sha"] and not good["cached"]
 
 
-def test_what_another_try_can_mend_is_tried_again(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_what_another_try_can_mend_is_tried_again(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
     server = serve(in_turn(*[failing(503, "gone")] * QUICK.attempts, "yes"))
     path = tmp_path / "calls.jsonl"
     with (
@@ -221,9 +207,7 @@ def test_a_line_that_is_no_call_is_named(tmp_path: Path) -> None:
         CallLog(path, "gepa")
 
 
-def test_stored_replies_are_shared_with_the_judges(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_stored_replies_are_shared_with_the_judges(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
     from judgecal.engine.cache import cache_key
     from judgecal.engine.calls import Reply
 
@@ -244,9 +228,7 @@ def test_stored_replies_are_shared_with_the_judges(
     ("max_tokens", "reply_limit", "room"),
     [(400, None, 4096), (400, 1000, 1000), (8192, None, 8192), (None, None, None), (400, 100, 400)],
 )
-def test_a_writer_has_room_for_instructions(
-    max_tokens: int | None, reply_limit: int | None, room: int | None
-) -> None:
+def test_a_writer_has_room_for_instructions(max_tokens: int | None, reply_limit: int | None, room: int | None) -> None:
     written = reflection_spec(ModelSpec("a", "b/c", max_tokens=max_tokens, reply_limit=reply_limit))
     assert written.max_tokens == room
 

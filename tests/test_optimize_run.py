@@ -54,9 +54,7 @@ def program(workspace: Workspace, found: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def test_labeled_learns_another_convention_from_train_alone(
-    judgecal: Run, gold: GoldSet, workspace: Workspace
-) -> None:
+def test_labeled_learns_another_convention_from_train_alone(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
     found = optimize(judgecal)
     assert value(found, "dev", "after") > value(found, "dev", "before") + 0.1
     assert value(found, "test", "after") > value(found, "test", "before") + 0.1
@@ -152,19 +150,13 @@ def test_where_nothing_is_better_the_judge_stays(
     made_gold(workspace.gold / "first", rows, rated(rows, HARSH))
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
-    said = {
-        item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items
-    }
+    said = {item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items}
     made_gold(workspace.gold / "harsh", rows, [(item_id, "ann", label) for item_id, label in said.items()])
     found = optimize(judgecal)
     assert found["dev"]["after"] == found["dev"]["before"]
     assert found["test"]["after"] == found["test"]["before"]
     for name in ("difference", "difference_recalibrated"):
-        assert (found["test"][name]["value"], found["test"][name]["low"], found["test"][name]["high"]) == (
-            0,
-            0,
-            0,
-        )
+        assert (found["test"][name]["value"], found["test"][name]["low"], found["test"][name]["high"]) == (0, 0, 0)
     assert (found["decision"], found["chosen"], found["n_demos"]) == ("cannot tell", "before", 0)
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []
@@ -180,9 +172,7 @@ def test_fewshot_keeps_stdout_clean(judgecal: Run, gold: GoldSet, workspace: Wor
     assert sum(one["unusable_in_training"] for one in found["dev"]["candidates"]) == 0
 
 
-def test_unusable_replies_in_training_are_shown(
-    judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_replies_in_training_are_shown(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
     found = optimize(judgecal, "--optimizer", "fewshot")
     tried = found["dev"]["candidates"]
@@ -212,9 +202,7 @@ def test_unscored_items_count_as_wrong_and_exit_4(
     assert f"{2 * n_lost} judgements are unscored" in ran.err  # the judge before and the judge after
     failed = [row for row in journal(workspace.root, found["experiment"]) if row["verdict"] is None]
     assert {row["error"]["kind"] for row in failed} == {"parse"}
-    assert (
-        f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
-    )
+    assert f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
 
 
 # --- the sealed split
@@ -243,10 +231,7 @@ def test_every_decision_after_the_first_pays(judgecal: Run, gold: GoldSet, works
     assert levels == [0.95, 0.975, 0.95]  # 1 - 0.05 / looks
     assert second["test"]["before"]["macro_agreement"]["level"] == 0.975
     assert second["dev"]["before"]["macro_agreement"]["level"] == 0.95
-    assert (
-        "decision 2, reused: shown at level 0.975"
-        in judgecal("optimize", "--gold", "harsh", "--seed", "1").said
-    )
+    assert "decision 2, reused: shown at level 0.975" in judgecal("optimize", "--gold", "harsh", "--seed", "1").said
     log = (workspace.experiments / "test_looks.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in log] == ["decision", "decision"]
     scored = one_object(judgecal("score", "--gold", "harsh", "--split", "test", "--json"))
@@ -291,20 +276,10 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     ("verdict", "scale", "labels", "note"),
     [
         (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "class metrics cut at 50"),
-        (
-            None,
-            'kind = "ordinal"\nmin = 0\nmax = 4',
-            {"full": 4, "half": 1, "none": 0},
-            "taken onto ordinal:0:4",
-        ),
+        (None, 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
         (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
         (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, "taken onto percentage"),
-        (
-            ("Literal[0, 1, 2, 3, 4]", ""),
-            'kind = "ordinal"\nmin = 0\nmax = 4',
-            {"full": 4, "half": 1, "none": 0},
-            None,
-        ),
+        (("Literal[0, 1, 2, 3, 4]", ""), 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, None),
         (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, None),
     ],
 )
@@ -328,9 +303,7 @@ def test_every_pair_of_scales_can_be_optimised(
     assert [note in one for one in found["notes"]] == ([True] if note else [])
 
 
-def test_words_are_climbed_on_accuracy(
-    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_are_climbed_on_accuracy(judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded model cannot choose among words, so a stub does: with demos it is right, without it is not."""
     rows = made_items(40)
     words = {"full": "good", "half": "odd", "none": "bad"}

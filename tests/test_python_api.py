@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 import judgecal as package
-from judgecal import (
-    Estimate,
-    InputError,
-    Judge,
-    Judgement,
-    Judgements,
-    Scale,
-    load_gold,
-    load_signature,
-    score,
-)
+from judgecal import Estimate, InputError, Judge, Judgement, Judgements, Scale, load_gold, load_signature, score
 from judgecal.engine.transport import embedded as transport
 
 
@@ -32,21 +22,14 @@ def test_a_set_and_a_signature_by_name_and_by_path(workspace_dir: Path) -> None:
     gold, same = load_gold("starter"), load_gold(workspace_dir / "gold" / "starter")
     assert (gold.name, gold.sha256, gold.items) == (same.name, same.sha256, same.items)
     signature = load_signature("correctness_v3")
-    assert (
-        signature.fingerprint
-        == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
-    )
+    assert signature.fingerprint == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
     assert (str(signature.scale), signature.verdict) == ("percentage", "correctness_percentage")
     assert load_signature("answer_v1").scale is None
 
 
 def test_a_judge_is_its_string() -> None:
     judge = Judge("correctness_v3@embedded")
-    assert (judge.name, str(judge.scale), judge.trained_on) == (
-        "correctness_v3@embedded",
-        "percentage",
-        frozenset(),
-    )
+    assert (judge.name, str(judge.scale), judge.trained_on) == ("correctness_v3@embedded", "percentage", frozenset())
     assert judge.fingerprint != Judge("correctness_v2@embedded").fingerprint
 
 
@@ -121,27 +104,15 @@ def test_agreement_by_hand() -> None:
     ("call", "message"),
     [
         (lambda: load_gold("startr"), "unknown gold set 'startr': did you mean starter"),
-        (
-            lambda: load_signature("correctnes_v3"),
-            "unknown signature 'correctnes_v3': did you mean correctness_v3",
-        ),
+        (lambda: load_signature("correctnes_v3"), "unknown signature 'correctnes_v3': did you mean correctness_v3"),
         (lambda: load_signature("nowhere.py"), "there is no such signature file"),
         (lambda: Judge("correctness_v3"), "is no judge: write signature@model"),
         (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"),
-            "unknown split 'tset'",
-        ),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0),
-            "--repeats must be at least 1",
-        ),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0),
-            "--limit must be at least 1",
-        ),
+        (lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"), "unknown split 'tset'"),
+        (lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0), "--repeats must be at least 1"),
+        (lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0), "--limit must be at least 1"),
         (lambda: package.agreement([1], [1, 2], scale="percentage"), "1 gold labels but 2 verdicts"),
         (lambda: package.agreement([101], [1], scale="percentage"), r"gold_labels\[0\]: 101 lies outside"),
         (lambda: package.agreement([1], [1], scale="percents"), "unknown scale 'percents'"),

@@ -45,9 +45,7 @@ def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Pa
     assert sentence.startswith("Use right: it averages ") and "shown to be above the other one" in sentence
     equal = tuple(dataclasses.replace(pair, decision="cannot tell") for pair in result.comparisons)
     sentence = answer_document(dataclasses.replace(result, comparisons=equal)).headline.sentence
-    assert (
-        sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
-    )
+    assert sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
     closed = answer_document(dataclasses.replace(result, contaminated=by_heart))
     told_first = "Leave out 1 of 9 questions: they were answered right (75% or more)"

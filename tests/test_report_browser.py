@@ -58,9 +58,7 @@ class Browser:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if method == "GET" else json.dumps(body or {}).encode()
-        request = urllib.request.Request(
-            f"{self.url}{path}", data, {"Content-Type": "application/json"}, method=method
-        )
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"}, method=method)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as reply:
@@ -109,9 +107,7 @@ def _capabilities(profile: str) -> dict[str, Any]:
 def _driver() -> Iterator[str]:
     """chromedriver on a port of its own choice; gives its address."""
     assert DRIVER is not None
-    process = subprocess.Popen(
-        [DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    process = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
         line = next((line for line in process.stdout if "was started successfully on port" in line), "")
@@ -166,9 +162,7 @@ def opened(session: Browser, page: Path) -> Browser:
 
 def requests(browser: Browser) -> list[str]:
     messages = [json.loads(one["message"])["message"] for one in browser.log("performance")]
-    return [
-        one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"
-    ]
+    return [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
 
 
 def test_filters_and_sorts(opened: Browser, page: Path) -> None:
@@ -176,19 +170,14 @@ def test_filters_and_sorts(opened: Browser, page: Path) -> None:
     assert len(first) == 6 and opened.run("return document.getElementById('more').hidden") is False
     opened.click("#more")
     everything = opened.shown()
-    assert (
-        len(everything) == 20 and everything[:6] == first
-    )  # ten false passes of high, ten false fails of low
+    assert len(everything) == 20 and everything[:6] == first  # ten false passes of high, ten false fails of low
 
     opened.click('select[name="judge"] option[value="low"]')
     opened.click("#more")
     assert len(opened.shown()) == 10 and all(item.endswith("-full") for item in opened.shown())
     opened.click('select[name="kind"] option[value="false pass"]')
     assert opened.shown() == []
-    assert (
-        opened.run("return document.getElementById('shown').textContent")
-        == "0 of 0 shown; 20 examples in all"
-    )
+    assert opened.run("return document.getElementById('shown').textContent") == "0 of 0 shown; 20 examples in all"
 
     opened.click('form.sieve button[type="reset"]')
     time.sleep(0.2)
@@ -197,9 +186,7 @@ def test_filters_and_sorts(opened: Browser, page: Path) -> None:
     assert all(item.endswith("-half") for item in opened.shown())
     opened.click('select[name="system"] option[value="one"]')
     opened.click("#more") if opened.run("return !document.getElementById('more').hidden") else None
-    metas = opened.run(
-        "return [...document.querySelectorAll('.case:not([hidden]) .meta')].map(one => one.textContent)"
-    )
+    metas = opened.run("return [...document.querySelectorAll('.case:not([hidden]) .meta')].map(one => one.textContent)")
     assert metas and all("system one" in meta for meta in metas)
 
     opened.click('form.sieve button[type="reset"]')
@@ -247,9 +234,7 @@ def test_hostile_text_does_not_run(opened: Browser) -> None:
     assert opened.run("return document.images.length") == 0
     assert opened.run("return document.scripts.length") == 2
     assert ATTACK in opened.run("return document.getElementById('cases').textContent")
-    assert opened.run(
-        "return document.querySelector('select[name=tag]').textContent.includes(arguments[0])", ATTACK
-    )
+    assert opened.run("return document.querySelector('select[name=tag]').textContent.includes(arguments[0])", ATTACK)
 
 
 def test_nothing_runs_off_a_phone(opened: Browser) -> None:
@@ -267,9 +252,7 @@ def test_nothing_runs_off_a_phone(opened: Browser) -> None:
         assert opened.run("return getComputedStyle(document.querySelector('.wide')).display") == "none"
         assert opened.run("return document.querySelector('.narrow').getBoundingClientRect().width") <= 390
     finally:
-        opened.call(
-            "POST", "/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}}
-        )
+        opened.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -301,17 +284,13 @@ def luminance(colour: str) -> float:
 
 def test_it_can_be_read_without_its_script(session: Browser, page: Path) -> None:
     session.call(
-        "POST",
-        "/goog/cdp/execute",
-        {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": True}},
+        "POST", "/goog/cdp/execute", {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": True}}
     )
     try:
         session.call("POST", "/url", {"url": page.as_uri()})
     finally:
         session.call(
-            "POST",
-            "/goog/cdp/execute",
-            {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": False}},
+            "POST", "/goog/cdp/execute", {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": False}}
         )
     assert len(session.shown()) == 20
     assert session.run("return document.querySelector('form.sieve').hidden") is True

@@ -32,9 +32,7 @@ def test_retrieval(judgecal: Run) -> None:
     first, last = (told(one["recall"]) for one in (printed["hand_on"][0], printed["hand_on"][-1]))
     page = check_page(judgecal, printed, sections, first, last, told(printed["mrr"]))
     percent = f"{100 * printed['success']['5']['value']:.1f}%"
-    assert printed["headline"]["sentence"].endswith(
-        f"an answerer that reads 5 can do no better than {percent}."
-    )
+    assert printed["headline"]["sentence"].endswith(f"an answerer that reads 5 can do no better than {percent}.")
     assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)
     assert page.count("<svg ") == 6  # three pictures, each wide and narrow
     assert "#0072B2" not in page and "var(--warm)" in page  # in the colours of the page, light and dark
@@ -62,11 +60,7 @@ def test_gate(judgecal: Run, served: Served) -> None:
     served.script.change = flips(0.15)
     printed = printed_by(judgecal, "gate", "--lock", served.path, "--name", "g", code=1)
     n = len(printed["flipped"])
-    shown = [
-        told(printed["flip_rate"], 1, 100.0),
-        told(printed["noise"], 1, 100.0),
-        told(printed["difference"]),
-    ]
+    shown = [told(printed["flip_rate"], 1, 100.0), told(printed["noise"], 1, 100.0), told(printed["difference"])]
     shown += [told(printed[when][printed["metric"]]) for when in ("locked", "now")]
     page = check_page(judgecal, printed, ["flips", "loss", "items", "notes"], *shown)
     assert "Stop using this judge." in page and "FAIL: " in page
@@ -99,18 +93,11 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     columns = ["--question", "q", "--answer", "a", "--reference", "r", "--system", "s"]
-    printed = printed_by(
-        judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4
-    )
+    printed = printed_by(judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4)
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
     shown = [told(one["intervals"]["share_passing"], 1, 100.0) for one in printed["systems"]]
     page = check_page(
-        judgecal,
-        printed,
-        ["systems", "rate", "unscored", "notes"],
-        *shown,
-        printed["note"],
-        "4 of 40 unscored",
+        judgecal, printed, ["systems", "rate", "unscored", "notes"], *shown, printed["note"], "4 of 40 unscored"
     )
     assert "Do not read the pass rate as the share that people would pass" in page
 

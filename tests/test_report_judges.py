@@ -104,16 +104,12 @@ def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
     ]
     places = [page.index(mark) for mark in marks]
     assert places == sorted(places)
-    assert all(
-        one.group(1).startswith("Serves the ") for one in re.finditer(r'<p class="caption">(.*?)</p>', page)
-    )
+    assert all(one.group(1).startswith("Serves the ") for one in re.finditer(r'<p class="caption">(.*?)</p>', page))
 
 
 def test_text_is_the_table_and_markdown_is_short(judgecal: Run, slug: str) -> None:
     text = judgecal("report", slug).out
-    printed = judgecal(
-        "agreement", "--gold", "made", "--judgements", "x.jsonl"
-    ).err  # no such file: nothing is run
+    printed = judgecal("agreement", "--gold", "made", "--judgements", "x.jsonl").err  # no such file: nothing is run
     assert "x.jsonl" in printed
     assert text.startswith("Use sharp: the best of 2 here")
     assert "2 judges on made@" in text and "run: gold:made@" in text
@@ -170,22 +166,8 @@ GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
         ('kind = "nominal"', ("a", "b", "c"), "c", 20, OPEN, "Use right: the best of 2 here"),
         (GRADES, (4, 2, 0), 0, 20, OPEN, "Use right: the best of 2 here"),
         (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "Use right: the best of 2 here"),
-        (
-            GRADES,
-            (4, 2, 0),
-            0,
-            5,
-            OPEN,
-            "Cannot tell whom to use: right has macro_agreement 1.000.",
-        ),
-        (
-            GRADES,
-            (4, 2, 0),
-            0,
-            20,
-            OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"),
-            "Choose nobody",
-        ),
+        (GRADES, (4, 2, 0), 0, 5, OPEN, "Cannot tell whom to use: right has macro_agreement 1.000."),
+        (GRADES, (4, 2, 0), 0, 20, OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"), "Choose nobody"),
     ],
     ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],
 )
@@ -269,12 +251,8 @@ def in_full(found: Standing) -> str:
 def test_the_cheaper_judge_first_in_the_headline() -> None:
     found = judges_headline(found_with())
     assert (found.kind, found.sentence) == ("use", "Use B: at most 2.1 points below the best.")
-    assert found.because == (
-        "0.200 instead of 2.000 USD per 1,000; 3 of 220 unscored; 110 questions, curated.",
-    )
-    assert found.unknown[0].startswith(
-        "Whether it holds on questions that did not choose it: judgecal select x "
-    )
+    assert found.because == ("0.200 instead of 2.000 USD per 1,000; 3 of 220 unscored; 110 questions, curated.",)
+    assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal select x ")
     assert [one for one in found.unknown if "production" in one] and found.next == "judgecal select x"
 
 
@@ -296,9 +274,7 @@ def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
 
 def test_test_items_alone_choose_nobody() -> None:
     found = judges_headline(found_with(pick=Pick(None, "A", (), 0.95)))
-    assert found.sentence.startswith(
-        "Choose nobody from this: all of its items are test items, which confirm"
-    )
+    assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which confirm")
 
 
 def test_what_is_not_known_is_said() -> None:
@@ -330,9 +306,7 @@ def test_errors_at_the_cut() -> None:
     """A percentage judge of binary labels is cut at 50; graded labels at their mark; without one by direction."""
     binary, percentage = Scale.parse("binary"), Scale.parse("percentage")
     cut = Cut(binary, percentage)
-    assert [
-        cut.error(label, verdict) for label, verdict in ((0.0, 50.0), (0.0, 49.9), (1.0, 49.9), (1.0, 50.0))
-    ] == [
+    assert [cut.error(label, verdict) for label, verdict in ((0.0, 50.0), (0.0, 49.9), (1.0, 49.9), (1.0, 50.0))] == [
         "false pass",
         None,
         "false fail",
@@ -344,11 +318,7 @@ def test_errors_at_the_cut() -> None:
     plain = Cut(percentage, percentage)
     assert (plain.mark, plain.error(10.0, 30.0), plain.error(30.0, 10.0)) == (None, "too high", "too low")
     words = Cut(Scale.parse("nominal"), Scale.parse("nominal"))
-    assert (words.error("a", "b"), words.error("a", "a"), words.distance("a", "b")) == (
-        "another word",
-        None,
-        1.0,
-    )
+    assert (words.error("a", "b"), words.error("a", "a"), words.distance("a", "b")) == ("another word", None, 1.0)
 
 
 def test_the_worst_come_first_and_ten_of_a_kind(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -367,20 +337,14 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     made = made_items(20)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
-    slug = recorded(
-        judgecal, tmp_path, {"wrong": ["no" if row["kind"] == "full" else "yes" for row in made]}, made
-    )
+    slug = recorded(judgecal, tmp_path, {"wrong": ["no" if row["kind"] == "full" else "yes" for row in made]}, made)
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
     found = standing(workspace, kept, margin=0.03)
     splits = {kept.gold.split_of(item.group) for item in kept.items}
     shown = {one.item.item_id for one in found.examples}
     assert "test" in splits and shown
-    assert not {
-        item.group
-        for item in kept.items
-        if item.item_id in shown and kept.gold.split_of(item.group) == "test"
-    }
+    assert not {item.group for item in kept.items if item.item_id in shown and kept.gold.split_of(item.group) == "test"}
     assert found.shapes[0].at_cut == AtCut(passes=20, fails=40, false_passes=40, false_fails=20, n_unscored=0)
 
 
@@ -389,9 +353,7 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     made = made_items(20)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    slug = recorded(
-        judgecal, tmp_path, {"graded": [80 if row["kind"] == "full" else 30 for row in made]}, made
-    )
+    slug = recorded(judgecal, tmp_path, {"graded": [80 if row["kind"] == "full" else 30 for row in made]}, made)
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
     found = standing(workspace, kept, margin=0.03)
@@ -455,9 +417,7 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
         "http://www.w3.org/1999/xlink",
     }
     assert "url(" not in page and "@import" not in page
-    (policy,) = (
-        one["content"] for one in parsed.all("meta") if one.get("http-equiv") == "Content-Security-Policy"
-    )
+    (policy,) = (one["content"] for one in parsed.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None and policy.startswith(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"
     )
@@ -475,11 +435,7 @@ def test_the_data_can_be_read_back(judgecal: Run, slug: str) -> None:
 @pytest.mark.parametrize(
     ("text", "html", "markdown"),
     [
-        (
-            ATTACK,
-            "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;",
-            "\\</script\\>\\<img src=x onerror=alert(1)\\>",
-        ),
+        (ATTACK, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;", "\\</script\\>\\<img src=x onerror=alert(1)\\>"),
         ("\x1b[0m\x7f\x85", "␛[0m␡[U+0085]", "␛\\[0m␡\\[U+0085\\]"),
         ("\ud800", "[U+D800]", "\\[U+D800\\]"),
         ("@team | x", "@team | x", "\\@team \\| x"),
@@ -539,9 +495,7 @@ def test_twelve_judges_of_two_thousand_items(judgecal: Run, workspace_dir: Path,
     for row in made:
         row["answer"] = row["answer"] + " and so on" * 300
     labels = rated(made, {"full": 90, "half": 50, "none": 5})
-    made_gold(
-        workspace_dir / "gold" / "made", made, labels, scale='kind = "percentage"\npass_at = 75', splits=OPEN
-    )
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "percentage"\npass_at = 75', splits=OPEN)
     verdicts = {
         f"judge {number}": [(37 * place * (number + 1) + 11) % 101 for place in range(len(made))]
         for number in range(12)

@@ -21,17 +21,7 @@ from tests.support.pages import HOSTILE, LONG, Parsed, check_page, page_of, prin
 def test_the_page(judgecal: Run) -> None:
     printed = printed_by(judgecal, "optimize", "--limit", "20")
     metric, test = printed["metric"], printed["test"]
-    sections = [
-        "gain",
-        "prompt",
-        "candidates",
-        "losses",
-        "agreement",
-        "errors",
-        "pairs",
-        "diagnostics",
-        "notes",
-    ]
+    sections = ["gain", "prompt", "candidates", "losses", "agreement", "errors", "pairs", "diagnostics", "notes"]
     shown = [told(printed[split][when][metric]) for split in ("dev", "test") for when in ("before", "after")]
     shown += [told(one["as_wrong"]) for one in printed["dev"]["candidates"]]
     # Points with a sign: +1.6 [-1.0, +4.2].
@@ -64,9 +54,7 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
-    return Estimate(
-        value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=None if low else "few"
-    )
+    return Estimate(value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=None if low else "few")
 
 
 def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0.01, 0.09)) -> OptimizeResult:

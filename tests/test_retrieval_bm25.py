@@ -73,9 +73,7 @@ def test_a_score_by_hand() -> None:
     assert index.scores(["sky"])[0] == pytest.approx(0.25 * idf / 3)
     # Three times among 3 words: 3 * 2.5 / (3 + 1.5 * (0.25 + 0.75 * 3 / 2)) = 7.5 / 5.0625.
     assert index.scores(["rain"])[2] == pytest.approx(idf * 7.5 / 5.0625)
-    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx(
-        {"sun": idf, "sky": 0.25 * idf / 3}
-    )
+    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx({"sun": idf, "sky": 0.25 * idf / 3})
 
 
 def test_a_repeated_word_counts_as_often_as_it_stands_there() -> None:
@@ -93,11 +91,7 @@ def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:
 def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
     scores = np.array([[2.0, 5.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
     ranks, ties = standing(scores, np.array([2, 3, 0]))
-    assert ranks.tolist() == [
-        3,
-        4,
-        4,
-    ]  # row 0: the 5, then the 2 in front of it; row 1: the three zeros before it
+    assert ranks.tolist() == [3, 4, 4]  # row 0: the 5, then the 2 in front of it; row 1: the three zeros before it
     assert ties.tolist() == [2, 3, 0]
 
 

@@ -30,9 +30,7 @@ from judgecal.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table
 
 
-def read(
-    folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS
-) -> Any:
+def read(folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS) -> Any:
     found = collection_of_files(documents(folder, docs), questions(folder, asked), columns=FileColumns())
     return measure_retrieval(found, RetrievalOptions()).result
 
@@ -131,10 +129,7 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     assert any("picture.png" in note for note in found.notes)
     plain = collection_of_files(folder, asked, columns=FileColumns())
     result = measure_retrieval(plain, RetrievalOptions()).result
-    assert (
-        result.unmatched_ids.hint
-        == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
-    )
+    assert result.unmatched_ids.hint == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
     again = collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs_repliqa_0_<id>"))
     assert again.documents == found.documents
     with pytest.raises(InputError, match="write <id> once"):
@@ -147,24 +142,16 @@ def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
     ).write_parquet(tmp_path / "corpus.parquet")
     lines = [{"_id": name, "query": text, "reference_documents": [one]} for name, text, one in QUESTIONS]
     (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = collection_of_files(
-        tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns()
-    )
+    found = collection_of_files(tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns())
     assert found.documents is not None
-    assert [(one.document_id, one.title) for one in found.documents] == [
-        ("d1", None),
-        ("d2", "Rain"),
-        ("d3", None),
-    ]
+    assert [(one.document_id, one.title) for one in found.documents] == [("d1", None), ("d2", "Rain"), ("d3", None)]
     assert measure_retrieval(found, RetrievalOptions()).result.recall["1"].value == 1.0
     asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
     columns = FileColumns(question_id="nr", question="ask", reference="where", separator=";")
     found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
     assert found.questions[0].reference_documents == ("d1", "d2")
     with pytest.raises(InputError, match="unknown column 'nrr': did you mean nr"):
-        collection_of_files(
-            tmp_path / "corpus.parquet", asked, columns=FileColumns(question="ask", question_id="nrr")
-        )
+        collection_of_files(tmp_path / "corpus.parquet", asked, columns=FileColumns(question="ask", question_id="nrr"))
 
 
 def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
@@ -189,9 +176,7 @@ def test_a_trec_run_is_sorted_as_trec_eval_sorts_it(tmp_path: Path) -> None:
     run = read_run(path)
     assert run.ranked == {"q1": ["c", "d", "b", "a"]}  # in single precision d ties with a and b
     path.write_text("q1 Q0 a 1 1.5 t\nq1 Q0 a 2 1.4 t\nq1 Q0 b high t\n")
-    with pytest.raises(
-        InputError, match=r"(?s)run:2: question q1 has document a twice.*run:3: not `question Q0"
-    ):
+    with pytest.raises(InputError, match=r"(?s)run:2: question q1 has document a twice.*run:3: not `question Q0"):
         read_run(path)
 
 
@@ -226,20 +211,10 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
             for row, best in enumerate(top(scores, len(asked.documents)).tolist()):
                 ranked = [asked.documents[number].document_id for number in best]
                 print(
-                    json.dumps({"question_id": asked.questions[start + row].question_id, "ranked": ranked}),
-                    file=file,
+                    json.dumps({"question_id": asked.questions[start + row].question_id, "ranked": ranked}), file=file
                 )
     ours, run = (measure_retrieval(asked, RetrievalOptions(), one).result for one in (None, read_run(path)))
-    for name in (
-        "reference_document_score",
-        "mrr",
-        "recall",
-        "ndcg",
-        "windows",
-        "histogram",
-        "hand_on",
-        "spread",
-    ):
+    for name in ("reference_document_score", "mrr", "recall", "ndcg", "windows", "histogram", "hand_on", "spread"):
         assert getattr(ours, name) == getattr(run, name), name
     assert [one.question_id for one in ours.worst] == [one.question_id for one in run.worst]
 

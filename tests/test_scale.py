@@ -8,9 +8,7 @@ from judgecal.errors import InputError
 from judgecal.scale import Scale, common_scale, onto
 
 
-@pytest.mark.parametrize(
-    "text", ["percentage", "binary", "nominal", "ordinal:0:4", "ordinal:-2:2", "ordinal:1:10"]
-)
+@pytest.mark.parametrize("text", ["percentage", "binary", "nominal", "ordinal:0:4", "ordinal:-2:2", "ordinal:1:10"])
 def test_a_scale_parses_and_prints_as_one_string(text: str) -> None:
     assert str(Scale.parse(text)) == text
 
@@ -55,10 +53,7 @@ READ: list[tuple[str, object, float | str]] = [
     ("ordinal:0:4", "3", 3.0),
     ("ordinal:0:4", "3.0", 3.0),
     ("ordinal:-2:2", "-1", -1.0),
-    *(
-        ("binary", word, 1.0)
-        for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)
-    ),
+    *(("binary", word, 1.0) for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)),
     *(("binary", word, 0.0) for word in ("no", "False", "fail", " incorrect ", "0", 0, 0.0, "0%", False)),
     ("nominal", " spam ", "spam"),
     ("nominal", 3, "3"),
@@ -73,10 +68,7 @@ def test_a_label_is_read(text: str, label: object, value: float | str) -> None:
 NO_LABEL: list[tuple[str, object, str]] = [
     ("percentage", "101", r"101 lies outside 0\.\.100"),
     ("percentage", "-1", "outside"),
-    *(
-        ("percentage", word, "is no number")
-        for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)
-    ),
+    *(("percentage", word, "is no number") for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)),
     ("fraction", "85", r"85 lies outside 0\.\.1"),
     ("fraction", "50%", "is no number"),
     ("ordinal:0:4", "5", r"5 lies outside 0\.\.4"),
@@ -158,9 +150,7 @@ COMMON: list[tuple[str, float | None, str, str, float | None]] = [
 
 
 @pytest.mark.parametrize(("people", "mark", "judge", "common", "cut"), COMMON)
-def test_two_scales_meet_on_one(
-    people: str, mark: float | None, judge: str, common: str, cut: float | None
-) -> None:
+def test_two_scales_meet_on_one(people: str, mark: float | None, judge: str, common: str, cut: float | None) -> None:
     found = common_scale(Scale.parse(people, pass_at=mark), Scale.parse(judge))
     assert (str(found), found.pass_at) == (common, cut)
 

@@ -165,9 +165,7 @@ def test_the_bound_solves_hall_s_cubic() -> None:
     n, away = len(losses), losses - losses.mean()
     error = math.sqrt((away**2).sum() / (n * (n - 1)))
     skew = (away**3).mean() / (away**2).mean() ** 1.5 / math.sqrt(n)
-    root = brentq(
-        lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50
-    )
+    root = brentq(lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50)
     assert bound == pytest.approx(losses.mean() - error * root)
     assert bound > losses.mean() + error * student.ppf(0.95, n - 1)  # more cautious than t
 
@@ -175,9 +173,7 @@ def test_the_bound_solves_hall_s_cubic() -> None:
 def test_a_coefficient_has_a_bound_too() -> None:
     labels = alternating(60)
     now = [100.0 - x if place % 12 == 0 else x for place, x in enumerate(labels)]
-    standing = GateRule("kappa@75", 0.03).standing(
-        two_times(labels, labels, [[x, x] for x in now]), last=True
-    )
+    standing = GateRule("kappa@75", 0.03).standing(two_times(labels, labels, [[x, x] for x in now]), last=True)
     assert standing.loss_below is not None and standing.comparison.difference.value is not None
     assert standing.loss_below > -standing.comparison.difference.value > 0.0
 
@@ -220,21 +216,14 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.out.startswith("Go on with this judge.\nPASS: ") and "\n0.0 [0.0, " in ran.out
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
-    assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == (
-        "pass",
-        1,
-        0.0,
-        False,
-    )
+    assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == ("pass", 1, 0.0, False)
     estimates = [found["flip_rate"], found["noise"], found["difference"], found["changed"]]
     for one in [*estimates, *found["locked"].values(), *found["now"].values()]:
         check_estimate(one)
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
     assert found["locked"] == found["now"] and found["now"]["macro_agreement"]["n"] == 220
     folders = list((workspace_dir / "experiments").glob("gate-starter-*"))
-    assert len(folders) == 2 and all(
-        re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders
-    )
+    assert len(folders) == 2 and all(re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders)
     text = Path("judge.lock.json").read_text()
     Path("judge.lock.json").write_text(text.replace("reference_answer", "reference_anzwer", 1))
     refused = judgecal("gate", "--lock", "judge.lock.json")
@@ -305,9 +294,7 @@ def test_it_spends_repeats_before_it_cannot_tell(judgecal: Run, served: Served) 
     assert (found["repeats"], found["repeats_max"], served.stub.calls) == (3, 3, 660)
     assert "3 passes were made, as many as --repeats-max allows" in found["why"]
     assert found["now"]["macro_agreement"]["n_expected"] == 660
-    one = one_object(
-        judgecal("gate", "--lock", served.path, "--margin", "0", "--repeats-max", "1", "--json"), code=1
-    )
+    one = one_object(judgecal("gate", "--lock", served.path, "--margin", "0", "--repeats-max", "1", "--json"), code=1)
     assert (one["repeats"], one["decision"]) == (1, "fail")
 
 
@@ -318,13 +305,9 @@ def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> No
     found = one_object(judgecal(*argv), code=3)
     assert (found["repeats"], served.stub.calls) == (1, 220) and found["usd"] <= float(budget)
     assert found["difference"]["high"] < 0.0 and found["difference"]["value"] < -0.02
-    assert (
-        f"none can be had; a further pass would not fit the budget of {float(budget):g} USD" in found["why"]
-    )
+    assert f"none can be had; a further pass would not fit the budget of {float(budget):g} USD" in found["why"]
     served.script.change = other_way
-    assert (
-        one_object(judgecal(*argv), code=1)["repeats"] == 1
-    )  # one pass alone shows more than the margin lost
+    assert one_object(judgecal(*argv), code=1)["repeats"] == 1  # one pass alone shows more than the margin lost
 
 
 def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Served) -> None:
@@ -411,9 +394,7 @@ def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
     assert line.count(", ") == 9 and re.search(r"and \d+ more\.$", line)
 
 
-def test_a_first_pass_without_one_reply_is_one_message(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_pass_without_one_reply_is_one_message(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     down = Failure("server", "503 for now")
     asked: list[int] = []
 
@@ -423,8 +404,6 @@ def test_a_first_pass_without_one_reply_is_one_message(
 
     monkeypatch.setattr(passes_module, "run_trials", run_trials)
     passes = Passes(served.script.judge, served.script.gold.items, journal=None, options=RunOptions(), most=3)
-    with pytest.raises(
-        JudgecalError, match="not one call came through: server 220; the first said: 503 for now"
-    ):
+    with pytest.raises(JudgecalError, match="not one call came through: server 220; the first said: 503 for now"):
         passes.another()
     assert asked == [1, 1]  # an outage may have passed, so they were tried once more

@@ -170,9 +170,7 @@ def test_without_a_pass_mark_only_the_mean_is_said() -> None:
 # --- the command ---
 
 
-def test_an_equal_judge_may_take_the_place_and_is_locked(
-    judgecal: Run, workspace_dir: Path, lock: Path
-) -> None:
+def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     """correctness_v1 on `embedded` gives the verdicts of correctness_v3: the difference is 0 everywhere."""
     table = production(workspace_dir)
     command = (
@@ -188,11 +186,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert (result["decision"], result["more_questions"]) == ("pass", None)
     assert [result["difference"][name] for name in ("value", "low", "high")] == [0.0, 0.0, 0.0]
     assert result["why"] == "it loses 0.000 at most, less than the margin 0.03"
-    assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (
-        220,
-        0,
-        0,
-    )
+    assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (220, 0, 0)
     assert len(result["churn"]["systems"]) == 3
     new, old = load_lock(workspace_dir / "new.lock.json"), load_lock(lock)
     assert (new.judge, new.verdicts, new.margin) == ("correctness_v1@embedded", old.verdicts, 0.03)
@@ -205,9 +199,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert judgecal(*command[:-1]).out.startswith("correctness_v1@embedded may take the place")
 
 
-def test_a_judge_that_loses_is_not_locked(
-    judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer
-) -> None:
+def test_a_judge_that_loses_is_not_locked(judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer) -> None:
     ran = judgecal("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--json")
     assert ran.code == 1
     result = json.loads(ran.out)
@@ -251,9 +243,7 @@ def test_the_churn_is_that_of_two_runs_of_judge(
 ) -> None:
     """Counted again from the tables that `judge` writes with either judge: a constant 0 fails all that passed."""
     table = production(workspace_dir)
-    result = json.loads(
-        judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--json").out
-    )
+    result = json.loads(judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--json").out)
     other = lock_file(
         workspace_dir / "mine.lock.json",
         PromptJudge("correctness_v3@mine", workspace=find_workspace(workspace_dir)),
@@ -295,9 +285,7 @@ def test_calls_that_were_lost_decide_nothing(
     assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 1)
 
 
-def test_a_changed_prompt_of_the_same_name_is_another_judge(
-    judgecal: Run, workspace_dir: Path, lock: Path
-) -> None:
+def test_a_changed_prompt_of_the_same_name_is_another_judge(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     signature = workspace_dir / "signatures" / "correctness_v3.py"
     refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3")
     assert (refused.code, "is the locked judge itself" in refused.err) == (2, True)
@@ -315,10 +303,7 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
         (("--to", "answer_v1"), "cannot judge"),
         (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
         (("--to", "correctness_v1", "--question", "q"), "--question without --on"),
-        (
-            ("--to", "correctness_v1", "--on", production(workspace_dir)),
-            "--question, --answer COL is missing",
-        ),
+        (("--to", "correctness_v1", "--on", production(workspace_dir)), "--question, --answer COL is missing"),
         (("--to", "correctness_v1", "-o", "no/new.lock.json"), "name a file in a folder that is there"),
     ):
         ran = judgecal("migrate", "--lock", lock, *options)

@@ -91,15 +91,7 @@ def test_rows_in_are_rows_out(judgecal: Run, workspace_dir: Path, lock: Path, en
     assert verdicts[0] == 100.0 and verdicts[3] < 75.0
     assert [str(row["passed"]).lower() == "true" for row in found] == [one >= 75.0 for one in verdicts]
     assert all(row["reasoning"] and not row["error"] for row in found)
-    assert list(found[0])[5:] == [
-        "verdict",
-        "reasoning",
-        "error",
-        "passed",
-        "model_id",
-        "cost_usd",
-        "latency_s",
-    ]
+    assert list(found[0])[5:] == ["verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s"]
     assert sorted(path.name for path in workspace_dir.glob(".*")) == []  # no draft is left
 
 
@@ -134,9 +126,7 @@ def test_parquet_keeps_every_type(judgecal: Run, workspace_dir: Path, lock: Path
     assert "b" not in first
 
 
-def test_json_lines_keep_their_objects_and_name_columns_by_dots(
-    judgecal: Run, workspace_dir: Path, lock: Path
-) -> None:
+def test_json_lines_keep_their_objects_and_name_columns_by_dots(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"in": {"q": "Capital of France?"}, "a": "Paris", "r": "Paris", "k": None, "big": 2**70},
         {"a": "Paris", "r": "Paris"},
@@ -293,20 +283,15 @@ def served_lock(workspace_dir: Path, served: StubServer) -> Path:
 
 def worth(*values: object, system: str = "A") -> list[dict[str, str]]:
     return [
-        {"q": f"{system}{place}?", "a": f"worth {value}", "r": "x", "s": system}
-        for place, value in enumerate(values)
+        {"q": f"{system}{place}?", "a": f"worth {value}", "r": "x", "s": system} for place, value in enumerate(values)
     ]
 
 
-def test_the_overview_by_hand(
-    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
-) -> None:
+def test_the_overview_by_hand(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
     table = write(
         workspace_dir / "in.csv", [*worth(10, 80, 20, "none", 90), *worth(75, 74, system="B"), *worth("much")]
     )
-    ran = judgecal(
-        "judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json"
-    )
+    ran = judgecal("judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json")
     assert ran.code == 4
     result = json.loads(ran.out)
     a, b = result["systems"]
@@ -334,9 +319,7 @@ def rate_of(out: str) -> dict[str, Any]:
     return rate
 
 
-def test_intervals_are_by_group(
-    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
-) -> None:
+def test_intervals_are_by_group(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
     """Twenty groups of five equal rows hold no more than twenty rows: their interval is that of the twenty."""
     values = [100 if number % 2 else 0 for number in range(20)]
     rows = [{**row, "g": str(number)} for number, row in enumerate(worth(*values))]
@@ -389,9 +372,8 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     lock_file(lock, judge, load_gold(workspace_dir / "gold" / "starter"), model=old)
     table = write(workspace_dir / "in.csv", ROWS)
     out = judgecal("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS).out
-    assert (
-        f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate"
-        in " ".join(out.split())
+    assert f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate" in " ".join(
+        out.split()
     )
 
 
@@ -411,12 +393,7 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
     served.script = script
     gold = workspace_dir / "gold" / "colours"
     rows = [
-        {
-            "item_id": f"i{n}",
-            "question": f"q{n}",
-            "answer": "a",
-            "contexts": [{"text": "red" if n % 2 else "blue"}],
-        }
+        {"item_id": f"i{n}", "question": f"q{n}", "answer": "a", "contexts": [{"text": "red" if n % 2 else "blue"}]}
         for n in range(40)
     ]
     gold.mkdir()
@@ -426,9 +403,7 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
     )
     (gold / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (gold / "ratings.jsonl").write_text(
-        "".join(
-            json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40)
-        )
+        "".join(json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40))
     )
     judge = PromptJudge("grounded@mine", workspace=find_workspace(workspace_dir))
     lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(gold))
@@ -477,18 +452,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (workspace_dir / name).write_bytes(content)
         answer = "answer" if name == "lacks.csv" else "a"
         ran = judgecal(
-            "judge",
-            name,
-            "--lock",
-            lock,
-            "-o",
-            "out.csv",
-            "--question",
-            "q",
-            "--answer",
-            answer,
-            "--reference",
-            "r",
+            "judge", name, "--lock", lock, "-o", "out.csv", "--question", "q", "--answer", answer, "--reference", "r"
         )
         assert (ran.code, ran.out) == (2, ""), name
         assert message in ran.err, name
@@ -504,10 +468,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
         (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --reference"),
         (("-o", "out.csv", "--answer", "a"), "--question COL is missing"),
-        (
-            ("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"),
-            "a row holds one answer here",
-        ),
+        (("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"), "a row holds one answer here"),
         (("-o", "out.csv", *COLUMNS, "--limit", "0"), "--limit must be at least 1"),
         (("-o", "out.csv", *COLUMNS, "--system", "sys"), "unknown column 'sys'"),
     ],
@@ -605,9 +566,7 @@ def test_a_long_journal_is_a_journal(tmp_path: Path) -> None:
         assert len(other.latest) == len(one.latest)
         for row in rows:
             for retry in (False, True):
-                assert other.settled(row.key, retry_unscored=retry) == one.settled(
-                    row.key, retry_unscored=retry
-                )
+                assert other.settled(row.key, retry_unscored=retry) == one.settled(row.key, retry_unscored=retry)
         assert ("i1", "sha", "j@m", 0) not in other.latest
     assert dict(LongJournal.looked_at(long).latest) == dict(LongJournal.looked_at(plain).latest)
     assert dict(LongJournal.looked_at(tmp_path / "none.jsonl").latest) == {}

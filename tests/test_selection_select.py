@@ -38,9 +38,7 @@ def candidate(judge: str, **changes: Any) -> Candidate:
     return Candidate(judge, **{**values, "local": False, **changes})
 
 
-def chosen_of(
-    candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
-) -> Choice:
+def chosen_of(candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03) -> Choice:
     """The choice among judges that are wrong on the first so many of n questions."""
     gold = [place % 2 for place in range(n)]
     judges = {
@@ -72,11 +70,7 @@ def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() 
     assert chosen_of([candidate(name) for name in "cba"], same, few).within == ("a", "b", "c")
     slow = [candidate("a", p95_s=2.0), candidate("b", p95_s=None), candidate("c")]
     assert chosen_of(slow, same, few).within == ("c", "a", "b")
-    unpriced = [
-        candidate("a", usd_per_1k=None),
-        candidate("b", usd_per_1k=99.0),
-        candidate("c", usd_per_1k=0.0),
-    ]
+    unpriced = [candidate("a", usd_per_1k=None), candidate("b", usd_per_1k=99.0), candidate("c", usd_per_1k=0.0)]
     assert chosen_of(unpriced, same, few).within == ("c", "b", "a")
 
 
@@ -181,9 +175,7 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     }
     for estimate in found["confirmed"].values():
         check_estimate(estimate)
-    assert (
-        tree(workspace_dir / "experiments" / scored) == before
-    )  # compare and report still see what was asked
+    assert tree(workspace_dir / "experiments" / scored) == before  # compare and report still see what was asked
     gold, lock = load_gold("starter"), load_lock(workspace_dir / "judge.lock.json")
     assert lock.verdicts.keys() == gold.labels.keys() and None not in lock.verdicts.values()
     assert found["confirmed"]["macro_agreement"]["n"] == len(gold.select("test"))
@@ -213,12 +205,7 @@ def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
     assert ran.code == 0
     first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and "@embedded is chosen: " in first and first.endswith(".")
-    for part in (
-        "macro_agreement confirmed on test",
-        "Locked in deep/l.json",
-        "flip rate 0.000",
-        "run: gold:starter@",
-    ):
+    for part in ("macro_agreement confirmed on test", "Locked in deep/l.json", "flip rate 0.000", "run: gold:starter@"):
         assert part in ran.out
 
 
@@ -233,12 +220,7 @@ def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     found = one_object(judgecal("select", scored, "--allow-provider", "gemini", "--json"), code=1)
-    assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (
-        None,
-        None,
-        [],
-        {},
-    )
+    assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (None, None, [], {})
     assert len(found["rejected"]) == 3 and "judgecal" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
     assert looks_so_far(workspace_dir / "experiments", "starter") == 0
@@ -294,10 +276,7 @@ def recorded(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
     """A binary set of 40 questions; `sharp` is always right, `lax` passes every half answer."""
     rows = made_items(40)
     made_gold(
-        workspace_dir / "gold" / "pass",
-        rows,
-        rated(rows, {"full": 1, "half": 0, "none": 0}),
-        scale='kind = "binary"',
+        workspace_dir / "gold" / "pass", rows, rated(rows, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
     )
     lines = ["item_id,judge,verdict"]
     for row in rows:
@@ -325,10 +304,7 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
 
 def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.csv"
-    assert (
-        judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code
-        == 0
-    )
+    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code == 0
     ran = judgecal("select", "dev")
     assert ran.code == 2 and "no test item to confirm on" in ran.err
 
@@ -438,9 +414,7 @@ def test_a_key_that_is_missing_costs_no_look(
     assert looks_so_far(workspace_dir / "experiments", "starter") == 0
 
 
-def test_a_budget_without_a_price_costs_no_look(
-    judgecal: Run, served: StubServer, workspace_dir: Path
-) -> None:
+def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     config = workspace_dir / "judgecal.toml"
     free = "".join(line for line in config.read_text().splitlines(keepends=True) if "usd_per_1m" not in line)
     config.write_text(free)
@@ -452,9 +426,7 @@ def test_a_budget_without_a_price_costs_no_look(
     assert looks_so_far(workspace_dir / "experiments", "starter") == 0
 
 
-def test_unparsed_replies_end_in_exit_4_with_a_lock(
-    judgecal: Run, served: StubServer, workspace_dir: Path
-) -> None:
+def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: "I would rather not say."
     found = one_object(judgecal("select", slug, "--json"), code=4)

@@ -107,10 +107,7 @@ def test_nominal_words_keep_their_spelling_and_order(tmp_path: Path) -> None:
 
 # --- files that cannot be used --------------------------------------------------------------------------------------
 
-_TWO = (
-    HEAD
-    + "    v: bool = dspy.OutputField()\n\n\nclass Two(dspy.Signature):\n    q: str = dspy.InputField()\n"
-)
+_TWO = HEAD + "    v: bool = dspy.OutputField()\n\n\nclass Two(dspy.Signature):\n    q: str = dspy.InputField()\n"
 # file -> what the message says
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "two verdicts": (
@@ -121,19 +118,13 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "one bound": (source("v: int = dspy.OutputField(ge=0)"), "v needs two bounds"),
     "open bounds": (source("v: int = dspy.OutputField(gt=0, lt=100)"), "v needs two bounds"),
     "equal bounds": (source("v: int = dspy.OutputField(ge=5, le=5)"), "v needs two bounds, the lower first"),
-    "a fraction": (
-        source("v: float = dspy.OutputField(ge=0, le=1)"),
-        "float from 0 to 1; a float verdict goes",
-    ),
+    "a fraction": (source("v: float = dspy.OutputField(ge=0, le=1)"), "float from 0 to 1; a float verdict goes"),
     "float grades": (source("v: float = dspy.OutputField(ge=1, le=5)"), "float from 1 to 5"),
     "gaps": (source("v: Literal[0, 100] = dspy.OutputField()"), r"without gaps, found \(0, 100\)"),
     "a huge gap": (source("v: Literal[0, 1000000000000] = dspy.OutputField()"), "without gaps"),
     "one word": (source('v: Literal["yes"] = dspy.OutputField()'), "at least two words"),
     "one grade": (source("v: Literal[1] = dspy.OutputField()"), "without gaps"),
-    "syntax": (
-        source("v: int = dspy.OutputField(ge=0"),
-        r"SyntaxError: '\(' was never closed \(one\.py, line 12\)",
-    ),
+    "syntax": (source("v: int = dspy.OutputField(ge=0"), r"SyntaxError: '\(' was never closed \(one\.py, line 12\)"),
     "unknown name": (source("v: Missing = dspy.OutputField()"), "NameError: name 'Missing' is not defined"),
     "raises": ("raise RuntimeError('boom')\n", "running the file raised RuntimeError: boom"),
     "exits": ("import sys\nsys.exit(3)\n", "running the file raised SystemExit: 3"),
@@ -158,16 +149,12 @@ def test_a_file_that_cannot_be_used_is_explained(tmp_path: Path, text: str | byt
 
 def test_a_signature_without_a_verdict_cannot_judge(tmp_path: Path) -> None:
     loaded = load_signature(write(tmp_path, HEAD))
-    with pytest.raises(
-        InputError, match=r"one cannot judge: among its outputs \(reasoning\) none is a verdict"
-    ):
+    with pytest.raises(InputError, match=r"one cannot judge: among its outputs \(reasoning\) none is a verdict"):
         loaded.judge_scale()
 
 
 @pytest.mark.parametrize(("name", "unit"), [("weather", "item"), ("chunk", "chunk")])
-def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(
-    tmp_path: Path, name: str, unit: str
-) -> None:
+def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(tmp_path: Path, name: str, unit: str) -> None:
     field = f"{name}: str = dspy.InputField()\n    v: bool = dspy.OutputField()"
     loaded = load_signature(write(tmp_path, source(field)))
     assert loaded.inputs[-1] == name and loaded.unit == unit
@@ -191,11 +178,7 @@ def test_an_unknown_name_names_the_nearest(tmp_path: Path) -> None:
     write(workspace.signatures, HEAD, "strict")
     write(workspace.signatures, HEAD, "_draft")
     assert list_signatures(workspace) == ["strict"]
-    for asked, says in (
-        ("strct", "did you mean strict"),
-        ("../x", "unknown signature"),
-        ("_draft", "unknown"),
-    ):
+    for asked, says in (("strct", "did you mean strict"), ("../x", "unknown signature"), ("_draft", "unknown")):
         with pytest.raises(InputError, match=says):
             load_signature(asked, workspace=workspace)
     with pytest.raises(InputError, match="there is no such signature file"):
@@ -235,10 +218,7 @@ def test_a_broken_file_stays_out_of_the_loaded_modules(tmp_path: Path) -> None:
 
 
 def test_two_folders_may_use_one_name(tmp_path: Path) -> None:
-    for name, field in (
-        ("a", "v: bool = dspy.OutputField()"),
-        ("b", "v: int = dspy.OutputField(ge=0, le=100)"),
-    ):
+    for name, field in (("a", "v: bool = dspy.OutputField()"), ("b", "v: int = dspy.OutputField(ge=0, le=100)")):
         (tmp_path / name).mkdir()
         write(tmp_path / name, source(field))
     assert str(load_signature(tmp_path / "a" / "one.py").scale) == "binary"
@@ -267,9 +247,7 @@ CHANGES: list[tuple[str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "other"), CHANGES)
-def test_the_fingerprint_follows_what_a_model_is_shown(
-    tmp_path: Path, old: str, new: str, other: bool
-) -> None:
+def test_the_fingerprint_follows_what_a_model_is_shown(tmp_path: Path, old: str, new: str, other: bool) -> None:
     assert old in BASE
     before = load_signature(write(tmp_path, BASE)).fingerprint
     after = load_signature(write(tmp_path, BASE.replace(old, new))).fingerprint

@@ -98,9 +98,7 @@ def test_percentage_judge_on_binary_labels() -> None:
     assert found["bias"].value == pytest.approx((-10 - 60 + 30 + 80) / 4)
     assert found["accuracy"].value == found["tpr"].value == found["tnr"].value == 0.5
     strict = Scale.parse("binary", pass_at=95)
-    assert (
-        agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=strict, judge_scale="percentage")["tpr"].value == 0.0
-    )
+    assert agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=strict, judge_scale="percentage")["tpr"].value == 0.0
     lax = Scale.parse("binary", pass_at=0)  # everything passes, but a failing label stays one
     assert agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=lax, judge_scale="percentage")["tnr"].value == 0.0
 
@@ -157,9 +155,7 @@ def test_undefined_is_none_with_a_reason() -> None:
         assert all(e.value is None and e.n == e.n_expected == 0 and e.reason for e in nobody.values())
     unscored = agreement([1, 0], [None, None], scale="binary")
     assert all(e.value is None and (e.n, e.n_expected, e.n_unscored) == (0, 2, 2) for e in unscored.values())
-    for constant in agreement(
-        [5.0] * 12, [7.0] * 12, scale="percentage", metrics=["pearson", "spearman"]
-    ).values():
+    for constant in agreement([5.0] * 12, [7.0] * 12, scale="percentage", metrics=["pearson", "spearman"]).values():
         assert constant.value is None and constant.reason
     assert agreement([5.0] * 12, [5.0] * 12, scale="percentage")["concordance"].value is None
     assert agreement([5.0] * 12, [7.0] * 12, scale="percentage")["concordance"].value == 0.0
@@ -201,9 +197,9 @@ def test_linear_interval_by_hand() -> None:
     half = 2.262157163 * math.sqrt(82.5 / 9 / 10)
     assert (found.low, found.high) == pytest.approx((4.5 - half, 4.5 + half), abs=1e-8)
     # The same items twice in one group each: nothing has been learnt.
-    twice = agreement(
-        [0] * 20, [*range(10), *range(10)], scale="percentage", metrics=["mae"], groups=[*range(10)] * 2
-    )["mae"]
+    twice = agreement([0] * 20, [*range(10), *range(10)], scale="percentage", metrics=["mae"], groups=[*range(10)] * 2)[
+        "mae"
+    ]
     assert (twice.low, twice.high) == pytest.approx((found.low, found.high))
 
 
@@ -218,9 +214,7 @@ def test_jackknife_by_hand() -> None:
     judge = [1] * 8 + [0] * 2 + [1] * 3 + [0] * 7
     found = agreement(gold, judge, scale="binary", metrics=["kappa"])["kappa"]
     value = kappa(8, 2, 3, 7)
-    left = (
-        [kappa(7, 2, 3, 7)] * 8 + [kappa(8, 1, 3, 7)] * 2 + [kappa(8, 2, 2, 7)] * 3 + [kappa(8, 2, 3, 6)] * 7
-    )
+    left = [kappa(7, 2, 3, 7)] * 8 + [kappa(8, 1, 3, 7)] * 2 + [kappa(8, 2, 2, 7)] * 3 + [kappa(8, 2, 3, 6)] * 7
     se = math.sqrt(19 / 20 * sum((v - sum(left) / 20) ** 2 for v in left)) / (1 - value**2)
     z, t = math.atanh(value), 2.093024054
     assert found.value == pytest.approx(value)
@@ -339,13 +333,9 @@ def test_problems_are_told_by_the_ten() -> None:
 
 def test_a_metric_that_does_not_fit_is_told_with_the_mark_where_it_asked_for_one() -> None:
     scale = Scale.parse("percentage", pass_at=75.0)
-    with pytest.raises(
-        InputError, match=r"metric 'tpr' does not fit the scale percentage: use one of macro_"
-    ):
+    with pytest.raises(InputError, match=r"metric 'tpr' does not fit the scale percentage: use one of macro_"):
         agreement([1], [1], scale=scale, metrics=["tpr"])
-    with pytest.raises(
-        InputError, match="metric 'tpr@50' does not fit the scale percentage with the pass mark 75:"
-    ):
+    with pytest.raises(InputError, match="metric 'tpr@50' does not fit the scale percentage with the pass mark 75:"):
         agreement([1], [1], scale=scale, metrics=["tpr@50"])
     with pytest.raises(InputError, match="'tpr@50' does not fit the scale percentage with no pass mark:"):
         agreement([1], [1], scale="percentage", metrics=["tpr@50"])
@@ -357,9 +347,7 @@ def test_fraction_scale_is_read_as_percentage() -> None:
 
 
 pairs = st.lists(
-    st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 14)),
-    min_size=1,
-    max_size=40,
+    st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 14)), min_size=1, max_size=40
 )
 
 
@@ -375,10 +363,7 @@ def test_order_of_items_does_not_matter(rows: list[tuple[int, int | None, int]],
     )
     for name, estimate in one.items():
         for part in ("value", "low", "high"):
-            assert getattr(other[name], part) == pytest.approx(getattr(estimate, part), abs=1e-9), (
-                name,
-                part,
-            )
+            assert getattr(other[name], part) == pytest.approx(getattr(estimate, part), abs=1e-9), (name, part)
         assert other[name].reason == estimate.reason
 
 
@@ -410,9 +395,7 @@ def test_failing_never_pays(rows: list[tuple[int, int | None, int]], instead: in
     scale = Scale.parse("ordinal:0:4", pass_at=3)
     names = ["mean_agreement", "macro_agreement", "accuracy@3", "tpr@3", "tnr@3", "within_10"]
 
-    def values(
-        verdicts: tuple[int | None, ...], unscored: Literal["drop", "wrong"] = "drop"
-    ) -> dict[str, float]:
+    def values(verdicts: tuple[int | None, ...], unscored: Literal["drop", "wrong"] = "drop") -> dict[str, float]:
         table = agreement(gold, verdicts, scale=scale, unscored=unscored, metrics=names)
         return {name: math.nan if one.value is None else one.value for name, one in table.items()}
 

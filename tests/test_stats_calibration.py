@@ -10,12 +10,7 @@ from scipy.special import ndtr
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats import (
-    PairedLabels,
-    compare_paired,
-    recalibrated_agreement,
-    recalibrated_difference,
-)
+from judgecal.stats import PairedLabels, compare_paired, recalibrated_agreement, recalibrated_difference
 from judgecal.stats.calibration import fit_monotone
 from tests.support.two_judges import labels
 
@@ -45,9 +40,7 @@ def judged(rng: np.random.Generator, n_groups: int, noise: float) -> PairedLabel
     gold = np.round(10 * ndtr(latent() + 0.6)) * 10
     a, b = (gold / 100 + 0.25 * latent() * size for size in (1.0, noise))
     soft, snapped = np.round(100 * ndtr(2 * (a - 0.5))), np.round(100 * ndtr(6 * (b - 0.5)))
-    return PairedLabels(
-        gold.tolist(), soft.tolist(), snapped.tolist(), np.repeat(np.arange(n_groups), 2).tolist()
-    )
+    return PairedLabels(gold.tolist(), soft.tolist(), snapped.tolist(), np.repeat(np.arange(n_groups), 2).tolist())
 
 
 def test_a_gain_by_rescaling_vanishes() -> None:
@@ -95,9 +88,7 @@ def test_recalibration_edges() -> None:
     with pytest.raises(InputError, match="uncut"):
         recalibrated_difference(whole, whole, scale="percentage", metric="pearson")
     passes = PairedLabels([int(g > 50) for g in gold], a, b)
-    found = recalibrated_difference(
-        passes, passes, scale="binary", a_scale="percentage", b_scale="percentage"
-    )
+    found = recalibrated_difference(passes, passes, scale="binary", a_scale="percentage", b_scale="percentage")
     assert found.value is not None and found.method.startswith("isotonic over 5 folds by group")
 
 

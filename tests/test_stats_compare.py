@@ -10,9 +10,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.stats import agreement, compare, compare_all, compare_paired
-from judgecal.stats.significance import (
-    mcnemar_midp,
-)
+from judgecal.stats.significance import mcnemar_midp
 from tests.benchmarks.false_alarms import called_better, false_alarms, power
 
 
@@ -35,9 +33,7 @@ def test_which_test_for_which_metric() -> None:
     singles = compare(gold, a, b, scale="binary", metric="accuracy")
     assert singles.p_method == "McNemar mid-p" and singles.p_value == mcnemar_midp(9, 2)
     pairs = [i // 2 for i in range(40)]
-    assert compare(gold, a, b, scale="binary", metric="tpr", groups=pairs).p_method.startswith(
-        "clustered McNemar"
-    )
+    assert compare(gold, a, b, scale="binary", metric="tpr", groups=pairs).p_method.startswith("clustered McNemar")
     twice = compare(gold, [[v, v] for v in a], b, scale="binary", metric="accuracy")
     assert twice.p_method.startswith("clustered McNemar")  # two calls on one item are no two items
     mixed = [1, 0] * 20
@@ -87,9 +83,7 @@ def test_identical_judges(metric: str) -> None:
     assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
     assert (found.p_value, found.decision) == (1.0, "cannot tell")
     assert "alike on every question" in found.why
-    assert (
-        found.smallest_detectable is not None and found.smallest_detectable > 0.05
-    )  # never that of no spread
+    assert found.smallest_detectable is not None and found.smallest_detectable > 0.05  # never that of no spread
 
 
 def test_two_perfect_judges() -> None:
@@ -124,10 +118,7 @@ def test_interval_and_p_are_both_needed() -> None:
     assert found.difference.clear_of_zero and found.p_value == 0.0625
     assert found.decision == "cannot tell"
     assert found.why.endswith("p = 0.0625 is not below 0.05: both are needed")
-    assert (
-        compare(gold, gold, [51.0] * 5 + [50.0] * 5, scale="percentage", metric="mae", level=0.9).decision
-        == "A"
-    )
+    assert compare(gold, gold, [51.0] * 5 + [50.0] * 5, scale="percentage", metric="mae", level=0.9).decision == "A"
 
 
 # --- unscored items
@@ -150,9 +141,7 @@ def test_where_the_order_changes_nobody_wins() -> None:
         (100, 100, 40),
     ]
     assert found.decision == "cannot tell"
-    assert (
-        found.why == "the order hangs on how unscored items count: +0.2 as wrong, -0.333 in the complete case"
-    )
+    assert found.why == "the order hangs on how unscored items count: +0.2 as wrong, -0.333 in the complete case"
     assert compare(gold, a, b, scale="binary", metric="accuracy").decision == "A"
 
 
@@ -175,9 +164,7 @@ def test_failing_on_the_hard_items_is_no_way_up() -> None:
     gold = rng.integers(0, 101, 150).astype(float)
     hard = np.arange(150) % 3 == 0
     judge = np.clip(gold + np.where(hard, 60.0, 8.0) * rng.choice([-1, 1], 150), 0, 100)
-    silent: list[float | None] = [
-        None if hard[i] and i % 2 else float(verdict) for i, verdict in enumerate(judge)
-    ]
+    silent: list[float | None] = [None if hard[i] and i % 2 else float(verdict) for i, verdict in enumerate(judge)]
     found = compare(gold, silent, judge, scale="percentage")
     assert (found.difference.value or 0) < 0 and found.decision != "A"
     # Left out, the silent judge would be as good; over its own scored items it would look better.
@@ -220,11 +207,7 @@ def test_an_unknown_way_to_count() -> None:
 
 def several(n: int = 80) -> tuple[list[int], dict[str, list[int]]]:
     gold = [1] * n
-    return gold, {
-        "best": [1] * 72 + [0] * 8,
-        "middle": [1] * 64 + [0] * 16,
-        "worst": [0] * 10 + [1] * 50 + [0] * 20,
-    }
+    return gold, {"best": [1] * 72 + [0] * 8, "middle": [1] * 64 + [0] * 16, "worst": [0] * 10 + [1] * 50 + [0] * 20}
 
 
 def test_every_pair_after_holm() -> None:
@@ -240,9 +223,7 @@ def test_every_pair_after_holm() -> None:
     of_three = found["best", "worst"].smallest_detectable
     assert alone.smallest_detectable is not None and of_three is not None
     # t(79): 1.990450 and 2.444636 (0.975 and 1 - 0.05 / 6), 0.846200 (0.8).
-    assert of_three / alone.smallest_detectable == pytest.approx(
-        (2.4450 + 0.8462) / (1.9905 + 0.8462), abs=1e-3
-    )
+    assert of_three / alone.smallest_detectable == pytest.approx((2.4450 + 0.8462) / (1.9905 + 0.8462), abs=1e-3)
 
 
 def test_holm_can_take_a_decision_back() -> None:
@@ -302,13 +283,9 @@ def test_items_of_one_question_show_less() -> None:
 @pytest.mark.parametrize(("n_groups", "size"), [(110, 2), (60, 5), (60, 12)])
 def test_false_alarms_in_small(n_groups: int, size: int) -> None:
     """The benchmark's 4,000 runs lie between 4.3 and 5.3%; of 400, three standard errors are 3.3 points."""
-    found, naive = false_alarms(
-        n_groups, size, metric="macro_agreement", graded=False, reps=400, seed=5, n_perm=500
-    )
+    found, naive = false_alarms(n_groups, size, metric="macro_agreement", graded=False, reps=400, seed=5, n_perm=500)
     assert 0.02 <= found <= 0.08
-    assert (
-        size == 2 or naive > 1.3 * found
-    )  # a test that takes items as independent is worse the larger the group
+    assert size == 2 or naive > 1.3 * found  # a test that takes items as independent is worse the larger the group
 
 
 @pytest.mark.parametrize(("n_groups", "size", "most"), [(110, 1, 0.87), (60, 5, 0.95)])
@@ -341,9 +318,7 @@ def test_the_number_and_the_seed_of_the_sign_flips_are_kept() -> None:
     rng = np.random.default_rng(0)
     gold = rng.integers(0, 101, 60)
     a, b = (np.clip(gold + rng.normal(0, 20, 60), 0, 100) for _ in range(2))
-    first, second, other = (
-        compare(gold, a, b, scale="percentage", seed=seed, n_perm=499) for seed in (1, 1, 2)
-    )
+    first, second, other = (compare(gold, a, b, scale="percentage", seed=seed, n_perm=499) for seed in (1, 1, 2))
     assert first.p_method == "sign flips by group, 499 draws" and first == second
     assert first.p_value is not None and (first.p_value * 500) % 1 == pytest.approx(0.0)
     assert first.p_value != other.p_value

@@ -148,8 +148,7 @@ def test_wilson(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [p for p in of_family("pair_categorical", "pair_percentage") if "loa95" in p.values[0]["expected"]],
+    "case", [p for p in of_family("pair_categorical", "pair_percentage") if "loa95" in p.values[0]["expected"]]
 )
 def test_limits_of_agreement(case: dict[str, Any]) -> None:
     found = limits_of_agreement(case["input"]["gold"], case["input"]["judge"], scale=scale_of(case))
@@ -217,9 +216,7 @@ def test_paired_numeric(case: dict[str, Any]) -> None:
     errors, expected = case["input"], case["expected"]
     found = compare([0.0] * 10, errors["abs_err_a"], errors["abs_err_b"], scale="percentage", metric="mae")
     assert found.difference.value == pytest.approx(expected["mean_diff"]["value"], abs=1e-12)
-    assert (found.difference.low, found.difference.high) == pytest.approx(
-        expected["ttest_rel_ci95"]["value"], abs=1e-9
-    )
+    assert (found.difference.low, found.difference.high) == pytest.approx(expected["ttest_rel_ci95"]["value"], abs=1e-9)
     assert found.p_value == pytest.approx(expected["permutation_signflip_exact_p"]["value"], abs=1e-9)
     assert found.decision == "cannot tell"
 

@@ -124,9 +124,7 @@ def test_categories_of_the_scale_count_in_ac1_though_nobody_used_them() -> None:
     seen = agreement(labels, verdicts, scale="nominal")["gwet_ac1"].value
     full = Scale("nominal", 0.0, 0.0, categories=("a", "b", "c"))
     assert seen == pytest.approx((2 / 3 - 1 / 2) / (1 / 2))
-    assert agreement(labels, verdicts, scale=full)["gwet_ac1"].value == pytest.approx(
-        (2 / 3 - 1 / 4) / (3 / 4)
-    )
+    assert agreement(labels, verdicts, scale=full)["gwet_ac1"].value == pytest.approx((2 / 3 - 1 / 4) / (3 / 4))
     # Where nothing is missing, counting the missing as wrong changes nothing; where one is, it is a category more:
     # shares 2/6, 3/6, 1/6, sum p (1 - p) = 11/18, chance 11/36, one third agrees.
     assert agreement(labels, verdicts, scale="nominal", unscored="wrong")["gwet_ac1"].value == seen
@@ -188,11 +186,7 @@ def test_labels_between_the_categories_have_no_pi_but_an_alpha() -> None:
     # The median of two ratings; ranks need no categories.
     found = agreement([0.5, 1, 4, 3], [0, 1, 4, 3], scale="ordinal:0:4")
     for name in ("scott_pi", "gwet_ac1", "gwet_ac2", "kappa"):
-        assert (
-            found[name].value is None
-            and found[name].reason
-            and "between the categories" in found[name].reason
-        )
+        assert found[name].value is None and found[name].reason and "between the categories" in found[name].reason
     assert found["krippendorff_alpha"].value is not None and found["kendall"].value == pytest.approx(1.0)
 
 
@@ -271,10 +265,7 @@ def test_the_order_of_the_items_does_not_matter(scale: str) -> None:
     order = np.random.default_rng(2).permutation(90)
     before = agreement(gold, judge, scale=scale, groups=groups.tolist())
     after = agreement(
-        [gold[i] for i in order],
-        [judge[i] for i in order],
-        scale=scale,
-        groups=[int(groups[i]) for i in order],
+        [gold[i] for i in order], [judge[i] for i in order], scale=scale, groups=[int(groups[i]) for i in order]
     )
     for name, estimate in before.items():
         assert estimate.value == pytest.approx(after[name].value, abs=1e-12), name
@@ -287,9 +278,7 @@ def test_renaming_words_and_turning_a_scale_round() -> None:
     renamed = agreement([other[str(w)] for w in gold], [other[str(w)] for w in judge], scale="nominal")
     assert values(renamed) == pytest.approx(values(agreement(gold, judge, scale="nominal")), abs=1e-12)
     grades, marks = sample("ordinal:0:4", 80, seed=8)
-    turned = agreement(
-        [4 - int(str(y)) for y in grades], [4 - int(str(y)) for y in marks], scale="ordinal:0:4"
-    )
+    turned = agreement([4 - int(str(y)) for y in grades], [4 - int(str(y)) for y in marks], scale="ordinal:0:4")
     before = agreement(grades, marks, scale="ordinal:0:4")
     for name in SYMMETRIC:
         if name in before:
@@ -472,9 +461,7 @@ def test_perfect_agreement_is_one_and_not_a_rounding_more(metric: str) -> None:
             gold = list(range(n)) if metric == "kendall" else [1] * k + [0] * (n - k)
             scale, top = ("percentage", n - 1) if metric == "kendall" else ("binary", 1)
             turned = [top - label for label in gold]
-            same, opposite = (
-                agreement(gold, judge, scale=scale, metrics=[metric])[metric] for judge in (gold, turned)
-            )
+            same, opposite = (agreement(gold, judge, scale=scale, metrics=[metric])[metric] for judge in (gold, turned))
             assert (same.value, opposite.value) == (1.0, -1.0)
             if metric == "kendall":
                 break
@@ -483,9 +470,7 @@ def test_perfect_agreement_is_one_and_not_a_rounding_more(metric: str) -> None:
 def test_skill_with_a_verdict_missing_in_one_repeat() -> None:
     # Labels 0, 50, 100. First repeat: the median is 50, its error 50 + 0 + 50; the verdicts' 10 + 10 + 10: 1 - 30/100.
     # Second, without the last: median 25, error 25 + 25; verdicts' 0 + 20: 1 - 20/50. Mean 0.65.
-    found = agreement([0, 50, 100], [[10, 0], [60, 70], [90, None]], scale="percentage", metrics=["skill"])[
-        "skill"
-    ]
+    found = agreement([0, 50, 100], [[10, 0], [60, 70], [90, None]], scale="percentage", metrics=["skill"])["skill"]
     assert found.value == pytest.approx((0.7 + 0.6) / 2)
     assert (found.n, found.n_expected, found.n_unscored) == (5, 6, 1)
 
@@ -501,48 +486,22 @@ def test_the_share_that_passes_is_the_accuracy_of_a_judge_that_passes_all() -> N
     ("gold", "judge", "scale", "metric", "reason"),
     [
         ([50, 50], [40, 60], "percentage", "skill", "all labels are equal: the best constant makes no error"),
-        (
-            [0, 20],
-            [0, 20],
-            "percentage",
-            "macro_agreement",
-            "scored labels lie in one stratum of the scale only",
-        ),
+        ([0, 20], [0, 20], "percentage", "macro_agreement", "scored labels lie in one stratum of the scale only"),
         ([1, 1], [1, 0], "binary", "tnr", "no scored item of the class"),
         ([1, 1], [1, 0], "binary", "balanced_accuracy", "no scored item of the class"),
         ([0, 0], [0, 0], "binary", "f1", "no scored item passes by label or verdict"),
         ([1, 1], [1, 1], "binary", "mcc", "labels or verdicts are constant"),
-        (
-            [1, 1],
-            [1, 1],
-            "binary",
-            "krippendorff_alpha",
-            "no disagreement is expected: all ratings are equal",
-        ),
+        ([1, 1], [1, 1], "binary", "krippendorff_alpha", "no disagreement is expected: all ratings are equal"),
         ([5, 5], [5, 5], "percentage", "concordance", "both sides are constant and equal"),
         ([5, 5], [5, 6], "percentage", "pearson", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "spearman", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "kendall", "labels or verdicts are constant"),
-        (
-            [5, 5],
-            [5, 5],
-            "percentage",
-            "icc_2_1",
-            "all ratings are equal, or fewer than two items have all of them",
-        ),
-        (
-            [1, 2],
-            [1.5, 2],
-            "ordinal:1:5",
-            "kappa",
-            "labels or verdicts lie between the categories of the scale",
-        ),
+        ([5, 5], [5, 5], "percentage", "icc_2_1", "all ratings are equal, or fewer than two items have all of them"),
+        ([1, 2], [1.5, 2], "ordinal:1:5", "kappa", "labels or verdicts lie between the categories of the scale"),
         ([None, None], [1, 2], "percentage", "mae", "no labelled items"),
         ([1, 2], [None, None], "percentage", "mae", "no scored pairs"),
     ],
 )
-def test_why_there_is_no_value(
-    gold: list[object], judge: list[object], scale: str, metric: str, reason: str
-) -> None:
+def test_why_there_is_no_value(gold: list[object], judge: list[object], scale: str, metric: str, reason: str) -> None:
     found = agreement(gold, judge, scale=scale, metrics=[metric])[metric]
     assert (found.value, found.reason, found.method) == (None, reason, "")

@@ -9,10 +9,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats import (
-    agreement,
-    compare_paired,
-)
+from judgecal.stats import agreement, compare_paired
 from judgecal.stats.paired import _combined
 from tests.benchmarks.coverage import false_alarms
 from tests.support.two_judges import labels
@@ -26,17 +23,14 @@ def _no_warnings() -> object:
 
 
 @pytest.mark.parametrize(
-    "metric",
-    ["macro_agreement", "mean_agreement", "mae", "bias", "rmse", "skill", "kappa@50", "tpr@50", "spearman"],
+    "metric", ["macro_agreement", "mean_agreement", "mae", "bias", "rmse", "skill", "kappa@50", "tpr@50", "spearman"]
 )
 def test_difference_is_a_minus_b(metric: str) -> None:
     gold, a, b = labels(120)
     scale = Scale.parse("percentage", pass_at=50)
     groups = [i // 3 for i in range(120)]
     found = compare_paired(gold, a, b, scale=scale, metric=metric, groups=groups)
-    one, two = (
-        agreement(gold, judge, scale=scale, metrics=[metric], groups=groups)[metric] for judge in (a, b)
-    )
+    one, two = (agreement(gold, judge, scale=scale, metrics=[metric], groups=groups)[metric] for judge in (a, b))
     assert found.difference.value == pytest.approx((one.value or 0) - (two.value or 0))
     assert found.difference.n == one.n and found.difference.n_groups == one.n_groups
     back = compare_paired(gold, b, a, scale=scale, metric=metric, groups=groups)
@@ -54,18 +48,14 @@ def test_identical_judges() -> None:
     scale = Scale.parse("percentage", pass_at=50)
     for metric in ("macro_agreement", "kappa@50", "concordance", "rmse"):
         found = compare_paired(gold, a, a, scale=scale, metric=metric)
-        assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0), (
-            metric
-        )
+        assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0), metric
         assert found.p_value == 1.0 and not found.difference.clear_of_zero
 
 
 def test_few_groups() -> None:
     gold, a, b = labels(18)
     for metric in ("mae", "concordance"):
-        found = compare_paired(
-            gold, a, b, scale="percentage", metric=metric, groups=[i % 9 for i in range(18)]
-        )
+        found = compare_paired(gold, a, b, scale="percentage", metric=metric, groups=[i % 9 for i in range(18)])
         assert found.difference.value is not None and found.difference.low is None and found.p_value is None
         assert "fewer than 10" in (found.difference.reason or "")
 

@@ -14,13 +14,7 @@ from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
 from judgecal.stats.correlation import Cells, Tables, concordance, spearman
-from judgecal.stats.resampling import (
-    Statistic,
-    Totals,
-    bootstrap_all,
-    leave_blocks_out,
-    leave_one_out,
-)
+from judgecal.stats.resampling import Statistic, Totals, bootstrap_all, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
 
 
@@ -253,6 +247,4 @@ def test_draws_do_not_hang_on_the_order_within_a_question() -> None:
         for a, b in ((gold, judge), sides)
     )
     assert "cluster bootstrap" in found.method
-    assert (again.value, again.low, again.high) == pytest.approx(
-        (found.value, found.low, found.high), abs=1e-12
-    )
+    assert (again.value, again.low, again.high) == pytest.approx((found.value, found.low, found.high), abs=1e-12)

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats import (
-    agreement,
-    interaction,
-)
+from judgecal.stats import agreement, interaction
 from judgecal.stats.significance import (
     clustered_mcnemar_p,
     holm,
@@ -101,9 +98,7 @@ def test_sign_flips() -> None:
     p, method = sign_flip_p(many, n_perm=4000, seed=1)
     assert p == sign_flip_p(many, n_perm=4000, seed=1)[0] and "4000 draws" in method
     exact = sign_flip_p(many[:16])[0]
-    rough = np.mean(
-        np.abs(np.random.default_rng(2).choice([-1, 1], (20000, 16)) @ many[:16]) >= abs(many[:16].sum())
-    )
+    rough = np.mean(np.abs(np.random.default_rng(2).choice([-1, 1], (20000, 16)) @ many[:16]) >= abs(many[:16].sum()))
     assert exact == pytest.approx(rough, abs=0.015)
 
 
@@ -112,9 +107,7 @@ Grid = dict[tuple[str, str], list[float]]
 
 def grid_of(rights: dict[tuple[str, str], float], n: int) -> tuple[list[int], Grid]:
     """Labels, all 1; each judge is right on that share of the items, the first ones."""
-    return [1] * n, {
-        key: [1.0] * round(n * share) + [0.0] * round(n * (1 - share)) for key, share in rights.items()
-    }
+    return [1] * n, {key: [1.0] * round(n * share) + [0.0] * round(n * (1 - share)) for key, share in rights.items()}
 
 
 def test_deviations_by_hand() -> None:
@@ -154,9 +147,7 @@ def test_the_pair_that_fits_is_found() -> None:
     keys = [(p, m) for p in ("a", "b", "c") for m in ("x", "y", "z")]
     noise = {key: 25.0 if key == ("b", "y") else 55.0 for key in keys}
     grid = {
-        key: np.clip(
-            100.0 * gold - np.where(gold, 1, -1) * np.abs(rng.normal(0, noise[key], 300)), 0, 100
-        ).tolist()
+        key: np.clip(100.0 * gold - np.where(gold, 1, -1) * np.abs(rng.normal(0, noise[key], 300)), 0, 100).tolist()
         for key in keys
     }
     scales = dict.fromkeys(keys, "percentage")
@@ -170,9 +161,7 @@ def test_the_pair_that_fits_is_found() -> None:
     )["macro_agreement"].value
     assert found.cells[0].value == pytest.approx(value)
     kappa = interaction(gold.tolist(), grid, scale="binary", scales=scales, groups=groups, metric="kappa")
-    own = agreement(
-        gold.tolist(), grid["b", "y"], scale="binary", judge_scale="percentage", metrics=["kappa"]
-    )
+    own = agreement(gold.tolist(), grid["b", "y"], scale="binary", judge_scale="percentage", metrics=["kappa"])
     assert {(c.row, c.column): c.value for c in kappa.cells}["b", "y"] == pytest.approx(own["kappa"].value)
 
 
@@ -210,12 +199,9 @@ def test_false_alarms(n_groups: int) -> None:
 def test_the_random_signs_are_seeded() -> None:
     rng = np.random.default_rng(3)
     gold = rng.integers(0, 2, 40)
-    grid: Grid = {
-        (p, m): np.where(rng.random(40) < 0.6, gold, 1 - gold).tolist() for p in "abc" for m in "xyz"
-    }
+    grid: Grid = {(p, m): np.where(rng.random(40) < 0.6, gold, 1 - gold).tolist() for p in "abc" for m in "xyz"}
     first, second, other = (
-        interaction(gold.tolist(), grid, scale="binary", metric="accuracy", seed=seed, n_perm=499)
-        for seed in (1, 1, 2)
+        interaction(gold.tolist(), grid, scale="binary", metric="accuracy", seed=seed, n_perm=499) for seed in (1, 1, 2)
     )
     assert first == second and first.cells != other.cells
     assert first.p_value is not None and (first.p_value * 500) % 1 == pytest.approx(0.0)

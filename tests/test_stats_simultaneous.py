@@ -106,11 +106,7 @@ def test_what_ranks_nobody_is_refused() -> None:
         losses_against_best([1] * 20, {"a": [1] * 20}, scale="binary")
     with pytest.raises(InputError, match="in units of"):
         losses_against_best(
-            GOLD,
-            {"a": [100.0] * 20, "b": RIGHT},
-            scale="binary",
-            scales={"a": "percentage"},
-            metric="mae",
+            GOLD, {"a": [100.0] * 20, "b": RIGHT}, scale="binary", scales={"a": "percentage"}, metric="mae"
         )
 
 
@@ -143,9 +139,7 @@ def test_a_loss_of_the_margin_is_rarely_shown_to_be_less(worth: tuple[float, ...
         score = np.sqrt(0.95) * scores(rng, 1, 110) + np.sqrt(0.05) * scores(rng, len(worth), 110)
         right = score < ndtri(np.array(worth))[:, None]
         judges = {str(j): np.where(row, gold, 1.0 - gold) for j, row in enumerate(right)}
-        found = losses_against_best(
-            gold, judges, scale="binary", metric="accuracy", groups=groups, n_draws=5_000
-        )
+        found = losses_against_best(gold, judges, scale="binary", metric="accuracy", groups=groups, n_draws=5_000)
         false += any((one.upper or 0.0) < 0.03 for name, one in found.by_judge.items() if name != "0")
     assert false / 400 <= 0.072
 

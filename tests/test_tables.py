@@ -62,12 +62,7 @@ def test_json_values_stay_usable(tmp_path: Path) -> None:
     first, second = table.rows
     assert (first.cells["n"], first.raw["n"], first.cells["s"], first.line) == ("0.5", 0.5, "", 1)
     assert first.parts("r") == ("x", "y")
-    assert (second.cells["q"], second.cells["n"], second.cells["t"], second.line) == (
-        "b\u2028c",
-        "",
-        "true",
-        3,
-    )
+    assert (second.cells["q"], second.cells["n"], second.cells["t"], second.line) == ("b\u2028c", "", "true", 3)
     assert second.parts("r") == ()
 
 
@@ -87,10 +82,7 @@ def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
         ("q;a\n1;2\n", "t.csv:1: one column only, and a semicolon in its name"),
         ("", "t.csv:1: the file holds no rows"),
         ("q,a\n,\n", "t.csv:1: the file holds no rows"),
-        (
-            b"q,a\n1,2\n1,caf\xe9\n",
-            "t.csv:3: not UTF-8: byte 0xe9 at byte 6 of the line, byte 13 of the file",
-        ),
+        (b"q,a\n1,2\n1,caf\xe9\n", "t.csv:3: not UTF-8: byte 0xe9 at byte 6 of the line, byte 13 of the file"),
         ("q,a\n1,2\n".encode("utf-16"), "t.csv:1: the file is UTF-16"),
         ("q,a\n1,2\n".encode("utf-16-le"), "t.csv:1: holds a NUL byte, so it may be UTF-16"),
     ],
@@ -139,9 +131,7 @@ def test_a_cell_longer_than_the_csv_modules_limit(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8))
-def test_what_csv_writes_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
-) -> None:
+def test_what_csv_writes_is_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> None:
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -172,8 +162,7 @@ def test_a_tsv_with_quoting_stays_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "suffix", "taken"),
-    [("", "", ""), ('{"version": 2, "data": {"items": ', ', "n": []}}', "data.items")],
+    ("prefix", "suffix", "taken"), [("", "", ""), ('{"version": 2, "data": {"items": ', ', "n": []}}', "data.items")]
 )
 def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> None:
     rows = ('{"q": "a", "n": 3, "f": 0.5, "t": true, "r": ["x"]}', '{"q": "b", "n": NaN, "h": HUMAN}', "{}")
@@ -189,9 +178,7 @@ def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> No
         "w",
     ]
     assert table.at(second).endswith("t.json:row 2")
-    assert [note.split(": ")[1] for note in table.notes] == (
-        [f"took the array {taken} (3 objects)"] if taken else []
-    )
+    assert [note.split(": ")[1] for note in table.notes] == ([f"took the array {taken} (3 objects)"] if taken else [])
     assert table.source == (f"t.json, the array {taken} (3 objects)" if taken else "t.json")
 
 
@@ -204,10 +191,7 @@ def test_a_key_with_a_dot_keeps_its_value(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"a": [{"q": 1}], "b": {"c": [{"q": 1}, {"q": 2}]}}', "2 arrays of objects, a (1), b.c (2): keep"),
-        (
-            '{"q": {"0": "x"}, "a": ["y"]}',
-            "t.json: holds no array of objects, found an object with the keys q, a",
-        ),
+        ('{"q": {"0": "x"}, "a": ["y"]}', "t.json: holds no array of objects, found an object with the keys q, a"),
         ('"text"', "t.json: holds no array of objects, found a JSON string"),
         ("[]", "t.json: the file holds no rows"),
         ("[{}, {}]", "t.json: the file holds no rows"),
@@ -346,14 +330,8 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        (
-            "hf:org/name",
-            "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train",
-        ),
-        (
-            "hf:org/name:tst",
-            "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/",
-        ),
+        ("hf:org/name", "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train"),
+        ("hf:org/name:tst", "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/"),
         ("hf:org/name/oter:x", "BuilderConfig 'oter' not found. Available: ['default', 'other']"),
         ("hf:org/gone:train", "the Hub cannot be reached (Couldn't reach 'org/gone' on the Hub"),
         ("hf:./gone", "hf:./gone: there is no folder ./gone"),
@@ -387,14 +365,8 @@ def test_without_a_network_the_message_says_what_to_do(hub: Path) -> None:
     ("error", "message"),
     [
         (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
-        (
-            RuntimeError("Dataset scripts are no longer supported, but found x.py"),
-            "hf:org/name@refs/convert/parquet",
-        ),
-        (
-            datasets.exceptions.DatasetGenerationError("An error occurred"),
-            "cannot be loaded: An error occurred (",
-        ),
+        (RuntimeError("Dataset scripts are no longer supported, but found x.py"), "hf:org/name@refs/convert/parquet"),
+        (datasets.exceptions.DatasetGenerationError("An error occurred"), "cannot be loaded: An error occurred ("),
         (ValueError(""), "cannot be loaded: ValueError ("),
     ],
 )
@@ -420,9 +392,7 @@ def test_the_call_and_the_revision(hub: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(datasets, "load_dataset", spy)
     table = read_table("hf:far/away/default@refs/convert/parquet:train")
-    assert calls == [
-        ("far/away", {"name": "default", "revision": "refs/convert/parquet", "split": "train"}),
-    ]
+    assert calls == [("far/away", {"name": "default", "revision": "refs/convert/parquet", "split": "train"})]
     assert f"(Hugging Face Hub, config default, split train, 2 rows, revision {commit}, " in table.source
     assert table.licence == "", "its card cannot be read here"
 
@@ -434,9 +404,7 @@ def test_a_card_with_several_licences(hub: Path) -> None:
     assert read_table("hf:org/name:test").licence == "mit, other"
 
 
-@given(
-    st.lists(st.dictionaries(CELL, st.none() | CELL | st.integers() | st.booleans()), min_size=1, max_size=6)
-)
+@given(st.lists(st.dictionaries(CELL, st.none() | CELL | st.integers() | st.booleans()), min_size=1, max_size=6))
 def test_json_and_json_lines_read_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
 ) -> None:

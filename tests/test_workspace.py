@@ -58,15 +58,11 @@ def test_half_a_workspace_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         find_workspace(tmp_path)
 
 
-def test_the_starter_is_read_only_and_results_go_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_starter_is_read_only_and_results_go_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = find_workspace()
     assert (found.root, found.experiments) == (starter_root(), tmp_path / "experiments")
-    with pytest.raises(
-        InputError, match=r"gold import needs a workspace of your own.*run `judgecal init DIR`"
-    ):
+    with pytest.raises(InputError, match=r"gold import needs a workspace of your own.*run `judgecal init DIR`"):
         found.require_writable("gold import")
 
 

@@ -23,8 +23,6 @@ from judgecal.selection import load_lock
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
 
-__all__ = ["Answerer", "Grader", "answerer_names", "choose_grader"]
-
 _INPUTS = ("question", "context", "contexts")
 _ANSWER = "answer"
 _DEFAULT_JUDGE = "correctness_v3@embedded"
@@ -53,9 +51,7 @@ class Answerer:
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
-            raise InputError(
-                f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}"
-            )
+            raise InputError(f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}")
         self.name = str(parsed)
         self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
         self.field = _answer_field(self.signature)
@@ -95,9 +91,7 @@ class Answerer:
         except AdapterParseError:
             message = f"no {self.field} in the reply: {text.strip()[:80]!r}"
             return Reading(None, failure=Failure("parse", message))
-        others = [
-            str(value) for name, value in fields.items() if name != self.field and isinstance(value, str)
-        ]
+        others = [str(value) for name, value in fields.items() if name != self.field and isinstance(value, str)]
         return Reading(str(fields[self.field] or "").strip(), "\n".join(others))
 
     def _fields(self, text: str) -> dict[str, Any]:
@@ -201,9 +195,7 @@ class Grader:
             )
         model = self.judge.model
         if model is not None and any(one.model.id == model.id for one in answerers):
-            notes.append(
-                f"model {model.alias} answers and rates its own answers, and judges favour their own"
-            )
+            notes.append(f"model {model.alias} answers and rates its own answers, and judges favour their own")
         trained = self.judge.trained_on & set(groups)
         if trained:
             notes.append(

@@ -22,8 +22,6 @@ from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.corpus import Question as Query
 from judgecal.retrieval.ranking import Pairs, Ranking, by_bm25
 
-__all__ = ["ContextKind", "ContextOptions", "Served", "context_options", "corpus_notes", "serve"]
-
 ContextKind = Literal["controlled", "topk", "none", "recorded"]
 _KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none")
 _PLACES = ("first", "last", "middle")
@@ -93,9 +91,7 @@ class ContextOptions:
         }
 
 
-def context_options(
-    kinds: Sequence[str], options: ContextOptions, *, called: bool = True
-) -> list[ContextOptions]:
+def context_options(kinds: Sequence[str], options: ContextOptions, *, called: bool = True) -> list[ContextOptions]:
     """The contexts to run one after the other; an option of one kind is no part of another.
 
     Args:
@@ -169,21 +165,15 @@ def corpus_notes(
     missing = [one.group for one in questions if not known.issuperset(one.reference_documents)]
     notes = []
     if blank:
-        what = (
-            "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
-        )
+        what = "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
         notes.append(f"{len(blank)} documents are empty ({some_of(blank)}): {what}")
     if missing and gold.documents:
-        notes.append(
-            f"{len(missing)} questions name a reference document that the corpus lacks: {some_of(missing)}"
-        )
+        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {some_of(missing)}")
     if nameless and options.kind != "none":
         notes.append(f"{len(nameless)} questions name no reference document: {some_of(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
-        notes.append(
-            f"a reference document is among those handed over for {found} of {len(questions)} questions"
-        )
+        notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")
     return notes
 
 
@@ -198,9 +188,7 @@ class _Shelf:
 
     def serve(self, questions: Sequence[Question]) -> dict[str, Served]:
         tokens = tokenizer_named(self._options.tokenizer).tokens
-        queries = tuple(
-            Query(one.group, one.question, dict.fromkeys(one.reference_documents, 1)) for one in questions
-        )
+        queries = tuple(Query(one.group, one.question, dict.fromkeys(one.reference_documents, 1)) for one in questions)
         pairs = Pairs.of(Collection("answer", tuple(self._documents), queries, "gold", "gold"))
         most = max(len(one.reference_documents) for one in questions)
         keep = max(self._options.k, self._options.distractors + most + len(self._blank))
@@ -212,9 +200,7 @@ class _Shelf:
             for place, one in enumerate(questions)
         }
 
-    def _served(
-        self, question: Question, head: Sequence[int], standing: tuple[int, float, int] | None
-    ) -> Served:
+    def _served(self, question: Question, head: Sequence[int], standing: tuple[int, float, int] | None) -> Served:
         rank, score, ties = standing or (None, None, 0)
         problem = self._problem(question)
         chosen = [] if problem else self._chosen(question, head)

@@ -20,27 +20,6 @@ from judgecal.stats.intervals import described, mean_estimate
 from judgecal.tables import write_json_lines
 from judgecal.workspace import shown
 
-__all__ = [
-    "BEST",
-    "ITEMS_FILE",
-    "MEAN",
-    "Counted",
-    "Intervals",
-    "Latency",
-    "Outcome",
-    "Refusals",
-    "SystemEntry",
-    "Tokens",
-    "answered_items",
-    "by_system",
-    "in_points",
-    "item_of",
-    "mean_percentage",
-    "percentage_rows",
-    "system_entry",
-    "write_items",
-]
-
 ITEMS_FILE = "items.jsonl"
 """In an experiment of `answer`: the answers as items, in the format of a gold set."""
 
@@ -309,9 +288,7 @@ def system_entry(
         ),
         refusals=_refusals(outcomes, level=level),
         unscored=dict(Counter(outcome.unscored for outcome in outcomes if outcome.unscored)),
-        tokens=Tokens(
-            _total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)
-        ),
+        tokens=Tokens(_total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)),
     )
 
 
@@ -346,10 +323,7 @@ def _usd_per_1k(
     rows: Sequence[Judgement], price: Callable[[int | None, int | None], float | None] | None
 ) -> float | None:
     """What a thousand answers cost in production: a stored reply counts as if it had been called for."""
-    costs = [
-        price(row.prompt_tokens, row.completion_tokens) if row.cached and price else row.cost_usd
-        for row in rows
-    ]
+    costs = [price(row.prompt_tokens, row.completion_tokens) if row.cached and price else row.cost_usd for row in rows]
     known = [cost for cost in costs if cost is not None]
     return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
 

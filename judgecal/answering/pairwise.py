@@ -7,29 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.answering.outcomes import (
-    BEST,
-    MEAN,
-    Outcome,
-    by_system,
-    in_points,
-    mean_percentage,
-    percentage_rows,
-)
+from judgecal.answering.outcomes import BEST, MEAN, Outcome, by_system, in_points, mean_percentage, percentage_rows
 from judgecal.records import Estimate
 from judgecal.stats.compare import Comparison, compare_all
-
-__all__ = [
-    "DifferingQuestion",
-    "OneQuestion",
-    "ShownAnswer",
-    "SystemLoss",
-    "SystemPair",
-    "comparisons",
-    "most_different",
-    "one_question",
-    "system_loss",
-]
 
 _Rows = Mapping[str, Sequence[float | None]]
 
@@ -214,9 +194,7 @@ def most_different(outcomes: Sequence[Outcome], *, shown: int = 10) -> tuple[Dif
         wording.update({outcome.question.group: outcome.question.question for outcome in answers})
     spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
     widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
-    return tuple(
-        DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown]
-    )
+    return tuple(DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown])
 
 
 def one_question(outcomes: Sequence[Outcome], group: str) -> OneQuestion:

@@ -23,17 +23,6 @@ from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, Judgement
 from judgecal.tables import Table, read_table
 
-__all__ = [
-    "AnswersFile",
-    "Question",
-    "Questions",
-    "RecordedAnswers",
-    "questions_of",
-    "refuses",
-    "says_unanswerable",
-    "some_of",
-]
-
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
 _NOTHING_TO_FIND = re.compile(
     rf"""\W*(?:
@@ -113,9 +102,7 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     several = [name for name, items in groups.items() if len({item.question for item in items}) > 1]
     notes = []
     if several:
-        notes.append(
-            f"{len(several)} questions have more than one wording, the first is asked: {some_of(several)}"
-        )
+        notes.append(f"{len(several)} questions have more than one wording, the first is asked: {some_of(several)}")
     return Questions(asked, tuple(notes))
 
 
@@ -176,15 +163,11 @@ class RecordedAnswers:
         """The answers as rows of the journal; a question without a row has none."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         prints = {
-            system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[
-                :16
-            ]
+            system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
             for system in self.rows
         }
         return [
-            Judgement(
-                one.group, one.item().sha, system, prints[system], 0, answers[one.group], attempts=0, at=now
-            )
+            Judgement(one.group, one.item().sha, system, prints[system], 0, answers[one.group], attempts=0, at=now)
             for one in questions
             for system, answers in self.rows.items()
             if one.group in answers
@@ -227,11 +210,7 @@ class AnswersFile:
         return RecordedAnswers(
             self.path.name,
             hashlib.sha256(self.path.read_bytes()).hexdigest(),
-            {
-                "question_column": question_column,
-                "answer_column": self.answer_column,
-                "system_column": system_column,
-            },
+            {"question_column": question_column, "answer_column": self.answer_column, "system_column": system_column},
             rows,
             tuple(unmatched),
             len(table.rows),
@@ -256,9 +235,7 @@ def _matched(
             continue
         first = lines.setdefault((system, group), row.line)
         if first != row.line:
-            problems.append(
-                f"{table.at(row)}: {system} answers {group} on line {first} already: keep one row"
-            )
+            problems.append(f"{table.at(row)}: {system} answers {group} on line {first} already: keep one row")
         found.setdefault(system, {})[group] = item.answer
     refuse(problems)
     return found, unmatched

@@ -20,21 +20,6 @@ from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, toml_text
 
-__all__ = [
-    "AnswerResult",
-    "AskedOf",
-    "Contaminated",
-    "Decomposition",
-    "Dropped",
-    "GradedBy",
-    "KnownQuestion",
-    "NotAsked",
-    "contaminated",
-    "decomposition",
-    "read_contaminated",
-    "right_from",
-]
-
 _MIDDLE = 50.0
 _OTHER = {"controlled": "topk", "topk": "controlled"}
 Percentages = Mapping[str, Mapping[str, Sequence[float | None]]]
@@ -143,9 +128,7 @@ class AnswerResult(Result):
     run_line: str
     question: OneQuestion | None = None
     also: tuple[AnswerResult, ...] = ()
-    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(
-        default_factory=dict, metadata={"json": False}
-    )
+    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(default_factory=dict, metadata={"json": False})
 
     @property
     def without_reference(self) -> bool:
@@ -218,9 +201,7 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     """
     option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
     if not experiment.summary.exists():
-        raise InputError(
-            f"{option}: there is no summary.json: give a finished run of judgecal answer --context none"
-        )
+        raise InputError(f"{option}: there is no summary.json: give a finished run of judgecal answer --context none")
     if experiment.config.get("context", {}).get("kind") != "none":
         raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --context none")
     result = experiment.read_summary(AnswerResult)
@@ -236,10 +217,7 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
             "contaminated is not known, and they stay"
         )
     return Dropped(
-        slug,
-        tuple(row.question for row in known.questions),
-        tuple(row.system for row in result.systems),
-        tuple(notes),
+        slug, tuple(row.question for row in known.questions), tuple(row.system for row in result.systems), tuple(notes)
     )
 
 

@@ -12,14 +12,7 @@ from typing import Any
 from judgecal import __version__
 from judgecal.answering.answerer import Answerer, Grader
 from judgecal.answering.contexts import ContextOptions, Served, corpus_notes, serve
-from judgecal.answering.outcomes import (
-    Outcome,
-    by_system,
-    item_of,
-    percentage_rows,
-    system_entry,
-    write_items,
-)
+from judgecal.answering.outcomes import Outcome, by_system, item_of, percentage_rows, system_entry, write_items
 from judgecal.answering.pairwise import comparisons, most_different, one_question
 from judgecal.answering.questions import Question, Questions, RecordedAnswers
 from judgecal.answering.result import (
@@ -55,8 +48,6 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
-
-__all__ = ["AnswerInput", "AnswerRun", "plan_answers"]
 
 _LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
 _BYTES_PER_TOKEN = 4
@@ -136,9 +127,7 @@ class AnswerRun:
     def _requests(self) -> tuple[Item, ...]:
         """The questions that can be asked with such a context, as the answerers see them."""
         return tuple(
-            one.item(self.served[one.group].contexts)
-            for one in self.asked
-            if self.served[one.group].problem is None
+            one.item(self.served[one.group].contexts) for one in self.asked if self.served[one.group].problem is None
         )
 
     @cached_property
@@ -163,9 +152,7 @@ class AnswerRun:
             raise InputError(
                 f"{', '.join(sorted(twice))} is called, and names a system of the answers too: rename it there"
             )
-        require_prices(
-            models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd
-        )
+        require_prices(models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd)
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
         self.given.grader.judge.check_items(self._expected_items(lambda _: ""))
@@ -180,9 +167,7 @@ class AnswerRun:
             if answer is None and (outcome.recorded or outcome.served.problem):
                 continue
             if answer is None or answer.verdict is None:
-                blank = Judgement(
-                    outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome)
-                )
+                blank = Judgement(outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome))
                 outcome = dataclasses.replace(outcome, answer=blank)
             item = item_of(outcome)
             found += [] if item is None else [item]
@@ -194,9 +179,7 @@ class AnswerRun:
         Answers that are not there yet are taken to be as long as the reference for the tokens, and as long as the
         model may write for the bound of the cost.
         """
-        answers = plan_calls(
-            self.given.answerers, self._requests, stored_rows(self.answers), self.given.options
-        )
+        answers = plan_calls(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
         journal = stored_rows(self.experiment.journal)
         longest = max((_longest(one) for one in self.given.answerers), default=0)
         near, far = (
@@ -235,29 +218,16 @@ class AnswerRun:
                 if row.key not in journal.latest:
                     journal.append(row)
             rows = run_trials(
-                self.given.answerers,
-                self._requests,
-                journal=journal,
-                options=self.given.options,
-                budget=budget,
+                self.given.answerers, self._requests, journal=journal, options=self.given.options, budget=budget
             )
-        return self._outcomes(
-            {(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)}
-        )
+        return self._outcomes({(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)})
 
     def _outcomes(self, rows: Mapping[tuple[str, str, int], Judgement]) -> list[Outcome]:
         """Every question x system x repeat that was asked for, by system."""
         called = [(one.name, self.given.options.repeats, False) for one in self.given.answerers]
         filed = [(name, 1, True) for name in (self.given.recorded.rows if self.given.recorded else ())]
         return [
-            Outcome(
-                one,
-                self.served[one.group],
-                name,
-                repeat,
-                rows.get((name, one.group, repeat)),
-                recorded=recorded,
-            )
+            Outcome(one, self.served[one.group], name, repeat, rows.get((name, one.group, repeat)), recorded=recorded)
             for name, repeats, recorded in (*called, *filed)
             for one in self.asked
             for repeat in range(repeats)
@@ -271,12 +241,7 @@ class AnswerRun:
         judge = self.given.grader.judge
         with open_journal(self.experiment.journal, options) as journal:
             found = run_trials(
-                [judge],
-                to_rate,
-                journal=journal,
-                options=options,
-                budget=budget,
-                label=f"rating by {judge.name}",
+                [judge], to_rate, journal=journal, options=options, budget=budget, label=f"rating by {judge.name}"
             )
         write_items(self.experiment.folder, to_rate)
         ratings = {row.item_id: row for row in found}
@@ -296,9 +261,7 @@ def _longest(answerer: Answerer) -> int:
     return limit * _BYTES_PER_TOKEN
 
 
-def plan_answers(
-    given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None
-) -> list[AnswerRun]:
+def plan_answers(given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None) -> list[AnswerRun]:
     """A run for each kind of context, held against the questions; nothing is written.
 
     Raises:
@@ -328,9 +291,7 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         experiment=run.experiment.slug,
         gold=AskedOf(gold.name, gold.sha256, len(run.asked)),
         judge=grader.judge.name,
-        rated_by=GradedBy(
-            grader.described, grader.locked_on, grader.judge.fingerprint, grader.band, grader.band_from
-        ),
+        rated_by=GradedBy(grader.described, grader.locked_on, grader.judge.fingerprint, grader.band, grader.band_from),
         context=run.contexts.kind,
         context_options=run.contexts.config(),
         systems=systems,
@@ -340,17 +301,13 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         most_different=most_different(outcomes),
         not_asked=tuple(NotAsked(group, *problem) for group, problem in problems if problem),
         contaminated=contaminated(outcomes, right_at=mark) if run.contexts.kind == "none" else None,
-        dropped=None
-        if given.dropped is None
-        else DroppedFrom(given.dropped.experiment, given.dropped.groups),
+        dropped=None if given.dropped is None else DroppedFrom(given.dropped.experiment, given.dropped.groups),
         decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
         warnings=tuple(_warnings(run)),
         notes=tuple(_notes(run)),
         run_line=_run_line(run),
         question=None if question is None else one_question(outcomes, question),
-        percentages={
-            name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()
-        },
+        percentages={name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()},
     )
 
 

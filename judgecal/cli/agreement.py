@@ -20,13 +20,10 @@ def agreement(
     judge_column: Annotated[
         str | None,
         typer.Option(
-            "--judge-column",
-            help="Column of the judge's name; by default judge, or else the file is one judge.",
+            "--judge-column", help="Column of the judge's name; by default judge, or else the file is one judge."
         ),
     ] = None,
-    verdict_column: Annotated[
-        str, typer.Option("--verdict-column", help="Column of the verdict.")
-    ] = "verdict",
+    verdict_column: Annotated[str, typer.Option("--verdict-column", help="Column of the verdict.")] = "verdict",
     item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id",
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,
@@ -46,11 +43,7 @@ def agreement(
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
     recorded = read_recorded(
-        judgements,
-        gold_set,
-        judge_column=judge_column,
-        verdict_column=verdict_column,
-        item_column=item_column,
+        judgements, gold_set, judge_column=judge_column, verdict_column=verdict_column, item_column=item_column
     )
     columns = {"judge_column": judge_column, "verdict_column": verdict_column, "item_column": item_column}
     config = {

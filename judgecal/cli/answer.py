@@ -26,16 +26,13 @@ def answer(
     gold: shared.GoldName = "starter",
     context: Annotated[
         str,
-        typer.Option(
-            "--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."
-        ),
+        typer.Option("--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."),
     ] = "controlled",
     distractors: Annotated[
         int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
     ] = 3,
     position: Annotated[
-        str,
-        typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1."),
+        str, typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1.")
     ] = "first",
     without_reference: Annotated[
         bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
@@ -43,40 +40,31 @@ def answer(
     k: Annotated[int, typer.Option("-k", help="Documents of --context topk.")] = 5,
     tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words",
     answers: Annotated[
-        Path | None,
-        typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet."),
+        Path | None, typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")
     ] = None,
     question_column: Annotated[
         str | None,
         typer.Option(
-            "--question-column",
-            help="Of --answers: question id or text; by default question_id, group or question.",
+            "--question-column", help="Of --answers: question id or text; by default question_id, group or question."
         ),
     ] = None,
     answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer",
     system_column: Annotated[
-        str | None,
-        typer.Option("--system-column", help="Of --answers: by default system, or else it is one system."),
+        str | None, typer.Option("--system-column", help="Of --answers: by default system, or else it is one system.")
     ] = None,
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")
-    ] = None,
+    judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None,
     lock: Annotated[
         Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
     ] = None,
     drop_contaminated: Annotated[
         str | None,
         typer.Option(
-            "--drop-contaminated",
-            metavar="EXPERIMENT",
-            help="Leave out what a --context none run answered right.",
+            "--drop-contaminated", metavar="EXPERIMENT", help="Leave out what a --context none run answered right."
         ),
     ] = None,
     right_at: Annotated[
         float | None,
-        typer.Option(
-            "--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."
-        ),
+        typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
     ] = None,
     question: Annotated[
         str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
@@ -127,11 +115,7 @@ def answer(
         dropped=dropped,
     )
     how = ContextOptions(
-        k=k,
-        distractors=distractors,
-        position=position,
-        without_reference=without_reference,
-        tokenizer=tokenizer,
+        k=k, distractors=distractors, position=position, without_reference=without_reference, tokenizer=tokenizer
     )
     kinds = shared.names(context) if called else ["recorded"]
     runs = plan_answers(given, context_options(kinds, how, called=bool(called)), out=call.name)

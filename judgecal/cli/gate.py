@@ -11,8 +11,6 @@ from judgecal.cli import options as shared
 from judgecal.cli.output import DECISION_EXITS, print_result
 from judgecal.errors import InputError
 
-__all__ = ["gate"]
-
 
 def gate(
     ctx: typer.Context,
@@ -27,14 +25,10 @@ def gate(
             help="Passes over the items at most, the first included; further ones only where it cannot tell yet.",
         ),
     ] = 3,
-    level: Annotated[
-        float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")
-    ] = 0.95,
+    level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
     markdown: Annotated[
         Path | None,
-        typer.Option(
-            "--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'
-        ),
+        typer.Option("--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'),
     ] = None,
     *,
     call: shared.CallArguments,
@@ -66,9 +60,7 @@ def gate(
     if call.dry_run:
         shared.show_plan(planned.preview(), json=call.json)
         if repeats_max > 1 and not call.json:
-            typer.echo(
-                f"That is one pass; where it cannot tell, up to {repeats_max - 1} more take as much each."
-            )
+            typer.echo(f"That is one pass; where it cannot tell, up to {repeats_max - 1} more take as much each.")
         return
     planned.check()
     slug = planned.experiment.slug

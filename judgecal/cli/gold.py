@@ -10,9 +10,7 @@ from judgecal.cli.gold_files import import_command, sheet_command
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 
-app = typer.Typer(
-    help="Gold sets: list, check, agreement of the raters, import, blind sheets.", no_args_is_help=True
-)
+app = typer.Typer(help="Gold sets: list, check, agreement of the raters, import, blind sheets.", no_args_is_help=True)
 
 app.command("import")(grouped(import_command))
 app.command("sheet")(sheet_command)

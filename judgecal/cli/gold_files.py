@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from judgecal.scale import Label
     from judgecal.workspace import Workspace
 
-__all__ = ["import_command", "sheet_command"]
-
 
 @dataclass(frozen=True)
 class ImportArguments(ColumnArguments):
@@ -48,9 +46,7 @@ class ImportArguments(ColumnArguments):
     ] = None
     pass_at: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="The people's pass mark, on the scale of the labels; by default none."
-        ),
+        typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
     ] = None
 
     def require(self, files: Sequence[str]) -> None:
@@ -62,13 +58,9 @@ class ImportArguments(ColumnArguments):
         from judgecal.errors import refuse
 
         missing = [f"--{name}" for name in ("question", "answer", "scale") if getattr(self, name) is None]
-        problems = (
-            [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
-        )
+        problems = [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
         if len(files) > 1:
-            problems.append(
-                f"gold import reads one table, found {len(files)}: only --sheet takes several files"
-            )
+            problems.append(f"gold import reads one table, found {len(files)}: only --sheet takes several files")
         refuse(problems)
 
     def refuse_columns(self) -> None:
@@ -97,8 +89,7 @@ def import_command(
     ],
     name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before."),
+        bool, typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before.")
     ] = False,
     sheet: Annotated[
         bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
@@ -125,9 +116,7 @@ def import_command(
             table.columns(), labels=tuple(table.label or ()), gold_label=table.gold_label, rater=table.rater
         )
         mapping = read_mapping(table.mapping or ())
-        result = import_gold(
-            files[0], name=name, columns=columns, scale=str(table.scale), mapping=mapping, **common
-        )
+        result = import_gold(files[0], name=name, columns=columns, scale=str(table.scale), mapping=mapping, **common)
     print_result(result, import_document(result), json=as_json)
 
 
@@ -154,23 +143,19 @@ def sheet_command(
     ctx: typer.Context,
     source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT", help="Whose items are to be labelled.")],
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The sheet, ending in .csv; never overwritten."),
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, ending in .csv; never overwritten.")
     ],
     raters: Annotated[
         int, typer.Option("--raters", metavar="N", help="Sheets, each in another order: FILE-1, FILE-2 ...")
     ] = 1,
     draft: Annotated[
         bool,
-        typer.Option(
-            "--draft", help="Show the verdict of the experiment's first judge; by default none is shown."
-        ),
+        typer.Option("--draft", help="Show the verdict of the experiment's first judge; by default none is shown."),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0,
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", metavar="N", help="Only N items, drawn at random; by default all."),
+        int | None, typer.Option("--limit", metavar="N", help="Only N items, drawn at random; by default all.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -239,9 +224,7 @@ def _of_experiment(folder: Path, workspace: Workspace) -> _Source:
     asked = {(row.item_id, row.item_sha) for row in rows}
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in asked)
     if not items:
-        raise InputError(
-            f"{folder}: its journal holds no judgement of an item of gold set {named!r} as it is today"
-        )
+        raise InputError(f"{folder}: its journal holds no judgement of an item of gold set {named!r} as it is today")
     judge = _first_judge(config, rows)
     drafts = {row.item_id: row.verdict for row in reversed(rows) if row.judge == judge}
     return _Source(gold, items, gold.name, judge, drafts)

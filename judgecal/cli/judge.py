@@ -56,7 +56,5 @@ def judge(
     print_result(result, judge_document(result), json=call.json)
     if result.n_unscored:
         error = result.columns["error"]
-        typer.echo(
-            f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why", err=True
-        )
+        typer.echo(f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why", err=True)
         raise typer.Exit(4)

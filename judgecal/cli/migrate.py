@@ -20,10 +20,7 @@ def migrate(
     ctx: typer.Context,
     lock: rows.LockFile,
     to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash."
-        ),
+        str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
     ],
     on: Annotated[
         Path | None,
@@ -36,8 +33,7 @@ def migrate(
         float | None, typer.Option("--margin", help="The loss that is allowed; by default that of the lock.")
     ] = None,
     gold: Annotated[
-        str | None,
-        typer.Option("--gold", help="The lock's gold set, where it has another name or place now."),
+        str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
     ] = None,
     *,
     table: rows.AnswerColumns,
@@ -74,8 +70,7 @@ def migrate(
     print_result(result, migrate_document(result), json=call.json)
     if result.n_unscored:
         typer.echo(
-            f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why",
-            err=True,
+            f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why", err=True
         )
     raise typer.Exit(DECISION_EXITS[result.decision])
 
@@ -86,9 +81,7 @@ def _recent(path: Path | None, table: rows.AnswerColumns, judges: tuple[Judge, J
 
     if path is None:
         if table.given():
-            raise InputError(
-                f"{', '.join(table.given())} without --on: columns are those of a table of answers"
-            )
+            raise InputError(f"{', '.join(table.given())} without --on: columns are those of a table of answers")
         return None
     from judgecal.selection.churn import Recent
     from judgecal.selection.row_items import RowReader

@@ -16,34 +16,13 @@ if TYPE_CHECKING:
     from judgecal.experiment import CostEstimate, RunOptions
     from judgecal.workspace import Workspace
 
-__all__ = [
-    "BudgetUsd",
-    "CallArguments",
-    "DryRun",
-    "GoldName",
-    "Json",
-    "Name",
-    "Repeats",
-    "RunArguments",
-    "Seed",
-    "State",
-    "finish",
-    "grouped",
-    "names",
-    "show_plan",
-    "workspace_of",
-]
-
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
 Full = Annotated[bool, typer.Option("--full", help="Everything that the page says, as text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
-Name = Annotated[
-    str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")
-]
+Name = Annotated[str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")]
 BudgetUsd = Annotated[
-    float | None,
-    typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call."),
+    float | None, typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call.")
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how many calls it would take and at what cost; call nothing.")
@@ -68,9 +47,7 @@ class RunArguments(CallArguments):
     limit: Annotated[
         int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
     ] = None
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")
-    ] = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")] = False
     retry_unscored: Annotated[
         bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
     ] = False

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from judgecal.records import Result
     from judgecal.report.document import Document
 
-__all__ = ["DECISION_EXITS", "print_json", "print_result"]
-
 DECISION_EXITS = {"pass": 0, "fail": 1, "inconclusive": 3}
 """How `gate` and `migrate` end; this goes before 4, of items unscored."""
 

@@ -32,13 +32,11 @@ def report(
     form: Annotated[
         Format,
         typer.Option(
-            "--format",
-            help="text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
+            "--format", help="text: the terminal's table; md: short, for a pull request; html: one self-contained file."
         ),
     ] = Format.TEXT,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Write experiments/index.html: every experiment with its decision."),
+        bool, typer.Option("--all", help="Write experiments/index.html: every experiment with its decision.")
     ] = False,
     margin: Annotated[
         float,
@@ -57,9 +55,7 @@ def report(
 
     workspace = shared.workspace_of(ctx)
     if experiment is not None:
-        _print(
-            workspace, experiment, report_of(workspace, experiment, margin=margin), form, full=full, json=json
-        )
+        _print(workspace, experiment, report_of(workspace, experiment, margin=margin), form, full=full, json=json)
         return
     path = write_index(workspace, margin=margin)
     if json:
@@ -68,15 +64,7 @@ def report(
         typer.echo(path)
 
 
-def _print(
-    workspace: Workspace,
-    experiment: str,
-    report: Report,
-    form: Format,
-    *,
-    full: bool,
-    json: bool,
-) -> None:
+def _print(workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool) -> None:
     from judgecal.cli.output import print_json
     from judgecal.experiment.stored import find_experiment
 

@@ -33,46 +33,36 @@ class CollectionArguments:
         Name, typer.Option("--gold", help="Gold set: a name under gold/, or a path; by default starter.")
     ] = None
     questions: Annotated[File, typer.Option("--questions", help="Table of questions.")] = None
-    documents: Annotated[
-        File, typer.Option("--documents", help="Table of documents, or a folder of text files.")
-    ] = None
+    documents: Annotated[File, typer.Option("--documents", help="Table of documents, or a folder of text files.")] = (
+        None
+    )
     repliqa: Annotated[
         Name,
         typer.Option(
             "--repliqa", metavar="SPLIT", help="Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy."
         ),
     ] = None
-    qrels: Annotated[
-        File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")
-    ] = None
+    qrels: Annotated[File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")] = None
     run: Annotated[
-        File,
-        typer.Option(
-            "--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked."
-        ),
+        File, typer.Option("--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
     ] = None
     id_pattern: Annotated[
-        Name,
-        typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt."),
+        Name, typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")
     ] = None
     document_id_column: Annotated[
         Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
     ] = None
     text_column: Annotated[Name, typer.Option("--text-column", help="By default text.")] = None
-    title_column: Annotated[
-        Name, typer.Option("--title-column", help="By default title, where it is there.")
-    ] = None
+    title_column: Annotated[Name, typer.Option("--title-column", help="By default title, where it is there.")] = None
     question_id_column: Annotated[
         Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
     ] = None
-    question_column: Annotated[
-        Name, typer.Option("--question-column", help="By default question, query or text.")
-    ] = None
+    question_column: Annotated[Name, typer.Option("--question-column", help="By default question, query or text.")] = (
+        None
+    )
     reference_column: Annotated[
         Name,
-        typer.Option(
-            "--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."
-        ),
+        typer.Option("--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."),
     ] = None
     reference_separator: Annotated[
         Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
@@ -84,11 +74,7 @@ class CollectionArguments:
         from judgecal.retrieval import collection_of_files, collection_of_gold, load_repliqa
 
         files = (self.documents, self.questions, self.qrels)
-        sources = (
-            ("--gold", self.gold),
-            ("--repliqa", self.repliqa),
-            ("--documents/--questions", any(files)),
-        )
+        sources = (("--gold", self.gold), ("--repliqa", self.repliqa), ("--documents/--questions", any(files)))
         given = [name for name, one in sources if one]
         if len(given) > 1:
             raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
@@ -126,9 +112,7 @@ class RetrieverArguments:
 
     k: Annotated[int, typer.Option("-k", "--k", help="How many documents are handed on.")] = 5
     tokenizer: Annotated[str, typer.Option("--tokenizer", help="words, split, or stem:LANGUAGE.")] = "words"
-    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = (
-        False
-    )
+    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = False
     window: Annotated[int, typer.Option("--window", help="Consecutive questions in a window.")] = 110
     worst: Annotated[int, typer.Option("--worst", help="How many of the worst questions to show.")] = 10
     seed: shared.Seed = 0
@@ -137,9 +121,7 @@ class RetrieverArguments:
         """As the test takes them, checked."""
         from judgecal.retrieval import RetrievalOptions
 
-        options = RetrievalOptions(
-            self.k, self.tokenizer, self.with_title, self.window, self.worst, self.seed
-        )
+        options = RetrievalOptions(self.k, self.tokenizer, self.with_title, self.window, self.worst, self.seed)
         options.check()
         return options
 
@@ -152,9 +134,7 @@ def retrieval(
     markdown: Annotated[
         File, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown too.")
     ] = None,
-    chart: Annotated[
-        File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")
-    ] = None,
+    chart: Annotated[File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")] = None,
     name: shared.Name = None,
     json: shared.Json = False,
 ) -> None:
@@ -201,11 +181,7 @@ def _plan(
     documents, questions = collection.shas
     config: dict[str, Any] = {
         "command": "retrieval",
-        "collection": {
-            "name": collection.name,
-            "documents_sha256": documents or "",
-            "questions_sha256": questions,
-        },
+        "collection": {"name": collection.name, "documents_sha256": documents or "", "questions_sha256": questions},
         "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
         "k": options.k,
         "tokenizer": options.tokenizer,

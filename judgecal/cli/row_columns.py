@@ -12,8 +12,6 @@ import typer
 if TYPE_CHECKING:
     from judgecal.goldset import Columns
 
-__all__ = ["AnswerColumns", "ColumnArguments", "LockFile", "column"]
-
 
 def column(what: str) -> Any:
     """An option that names a column."""
@@ -39,11 +37,7 @@ class ColumnArguments:
 
     def given(self) -> list[str]:
         """The options that are given, as they are typed."""
-        return [
-            f"--{field.name.replace('_', '-')}"
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name)
-        ]
+        return [f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(self) if getattr(self, field.name)]
 
     def columns(self) -> Columns:
         """As tables are read by them.
@@ -73,6 +67,4 @@ class ColumnArguments:
 class AnswerColumns(ColumnArguments):
     """The column options of answers that are to be judged."""
 
-    context: Annotated[
-        str | None, column("The contexts: a text, or a list of texts or of objects with a text.")
-    ] = None
+    context: Annotated[str | None, column("The contexts: a text, or a list of texts or of objects with a text.")] = None

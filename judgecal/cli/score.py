@@ -14,9 +14,7 @@ from judgecal.errors import InputError
 def score(
     ctx: typer.Context,
     models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
-    signatures: Annotated[
-        str | None, typer.Option("--signatures", help="Signatures, separated by commas.")
-    ] = None,
+    signatures: Annotated[str | None, typer.Option("--signatures", help="Signatures, separated by commas.")] = None,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,9 +74,7 @@ def _judge_names(models: str | None, signatures: str | None, judges: list[str] |
     pairs: list[str] = []
     if models or signatures or not judges:
         pairs = [
-            f"{s}@{m}"
-            for s in shared.names(signatures or "correctness_v3")
-            for m in shared.names(models or "embedded")
+            f"{s}@{m}" for s in shared.names(signatures or "correctness_v3") for m in shared.names(models or "embedded")
         ]
     named = list(dict.fromkeys([*pairs, *(judges or [])]))
     if not named:

@@ -17,12 +17,9 @@ def select(
     ctx: typer.Context,
     experiment: Annotated[str, typer.Argument(help="Slug or path of an experiment.", metavar="EXPERIMENT")],
     metric: Annotated[
-        str | None,
-        typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels."),
+        str | None, typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels.")
     ] = None,
-    margin: Annotated[
-        float, typer.Option("--margin", help="The loss against the best judge that is allowed.")
-    ] = 0.03,
+    margin: Annotated[float, typer.Option("--margin", help="The loss against the best judge that is allowed.")] = 0.03,
     max_usd_per_1k: Annotated[
         float | None, typer.Option("--max-usd-per-1k", help="Cost of 1,000 judgements at most.")
     ] = None,
@@ -35,28 +32,19 @@ def select(
     ] = None,
     allow_provider: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-provider", help="Only models of this provider, as in a litellm id; repeatable."
-        ),
+        typer.Option("--allow-provider", help="Only models of this provider, as in a litellm id; repeatable."),
     ] = None,
-    local_only: Annotated[
-        bool, typer.Option("--local-only", help="Only models that run on this machine.")
-    ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path(
-        "judge.lock.json"
-    ),
+    local_only: Annotated[bool, typer.Option("--local-only", help="Only models that run on this machine.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path("judge.lock.json"),
     noise_calls: Annotated[
         int,
         typer.Option(
-            "--noise-calls",
-            help="Calls of each of 30 items at lock time, for the judge's noise; 0 makes none.",
+            "--noise-calls", help="Calls of each of 30 items at lock time, for the judge's noise; 0 makes none."
         ),
     ] = 3,
     repeats: Annotated[
         int | None,
-        typer.Option(
-            "--repeats", help="Judgements of each test item; by default as many as the experiment made."
-        ),
+        typer.Option("--repeats", help="Judgements of each test item; by default as many as the experiment made."),
     ] = None,
     *,
     call: shared.RunArguments,
@@ -71,9 +59,7 @@ def select(
     stored = read_experiment(workspace, experiment)
     caps = Caps(max_usd_per_1k, max_p95_s, max_unscored, tuple(allow_provider or ()), local_only)
     options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
-    config = select_config(
-        stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed
-    )
+    config = select_config(stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed)
     run = SelectRun(
         workspace=workspace,
         stored=stored,

@@ -27,15 +27,7 @@ def models(ctx: typer.Context, json: shared.Json = False) -> None:
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
     if json:
-        kept = (
-            "alias",
-            "id",
-            "input_usd_per_1m",
-            "output_usd_per_1m",
-            "context_window",
-            "key_env",
-            "key_present",
-        )
+        kept = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env", "key_present")
         print_json({"models": [{name: getattr(spec, name) for name in kept} for spec in specs]})
         return
     words = {None: "none needed", True: "set", False: "not set"}

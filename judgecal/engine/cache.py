@@ -22,8 +22,6 @@ from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import canonical_json
 
-__all__ = ["ReplyCache", "RequestKeys", "cache_folder", "cache_key"]
-
 _MAX_BYTES = 1 << 30
 _STORED = tuple(Reply.__slots__)
 _BATCH = 100

@@ -20,8 +20,6 @@ from judgecal.engine.transport import Transport
 from judgecal.models import ModelSpec
 from judgecal.records import Failure
 
-__all__ = ["CallRunner", "Outcome", "Policy"]
-
 _PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock has failed
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from judgecal.records import ErrorKind, Failure, Key
 from judgecal.scale import Label
 
-__all__ = ["Call", "CallFailed", "Message", "OwnVerdict", "Reading", "Reply"]
-
 Message = Mapping[str, str]
 """One chat message: `role` and `content`."""
 

@@ -22,8 +22,6 @@ from filelock import FileLock, Timeout
 from judgecal.errors import BusyError, InputError
 from judgecal.records import RETRIED_ON_RESUME, Failure, Judgement, Key
 
-__all__ = ["Journal", "LongJournal", "cut_torn_line", "line_of", "read_journal", "row_of"]
-
 _WINDOW = 1 << 16  # bytes that are read at once from the end
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -72,9 +70,7 @@ class Journal:
         try:
             self.mended = cut_torn_line(path)
             self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
-            self._file = os.open(
-                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666
-            )
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except BaseException:
             self._lock.release()
             raise

@@ -16,8 +16,6 @@ from judgecal.engine.calls import Message
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
-__all__ = ["Budget", "Limiter", "Purse", "expected_seconds", "require_prices", "worst_cost_usd"]
-
 _START = 8
 _CEILING = 1024
 _PER_SUCCESS = 3.0  # each call of a round trip adds three: the round trip quadruples
@@ -142,10 +140,7 @@ class Budget:
     def hold(self, worst_usd: float) -> bool:
         """Set aside the worst cost of a call; False where that could overrun the limit."""
         with self._lock:
-            if (
-                self.limit_usd is not None
-                and self.spent_usd + self._held_usd + worst_usd > self.limit_usd + 1e-12
-            ):
+            if self.limit_usd is not None and self.spent_usd + self._held_usd + worst_usd > self.limit_usd + 1e-12:
                 return False
             self._held_usd += worst_usd
             return True
@@ -236,9 +231,7 @@ def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
             f"--budget-usd: the price of {', '.join(unpriced)} is not known: set input_usd_per_1m and "
             "output_usd_per_1m under [models.NAME] in judgecal.toml"
         )
-    endless = sorted(
-        {spec.alias for spec in specs if _paid(spec) and not (spec.max_tokens or spec.reply_limit)}
-    )
+    endless = sorted({spec.alias for spec in specs if _paid(spec) and not (spec.max_tokens or spec.reply_limit)})
     if endless:
         problems.append(
             f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its cost: set "

@@ -26,8 +26,6 @@ from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
-__all__ = ["Progress", "run_calls", "take_verdicts"]
-
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
@@ -163,13 +161,7 @@ class _Run:
         self._lost = 0
 
     async def work_off(
-        self,
-        calls: Iterable[Call],
-        transport: Transport,
-        *,
-        total: int | None,
-        budget: Budget,
-        policy: Policy,
+        self, calls: Iterable[Call], transport: Transport, *, total: int | None, budget: Budget, policy: Policy
     ) -> None:
         """Have every judgement; the transport is closed in the end."""
         embedded = self._spec.embedded

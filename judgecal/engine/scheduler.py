@@ -15,8 +15,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from judgecal.engine.calls import Call
 from judgecal.engine.limits import Limiter
 
-__all__ = ["Places", "Scheduler"]
-
 _MOST_ASIDE = 1024
 _TICK_S = 0.5
 _STARTED_AT_ONCE = 8  # the first requests are on their way while the next ones are being made

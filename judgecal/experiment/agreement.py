@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.result import (
-    AltTestEntry,
-    Entry,
-    JudgeEntry,
-    Latency,
-    PartEntry,
-    RaterEntry,
-    Retest,
-    Tokens,
-)
+from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, Latency, PartEntry, RaterEntry, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
@@ -29,22 +20,6 @@ from judgecal.stats.retest import Repeatability, repeatability
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge, JudgeKind
-
-__all__ = [
-    "EPSILONS",
-    "Column",
-    "StoredExperiment",
-    "Table",
-    "cell_of",
-    "constant_column",
-    "constant_entry",
-    "entry",
-    "judge_entry",
-    "rater_entries",
-    "require_metric",
-    "scale_notes",
-    "verdict_matrix",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +146,10 @@ class StoredExperiment:
         for column in self.columns:
             if column.judge == judge:
                 return column
-        raise unknown_name(
-            f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns]
-        )
+        raise unknown_name(f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns])
 
 
-def verdict_matrix(
-    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
-) -> list[list[Label | None]]:
+def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: int) -> list[list[Label | None]]:
     """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
     found = {(row.item_id, row.repeat): row.verdict for row in rows if row.unit == ITEM_UNIT}
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
@@ -198,9 +169,7 @@ def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None
         **found,
         latency_s=_latency(rows),
         usd_per_1k=_usd_per_1k([column.cost_usd(row) for row in rows]),
-        tokens=Tokens(
-            _total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])
-        ),
+        tokens=Tokens(_total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])),
         unit=str(common_scale(table.gold.scale, column.scale)),
         unscored=_reasons(rows, missing=expected - len(rows)),
     )
@@ -303,9 +272,7 @@ def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
         common = common_scale(people, scale)
         how = f"verdicts are taken onto {people}, ends to ends"
         if common.pass_at is not None and people.kind == "binary":
-            how = (
-                f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
-            )
+            how = f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
         notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
     return notes
 
@@ -340,8 +307,7 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
     graded = gold.scale.kind in ("percentage", "ordinal")
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
-        breakdown(labels, verdicts, parts=parts, **shared)
-        for parts in ([item.tags for item in table.items], systems)
+        breakdown(labels, verdicts, parts=parts, **shared) for parts in ([item.tags for item in table.items], systems)
     )
     return JudgeEntry(
         **_fields(found),

@@ -26,8 +26,6 @@ from judgecal.stats import (
 from judgecal.stats.significance import N_PERM
 from judgecal.workspace import Workspace
 
-__all__ = ["CompareResult", "CompareRun", "GridCell", "GridTest", "Pair", "PairCounted"]
-
 
 @dataclass(frozen=True, slots=True)
 class PairCounted(Result):
@@ -304,15 +302,12 @@ class CompareRun:
             absent = [item.item_id for item in self.stored.items if item.item_id not in judged]
             if absent:
                 notes.append(
-                    f"{column.judge} has no judgement of {len(absent)} items ({listed(absent)}): "
-                    "they count as unscored"
+                    f"{column.judge} has no judgement of {len(absent)} items ({listed(absent)}): they count as unscored"
                 )
         return [*notes, *self.stored.notes, *scale_notes(self.stored.gold.scale, columns)]
 
     def _run_line(self, table: Table, columns: Sequence[Column], metric: str) -> str:
-        judges = [
-            f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows
-        ]
+        judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
         extra = {"experiment": self.stored.experiment.slug, "metric": metric}
         return run_line(table, self.stored.split, judges, extra)
 

@@ -11,8 +11,6 @@ from judgecal.experiment.trials import Due, RunOptions
 from judgecal.judges import JudgeName, Respondent, calls_a_model
 from judgecal.records import Item
 
-__all__ = ["CostEstimate", "plan_calls", "together"]
-
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
@@ -61,9 +59,7 @@ def plan_calls(
     """
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
     measured = _latencies(journal)
-    return together(
-        [_plan(judge, Due(judge, items, journal, options), planned, measured) for judge in judges]
-    )
+    return together([_plan(judge, Due(judge, items, journal, options), planned, measured) for judge in judges])
 
 
 def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:

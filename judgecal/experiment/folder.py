@@ -16,8 +16,6 @@ from judgecal.errors import InputError
 from judgecal.records import Result, as_plain, digest
 from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated, write_text
 
-__all__ = ["Experiment", "open_experiment", "plan_experiment"]
-
 _CONFIG = "experiment.toml"
 _R = TypeVar("_R", bound=Result)
 
@@ -68,18 +66,14 @@ class Experiment:
                 "it stopped"
             ) from None
         except ValueError as error:
-            raise InputError(
-                f"{self.summary}: no JSON ({error}); delete it and run the same command again"
-            ) from error
+            raise InputError(f"{self.summary}: no JSON ({error}); delete it and run the same command again") from error
         if not isinstance(stored, dict):
             raise InputError(f"{self.summary}: holds no object; delete it and run the same command again")
         return validated(kind, stored, str(self.summary))
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it."""
-        text = json.dumps(
-            {"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
-        )
+        text = json.dumps({"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.summary, text + "\n")
 
 
@@ -140,8 +134,6 @@ def _plain(value: Any) -> Any:
 def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
     if isinstance(stored, dict) and isinstance(wanted, dict):
         keys = sorted(stored.keys() | wanted.keys())
-        found = (
-            _differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys
-        )
+        found = (_differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys)
         return [name for names in found for name in names]
     return [] if stored == wanted else [where]

@@ -11,8 +11,6 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Result
 from judgecal.stats import agreement, reliability
 
-__all__ = ["RaterAgreement", "RaterPair", "rater_agreement"]
-
 
 @dataclass(frozen=True, slots=True)
 class RaterPair:
@@ -47,9 +45,7 @@ class RaterAgreement(Result):
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
     """Every pair of human raters, and all at once; the adjudicated label, made of their votes, is none of them."""
     groups = {item.item_id: item.group for item in gold.items}
-    together = (
-        reliability(gold.ratings_by_rater, scale=gold.scale, groups=groups) if len(gold.raters) > 1 else {}
-    )
+    together = reliability(gold.ratings_by_rater, scale=gold.scale, groups=groups) if len(gold.raters) > 1 else {}
     return RaterAgreement(
         gold.name,
         tuple(_pair(gold, a, b) for a, b in combinations(gold.raters, 2)),

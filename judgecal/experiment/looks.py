@@ -14,8 +14,6 @@ from typing import Any, Literal
 from judgecal.errors import InputError
 from judgecal.workspace import SCHEMA, check_schema
 
-__all__ = ["LOOKS_FILE", "Look", "LookKind", "look_at_test", "looks_so_far"]
-
 LOOKS_FILE = "test_looks.jsonl"
 LookKind = Literal["decision", "report", "gate"]
 _ALPHA = 0.05

@@ -13,18 +13,6 @@ from judgecal.scale import Label, Scale
 from judgecal.stats import compare_paired, interaction, leading_metric
 from judgecal.stats.simultaneous import Losses, losses_against_best
 
-__all__ = [
-    "FloorLoss",
-    "JudgeLoss",
-    "LossPicture",
-    "PersonLoss",
-    "PromptModel",
-    "PromptModelGrid",
-    "loss_picture",
-    "prompt_model_grid",
-    "table_losses",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgeLoss:
@@ -129,9 +117,7 @@ def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: i
     )
 
 
-def loss_picture(
-    stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]]
-) -> LossPicture:
+def loss_picture(stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]]) -> LossPicture:
     """The losses with the floor and the people beside them.
 
     Args:
@@ -191,10 +177,7 @@ class _Pairs:
         return PersonLoss(rater, self._against(items, labels, (gold.scale, rows, 1)), len(items))
 
     def _against(
-        self,
-        items: Sequence[Item],
-        labels: Sequence[Label],
-        other: tuple[Scale, Sequence[Judgement], int],
+        self, items: Sequence[Item], labels: Sequence[Label], other: tuple[Scale, Sequence[Judgement], int]
     ) -> Estimate:
         """The best judge's value less another's, with its interval: what the other loses."""
         (column, repeats), (scale, rows, others) = self.best, other

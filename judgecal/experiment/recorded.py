@@ -22,14 +22,7 @@ from judgecal.experiment.agreement import (
 )
 from judgecal.experiment.folder import Experiment, open_experiment
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import (
-    asked_items,
-    floor_columns,
-    log_report,
-    run_line,
-    summary_of_gold,
-    with_floor,
-)
+from judgecal.experiment.score import asked_items, floor_columns, log_report, run_line, summary_of_gold, with_floor
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet
 from judgecal.judges import RecordedJudge
@@ -38,8 +31,6 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import Row, read_table
 from judgecal.tables import Table as FileTable
 from judgecal.workspace import Workspace
-
-__all__ = ["AgreementRun", "Recorded", "read_recorded"]
 
 _JUDGE_COLUMN = "judge"
 
@@ -119,14 +110,10 @@ def recorded_fingerprint(sha256: str, judge: str) -> str:
 
 def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
     problems = [
-        f"{table.at(rows[0])}: the judge has no name: fill it in"
-        for judge, rows in by_judge.items()
-        if not judge
+        f"{table.at(rows[0])}: the judge has no name: fill it in" for judge, rows in by_judge.items() if not judge
     ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
-    problems += [
-        f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd
-    ]
+    problems += [f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd]
     repeats = [] if odd else [int(_repeat_text(row)) for row in known]
     if repeats and not 0 == min(repeats) <= max(repeats) < len(known):
         found = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
@@ -225,9 +212,7 @@ class AgreementRun:
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """The result, and the experiment that it is of: the rows are kept in its journal."""
-        table = Table(
-            self.gold, self.items, 1, self.seed
-        )  # raises where there is none, before anything is written
+        table = Table(self.gold, self.items, 1, self.seed)  # raises where there is none, before anything is written
         columns = self.recorded.columns
         open_experiment(self.experiment)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -266,12 +251,8 @@ class AgreementRun:
     def _notes(self) -> list[str]:
         notes = []
         if self.recorded.unmatched:
-            absent = (
-                f", all those of {', '.join(self.recorded.absent)} among them" if self.recorded.absent else ""
-            )
-            notes.append(
-                f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set{absent}"
-            )
+            absent = f", all those of {', '.join(self.recorded.absent)} among them" if self.recorded.absent else ""
+            notes.append(f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set{absent}")
         return [*notes, *scale_notes(self.gold.scale, self.recorded.columns)]
 
 

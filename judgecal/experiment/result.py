@@ -9,21 +9,6 @@ from judgecal.scale import Scale
 from judgecal.stats.breakdown import Part, part_metric
 from judgecal.stats.retest import Repeats
 
-__all__ = [
-    "AgreementResult",
-    "AltTestEntry",
-    "Entry",
-    "GoldSummary",
-    "JudgeEntry",
-    "Latency",
-    "PartEntry",
-    "RaterEntry",
-    "Retest",
-    "Tokens",
-    "labelled_by",
-    "unscored_counts_as",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Latency(Result):

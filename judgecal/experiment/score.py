@@ -40,25 +40,6 @@ from judgecal.records import ITEM_UNIT, Item
 from judgecal.scale import common_scale
 from judgecal.workspace import Workspace
 
-__all__ = [
-    "FLOOR_JUDGE",
-    "ScoreRun",
-    "asked_items",
-    "check_judge",
-    "floor_columns",
-    "full_name",
-    "gold_config",
-    "gold_summary",
-    "judge_config",
-    "log_report",
-    "no_floor_judge",
-    "preview",
-    "run_line",
-    "score",
-    "summary_of_gold",
-    "with_floor",
-]
-
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
 
 
@@ -86,11 +67,7 @@ def judge_config(judge: Judge) -> dict[str, Any]:
     told = {"judge": judge.name, "fingerprint": judge.fingerprint}
     if judge.signature is None or judge.model is None:
         return {**told, "kind": judge.kind, "scale": str(judge.scale)}
-    return {
-        **told,
-        "signature_fingerprint": judge.signature.fingerprint,
-        "model": judge.model.settings(),
-    }
+    return {**told, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +234,7 @@ def floor_columns(
         judge.check_items(table.items)
     except InputError as error:
         return (), f"the floor lacks {FLOOR_JUDGE}: {error}"
-    rows = run_trials(
-        [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
-    )
+    rows = run_trials([judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor")
     return (Column.of(judge, rows),), None
 
 
@@ -290,9 +265,7 @@ def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str
     parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
     parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{','.join(judges)}"]
     parts += [f"{key}:{value}" for key, value in (extra or {}).items()]
-    return "|".join(
-        [*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"]
-    )
+    return "|".join([*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"])
 
 
 def full_name(judge: Judge) -> str:

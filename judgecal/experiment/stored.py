@@ -38,13 +38,6 @@ from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
-__all__ = [
-    "find_experiment",
-    "read_experiment",
-    "stored_result",
-    "stored_table",
-]
-
 _READ = ("score", "agreement", "optimize")
 
 
@@ -81,9 +74,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     config, where = experiment.config, experiment.folder / "experiment.toml"
     command = config.get("command")
     if command not in _READ:
-        raise InputError(
-            f"{where}: an experiment of {command!r}; only those of {', '.join(_READ)} hold judges"
-        )
+        raise InputError(f"{where}: an experiment of {command!r}; only those of {', '.join(_READ)} hold judges")
     _check(config, str(where))
     gold = _gold(config, workspace)
     rows = _Rows(experiment, list(stored_rows(experiment.journal).latest.values()))
@@ -234,9 +225,7 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
         try:
             groups = json.loads(path.read_text(encoding="utf-8"))["judgecal"]["trained_on"]
         except (OSError, ValueError, KeyError, TypeError):
-            notes.append(
-                f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it"
-            )
+            notes.append(f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it")
             continue
         trained |= set(groups)
     return frozenset(trained), notes
@@ -248,18 +237,14 @@ class _Scales:
     def __init__(self, workspace: Workspace, gold: GoldSet, config: Mapping[str, Any]) -> None:
         self._workspace, self._people = workspace, gold.scale
         self._recorded = config["command"] == "agreement"
-        self._fingerprints = {
-            str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())
-        }
+        self._fingerprints = {str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())}
         self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
     def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
         """The scale of one judge: its signature's, or what its verdicts tell."""
         numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
-        if (
-            self._recorded
-        ):  # as `agreement` read them: a percentage judge has some verdict that is no yes or no
+        if self._recorded:  # as `agreement` read them: a percentage judge has some verdict that is no yes or no
             graded = self._people.kind == "binary" and not set(numbers) <= {0.0, 1.0}
             return Scale.parse("percentage") if graded else self._people
         if judge in self._stated:
@@ -297,9 +282,7 @@ def stored_table(stored: StoredExperiment) -> Table:
     return Table(stored.gold, stored.items, int(stored.experiment.config.get("repeats", 1)), stored.seed)
 
 
-def stored_result(
-    stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace
-) -> AgreementResult:
+def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace) -> AgreementResult:
     """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 
     No model is called: the floor's judge is there where the journal holds it, and else there is the reason.

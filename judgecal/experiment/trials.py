@@ -29,18 +29,6 @@ from judgecal.judges import Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 
-__all__ = [
-    "Due",
-    "Judgements",
-    "RunOptions",
-    "keep_trials",
-    "models_of",
-    "open_journal",
-    "require_keys",
-    "run_trials",
-    "stored_rows",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -153,9 +141,7 @@ def _keys(judge: Respondent, items: Iterable[Item], repeats: int) -> Iterator[tu
 class Due:
     """The judgements that a judge still owes, in order, with the item as it is shown; made when they are taken."""
 
-    def __init__(
-        self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions
-    ) -> None:
+    def __init__(self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions) -> None:
         self._judge, self._items, self._journal, self._options = judge, items, journal, options
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
@@ -184,9 +170,7 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
     return [judge.model for judge in judges if judge.model is not None]
 
 
-def require_keys(
-    judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
-) -> None:
+def require_keys(judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions) -> None:
     """Refuse a run whose calls lack a key; judgements that the journal holds need none.
 
     Raises:
@@ -235,18 +219,11 @@ def run_trials(
     with _cache(judges, options) as cache:
         for judge in judges:
             _call(judge, items, journal=journal, options=options, budget=budget, cache=cache, label=label)
-    return Judgements(
-        _row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats)
-    )
+    return Judgements(_row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats))
 
 
 def keep_trials(
-    judge: Respondent,
-    items: Iterable[Item],
-    *,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget | None = None,
+    judge: Respondent, items: Iterable[Item], *, journal: Journal, options: RunOptions, budget: Budget | None = None
 ) -> None:
     """Like `run_trials` of one judge, for more items than memory holds: the rows stay in the journal.
 
@@ -282,15 +259,7 @@ def _call(
     progress = None if silent else Progress(label or judge.name, total, stream=sys.stderr)
     if calls_a_model(judge):
         calls = (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
-        run_calls(
-            calls,
-            judge.model,
-            record=journal.append,
-            budget=budget,
-            cache=cache,
-            progress=progress,
-            total=total,
-        )
+        run_calls(calls, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress, total=total)
     elif decides_itself(judge):
         verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
         take_verdicts(verdicts, record=journal.append, progress=progress)
@@ -298,15 +267,9 @@ def _call(
         progress.close()
 
 
-def _cache(
-    judges: Sequence[Respondent], options: RunOptions
-) -> contextlib.AbstractContextManager[ReplyCache | None]:
+def _cache(judges: Sequence[Respondent], options: RunOptions) -> contextlib.AbstractContextManager[ReplyCache | None]:
     """Stored replies, unless nobody needs them; a reply without a verdict that is tried again is not taken anew."""
-    wanted = (
-        options.use_cache
-        and not options.retry_unscored
-        and not all(model.embedded for model in models_of(judges))
-    )
+    wanted = options.use_cache and not options.retry_unscored and not all(model.embedded for model in models_of(judges))
     return ReplyCache(cache_folder()) if wanted else contextlib.nullcontext()
 
 

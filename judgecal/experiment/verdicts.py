@@ -15,19 +15,6 @@ from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.sample import Floats
 
-__all__ = [
-    "POINTS",
-    "WORST",
-    "AtCut",
-    "CalibrationBin",
-    "Cut",
-    "Example",
-    "JudgeShape",
-    "Said",
-    "judge_shape",
-    "strange_examples",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -187,9 +174,7 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
     )
 
 
-def _at_cut(
-    table: Table, column: Column, verdicts: Sequence[Sequence[Label | None]], cut: Cut
-) -> AtCut | None:
+def _at_cut(table: Table, column: Column, verdicts: Sequence[Sequence[Label | None]], cut: Cut) -> AtCut | None:
     """The people x judge counts at the mark."""
     if not cut.marked:
         return None
@@ -201,9 +186,7 @@ def _at_cut(
         judge_scale=column.scale,
         groups=table.groups,
     )["all"]
-    return AtCut(
-        part.passes or 0, part.fails or 0, part.false_passes or 0, part.false_fails or 0, part.n_unscored
-    )
+    return AtCut(part.passes or 0, part.fails or 0, part.false_passes or 0, part.false_fails or 0, part.n_unscored)
 
 
 def _differences(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float], ...], float | None]:
@@ -225,9 +208,7 @@ def _points(both: Floats, *, seed: int) -> tuple[tuple[float, float], ...]:
     return tuple((float(label), float(verdict)) for label, verdict in chosen)
 
 
-def _curves(
-    both: Floats, cut: Cut
-) -> tuple[tuple[tuple[float, float | None], ...], tuple[CalibrationBin, ...]]:
+def _curves(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float | None], ...], tuple[CalibrationBin, ...]]:
     """Kappa with the people over the judge's cut, and how often people pass what got such a verdict."""
     if cut.mark is None or cut.common.kind == "binary" or not len(both):
         return (), ()
@@ -306,9 +287,7 @@ class Example:
         return max((abs(one.distance) for one in self.said), default=0.0)
 
 
-def strange_examples(
-    stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]
-) -> tuple[Example, ...]:
+def strange_examples(stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]) -> tuple[Example, ...]:
     """The ten worst errors of each kind and judge, as items: an item on which several judges err stands here once.
 
     Worst is farthest from the label, then farthest from what the single raters said, then first in the file.

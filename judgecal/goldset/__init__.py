@@ -13,15 +13,7 @@ from judgecal.goldset.check import (
 )
 from judgecal.goldset.columns import Columns
 from judgecal.goldset.finding import Problem
-from judgecal.goldset.gold_set import (
-    GOLD,
-    GoldSet,
-    common_label,
-    list_gold,
-    load_gold,
-    require_splits,
-    split_counts,
-)
+from judgecal.goldset.gold_set import GOLD, GoldSet, common_label, list_gold, load_gold, require_splits, split_counts
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets

@@ -17,33 +17,13 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import decode, read_bytes
 from judgecal.workspace import SCHEMA, read_toml, schema_problems, shown, toml_text
 
-__all__ = [
-    "CARD_KEPT",
-    "SPLITS",
-    "SPLIT_NAMES",
-    "Card",
-    "RaterCard",
-    "Splits",
-    "card_text",
-    "members",
-    "plain_label",
-    "read_card",
-    "try_card",
-]
-
 CARD_KEPT = ("splits", "licence", "sampling", "labels_by", "rubric", "rubric_sha256", "explained")
 """What an import that replaces a set keeps of its card, beside its raters and anchors."""
 SPLITS = ("train", "dev", "test")
 """train gives demonstrations, dev chooses, test is sealed."""
 
 _FORBID = ConfigDict(extra="forbid")
-_MEMBERS = {
-    "train": ("train",),
-    "dev": ("dev",),
-    "test": ("test",),
-    "open": ("train", "dev"),
-    "all": SPLITS,
-}
+_MEMBERS = {"train": ("train",), "dev": ("dev",), "test": ("test",), "open": ("train", "dev"), "all": SPLITS}
 SPLIT_NAMES = tuple(_MEMBERS)
 """What `--split` takes: the three splits, `open` (train and dev) and `all`."""
 
@@ -267,9 +247,7 @@ class _Reader:
     def _check_ends(self, scale: Scale, table: _ScaleTable) -> None:
         for key, given, right in (("min", table.min, scale.low), ("max", table.max, scale.high)):
             if given is not None and given != right:
-                self.fail(
-                    f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key
-                )
+                self.fail(f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key)
 
     def _check_categories(self, table: _ScaleTable) -> None:
         words, keys = table.categories, ("scale", "categories")
@@ -285,9 +263,7 @@ class _Reader:
             try:
                 scale.read(label)
             except ValueError as error:
-                self.fail(
-                    f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label
-                )
+                self.fail(f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label)
 
 
 def _key_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -316,8 +292,7 @@ def card_text(card: Card) -> str:
     table |= {key: text or None for key, text in asdict(card).items() if isinstance(text, str)}
     table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
     table["raters"] = {
-        name: {key: text or None for key, text in asdict(rater).items()}
-        for name, rater in card.raters.items()
+        name: {key: text or None for key, text in asdict(rater).items()} for name, rater in card.raters.items()
     }
     table["splits"] = asdict(card.splits)
     if card.explained:

@@ -15,30 +15,9 @@ from judgecal.goldset.check_items import ITEM_CHECKS, SPLIT_CHECKS, leaks
 from judgecal.goldset.check_labels import LABEL_CHECKS, RATER_CHECKS, Baseline, baselines, near_pass_mark
 from judgecal.goldset.check_wording import REFERENCE_CHECKS
 from judgecal.goldset.finding import Check, Problem, document_place, item_place, plain_text
-from judgecal.goldset.gold_set import (
-    CARD,
-    DOCUMENTS,
-    RATINGS,
-    GoldSet,
-    SplitCounts,
-    list_gold,
-    load_gold,
-    split_counts,
-)
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, RATINGS, GoldSet, SplitCounts, list_gold, load_gold, split_counts
 from judgecal.records import Estimate, Result
 from judgecal.workspace import Workspace
-
-__all__ = [
-    "GoldCheck",
-    "GoldChecks",
-    "GoldList",
-    "ListedSet",
-    "NearPassMark",
-    "check_gold",
-    "check_set",
-    "check_sets",
-    "list_sets",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +136,10 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
 def _card_gaps(gold: GoldSet) -> Iterator[Problem]:
     for key in ("version", "licence", "source", "made_by"):
         if not getattr(gold.card, key):
-            yield Problem(
-                "card", CARD, f"no {key}: say it, so that others can judge what the set is good for"
-            )
+            yield Problem("card", CARD, f"no {key}: say it, so that others can judge what the set is good for")
     folder = gold.path.absolute().name
     if gold.name != folder:
-        yield Problem(
-            "card", CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same"
-        )
+        yield Problem("card", CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same")
     for rater in gold.raters:
         if rater not in gold.card.raters:
             yield Problem("card", CARD, f"no [raters.{rater}]: say who it is, and with which instructions")
@@ -179,9 +154,7 @@ def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Iterator[Proble
         if kind not in kinds:
             near = difflib.get_close_matches(kind, sorted(kinds), n=1)
             hint = f"; did you mean {near[0]}?" if near else ": take it out"
-            yield Problem(
-                "idle_explanation", CARD, f"[explained] {kind} explains nothing that was found{hint}"
-            )
+            yield Problem("idle_explanation", CARD, f"[explained] {kind} explains nothing that was found{hint}")
 
 
 def _no_documents(gold: GoldSet) -> Iterator[Problem]:

@@ -17,8 +17,6 @@ from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
 
-__all__ = ["ITEM_CHECKS", "SPLIT_CHECKS", "leaks"]
-
 # One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.
 _NEAR_ANSWER = 0.9
 _NEAR_QUESTION = 0.8
@@ -33,9 +31,7 @@ def _unlabelled(gold: GoldSet) -> Iterator[Problem]:
                 if item.item_id in rated
                 else "nobody rated it"
             )
-            yield Problem(
-                "unlabelled", item_place(gold, [item]), f"item {item.item_id!r} has no gold label: {why}"
-            )
+            yield Problem("unlabelled", item_place(gold, [item]), f"item {item.item_id!r} has no gold label: {why}")
 
 
 def _unlike_labels(gold: GoldSet) -> Iterator[Problem]:
@@ -89,9 +85,7 @@ def _question_in_groups(gold: GoldSet) -> Iterator[Problem]:
     for found in groups.values():
         if len(found) > 1:
             splits = sorted({gold.split_of(group) for group in found}, key=SPLITS.index)
-            leak = (
-                f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
-            )
+            leak = f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
             yield Problem(
                 "question_in_two_groups",
                 item_place(gold, found.values()),
@@ -103,9 +97,7 @@ def _near_questions(gold: GoldSet) -> Iterator[Problem]:
     firsts: dict[str, Item] = {}
     for item in gold.items:
         firsts.setdefault(plain_text(item.question), item)
-    found = clusters(
-        firsts.values(), text=lambda item: item.question, within=lambda _: None, least=_NEAR_QUESTION
-    )
+    found = clusters(firsts.values(), text=lambda item: item.question, within=lambda _: None, least=_NEAR_QUESTION)
     for items, index in found:
         splits = sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
         if len(splits) > 1:
@@ -118,13 +110,7 @@ def _near_questions(gold: GoldSet) -> Iterator[Problem]:
             )
 
 
-ITEM_CHECKS: tuple[Check, ...] = (
-    _unlabelled,
-    _unlike_labels,
-    _near_duplicates,
-    _question_in_groups,
-    _near_questions,
-)
+ITEM_CHECKS: tuple[Check, ...] = (_unlabelled, _unlike_labels, _near_duplicates, _question_in_groups, _near_questions)
 
 
 _LEAST_GROUPS = 10  # below this there is no interval at all
@@ -248,12 +234,7 @@ def leaks(gold: GoldSet, workspace: Workspace) -> Iterator[Problem]:
             there = shingles(text, _RUN, ends=False)
             for question in {question for run in there for question in index.get(run, ())}:
                 found[question] = max(found.get(question, 0.0), containment(runs[question], there))
-        items = [
-            item
-            for question in questions
-            if found.get(question, 0.0) >= _LEAST
-            for item in questions[question]
-        ]
+        items = [item for question in questions if found.get(question, 0.0) >= _LEAST for item in questions[question]]
         if items:
             least = min(found[plain_text(item.question)] for item in items)
             yield _leak(gold, prompt, items, least=least)
@@ -284,14 +265,10 @@ def _signatures(workspace: Workspace) -> Iterator[_Prompt]:
             tree = ast.parse(path.read_text(encoding="utf-8-sig"))
         except (SyntaxError, ValueError):  # whoever uses the signature is told; it leaks nothing
             continue
-        strings = [
-            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        ]
+        strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         if strings:
             line = max(strings, key=lambda node: len(str(node.value))).lineno
-            yield _Prompt(
-                f"{shown(path)}:{line}", "the signature's texts", tuple(str(node.value) for node in strings)
-            )
+            yield _Prompt(f"{shown(path)}:{line}", "the signature's texts", tuple(str(node.value) for node in strings))
 
 
 def _programs(workspace: Workspace) -> Iterator[_Prompt]:

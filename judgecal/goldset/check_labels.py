@@ -14,8 +14,6 @@ from judgecal.goldset.gold_set import GOLD, RATINGS, GoldSet
 from judgecal.records import Estimate, Rating
 from judgecal.scale import Label, Scale
 
-__all__ = ["LABEL_CHECKS", "RATER_CHECKS", "Baseline", "baselines", "near_pass_mark"]
-
 _HIGH_SHARE = 0.8
 _HIGH_AGREEMENT = 0.85  # labels spread evenly over the scale give 0.75 already
 _MANY_AT_MARK = 0.25
@@ -68,9 +66,7 @@ def near_pass_mark(gold: GoldSet) -> tuple[float | None, Estimate]:
     scale, n_expected = gold.scale, len(gold.items)
     if scale.pass_at is None or scale.kind in ("binary", "nominal"):
         why = "no pass mark on the labels' own scale"
-        return None, Estimate(
-            None, n=len(gold.labels), n_expected=n_expected, n_unscored=_unlabelled(gold), reason=why
-        )
+        return None, Estimate(None, n=len(gold.labels), n_expected=n_expected, n_unscored=_unlabelled(gold), reason=why)
     within = scale.step or 0.05 * scale.span
     near = sum(abs(float(label) - scale.pass_at) <= within for label in gold.labels.values())
     return within, _share(gold, near, f"within {within:g} of {scale.pass_at:g}")
@@ -164,9 +160,7 @@ def _off_raters(gold: GoldSet) -> Iterator[Problem]:
     off = [
         rating
         for rating in gold.ratings
-        if rating.rater == GOLD
-        and rating.item_id in given
-        and _is_off(gold, rating.label, given[rating.item_id])
+        if rating.rater == GOLD and rating.item_id in given and _is_off(gold, rating.label, given[rating.item_id])
     ]
     places = RatingPlaces(gold)
     for rating in off:

@@ -23,17 +23,6 @@ from judgecal.goldset.gold_set import GoldSet
 from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, strip_accents, take_apart
 from judgecal.records import Item
 
-__all__ = [
-    "MEASURE",
-    "REFERENCE_CHECKS",
-    "analyse_long",
-    "clusters",
-    "containment",
-    "sentences",
-    "shingles",
-    "words",
-]
-
 MEASURE = "Jaccard index of word pairs"
 
 _WORD = re.compile(r"[぀-ヿ㐀-鿿]|\d+(?:[.,:]\d+)*|[^\W\d_]+")
@@ -124,9 +113,7 @@ class _Leaders(Generic[_T]):
         ordered = sorted(pairs, key=lambda pair: (self._counts[pair], pair))
         return ordered[: len(ordered) - math.ceil(self._least * len(ordered) - _ROUNDING) + 1]
 
-    def _leader(
-        self, place: int, pairs: frozenset[_Shingle], prefix: Sequence[_Shingle]
-    ) -> tuple[int, float]:
+    def _leader(self, place: int, pairs: frozenset[_Shingle], prefix: Sequence[_Shingle]) -> tuple[int, float]:
         """The first leader near enough, and the index; the text itself where there is none."""
         for other in sorted({other for pair in prefix for other in self._index[pair]}):
             shared = len(pairs & self._sets[other])
@@ -159,8 +146,7 @@ _NO_NUMBER = frozenset({"#1"})
 _POLAR = YES | NO | frozenset({"ja", "nein", "doch", "si", "oui", "non", "tak", "nie", "sim", "nao", "nee"})
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Mrs?|Ms|Dr|Prof|St|vs|approx|ca|etc|e\.g|i\.e|z\.B|d\.h|a\.m|p\.m|[^\W\d_]))\.$",
-    re.IGNORECASE,
+    r"(?:\b(?:Mrs?|Ms|Dr|Prof|St|vs|approx|ca|etc|e\.g|i\.e|z\.B|d\.h|a\.m|p\.m|[^\W\d_]))\.$", re.IGNORECASE
 )
 # "No. 5", "1. a point of a list", "14. November"
 _NUMBERED = re.compile(r"(?:\b(?:Nos?|Nr)|^\s*\d{1,3})\.$", re.IGNORECASE)

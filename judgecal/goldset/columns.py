@@ -12,8 +12,6 @@ from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
 from judgecal.tables import Row, Table
 
-__all__ = ["Columns", "unpivot"]
-
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -72,9 +70,7 @@ class Columns:
                 "give it as --gold-label, or rename the column"
             )
         if self.reference_separator == "":
-            found.append(
-                "--reference-separator is empty: leave it out, or give the text between alternatives"
-            )
+            found.append("--reference-separator is empty: leave it out, or give the text between alternatives")
         if self.reference_separator is not None and self.reference is None:
             found.append("--reference-separator without --reference: name the reference column")
         return found
@@ -191,9 +187,7 @@ def _label_names(table: Table, columns: Columns) -> dict[str, str]:
 
 def _named(columns: Columns, labels: Mapping[str, str]) -> Columns:
     gold = None if columns.gold_label is None else labels[columns.gold_label]
-    return replace(
-        columns, labels=tuple(labels[label] for label in columns.labels), gold_label=gold, system=_ANY
-    )
+    return replace(columns, labels=tuple(labels[label] for label in columns.labels), gold_label=gold, system=_ANY)
 
 
 def _one(row: Row, columns: Columns, labels: Mapping[str, str], system: str) -> Row | None:

@@ -13,17 +13,6 @@ from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import decode, read_bytes
 
-__all__ = [
-    "Check",
-    "Problem",
-    "RatingPlaces",
-    "document_place",
-    "item_place",
-    "plain_text",
-    "say",
-    "tenth",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -49,10 +38,7 @@ Check = Callable[[GoldSet], Iterable[Problem]]
 def item_place(gold: GoldSet, items: Iterable[Item]) -> str:
     """The lines of items; their ids where they never were in a file."""
     return listed(
-        [
-            f"{ITEMS}:{gold.lines[item.item_id]}" if item.item_id in gold.lines else item.item_id
-            for item in items
-        ]
+        [f"{ITEMS}:{gold.lines[item.item_id]}" if item.item_id in gold.lines else item.item_id for item in items]
     )
 
 

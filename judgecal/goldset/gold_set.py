@@ -19,22 +19,6 @@ from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
 from judgecal.workspace import Workspace, find_workspace, shown
 
-__all__ = [
-    "CARD",
-    "DOCUMENTS",
-    "GOLD",
-    "ITEMS",
-    "RATINGS",
-    "GoldSet",
-    "SplitCounts",
-    "common_label",
-    "content_sha",
-    "list_gold",
-    "load_gold",
-    "require_splits",
-    "split_counts",
-]
-
 GOLD = "gold"
 """The rater name of the adjudicated label."""
 
@@ -270,9 +254,7 @@ def _load_items(folder: Path, problems: list[str]) -> _Items:
         item = read_item(row, f"{where}:{line}", problems)
         if item.item_id and seen.setdefault(item.item_id, line) != line:
             first = seen[item.item_id]
-            problems.append(
-                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
-            )
+            problems.append(f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ")
         found.rows.append((line, item))
         found.ids.add(item.item_id)
     return found
@@ -292,9 +274,7 @@ def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: li
         if not isinstance(item_id, str) or not isinstance(rater, str):
             continue
         if item_id and items.complete and item_id not in items.ids:
-            problems.append(
-                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
-            )
+            problems.append(f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out")
         if seen.setdefault((item_id, rater), line) != line:
             first = seen[item_id, rater]
             problems.append(
@@ -319,8 +299,7 @@ def _load_documents(folder: Path, items: _Items, problems: list[str]) -> list[Do
         first, _ = found.setdefault(document.document_id, (line, document))
         if document.document_id and first != line:
             problems.append(
-                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: "
-                "ids must differ"
+                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: ids must differ"
             )
     if not lines.problems:
         problems.extend(_missing_documents(items.rows, found.keys(), shown(folder / ITEMS)))

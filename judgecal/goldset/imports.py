@@ -19,8 +19,6 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table, read_table
 from judgecal.workspace import Workspace
 
-__all__ = ["LISTED", "UNKNOWN_LICENCE", "Imported", "import_gold", "read_mapping"]
-
 LISTED = 50
 """How many problems of one file are printed; the rest is counted."""
 
@@ -170,20 +168,12 @@ def _scale(text: str, pass_at: float | None) -> Scale:
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
-        raise InputError(
-            f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too"
-        )
+        raise InputError(f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too")
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
 
 
 def _command(
-    table: Table,
-    name: str,
-    *,
-    columns: Columns,
-    scale: str,
-    pass_at: float | None,
-    mapping: Mapping[str, str],
+    table: Table, name: str, *, columns: Columns, scale: str, pass_at: float | None, mapping: Mapping[str, str]
 ) -> str:
     maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
     mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
@@ -212,9 +202,7 @@ def _unlabelled(gold: GoldSet) -> list[str]:
     missing = len(gold.items) - len(gold.labels)
     if not missing:
         return []
-    return [
-        f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie): see `gold check`"
-    ]
+    return [f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie): see `gold check`"]
 
 
 def _readme(card: Card) -> str:
@@ -243,9 +231,7 @@ class Reading:
         problems: each with its file and line; items and ratings are whole only where this is empty.
     """
 
-    def __init__(
-        self, table: Table, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str]
-    ) -> None:
+    def __init__(self, table: Table, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str]) -> None:
         self.table, self.columns, self.name = table, columns, name
         self.scale, self.mapping = scale, mapping
         self.items: dict[str, Item] = {}
@@ -263,9 +249,7 @@ class Reading:
             self._read_labels(row, item_id)
         if not self.ratings and not self.problems:
             labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
-            self.problems.append(
-                f"{self.table.top}: no row has a label in {labels.rstrip(', ')}: fill some in"
-            )
+            self.problems.append(f"{self.table.top}: no row has a label in {labels.rstrip(', ')}: fill some in")
 
     def _read_item(self, row: Row) -> str:
         where = self.table.at(row)
@@ -311,9 +295,7 @@ class Reading:
     def _read_named(self, row: Row, item_id: str, column: str) -> None:
         rater, label = row.cells[column].strip(), self.columns.labels[0]
         if not rater and row.cells[label].strip():
-            self.problems.append(
-                f"{self.table.at(row)}: column {column!r}: no rater for this label: fill it in"
-            )
+            self.problems.append(f"{self.table.at(row)}: column {column!r}: no rater for this label: fill it in")
         elif rater == GOLD and self.columns.gold_label is not None:
             self.problems.append(
                 f"{self.table.at(row)}: column {column!r}: the rater {GOLD!r}, and --gold-label gives that one "

@@ -15,17 +15,6 @@ from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import check_keys, shown
 
-__all__ = [
-    "Document",
-    "document_row",
-    "item_row",
-    "rating_row",
-    "read_document",
-    "read_item",
-    "read_items",
-    "read_rating",
-]
-
 _ITEM_KEYS = frozenset(
     [
         "item_id",
@@ -65,9 +54,7 @@ class Document:
 class _Fields:
     """One row's fields by type; what does not fit is added to `problems`."""
 
-    def __init__(
-        self, row: Mapping[str, Any], where: str, *, known: frozenset[str], problems: list[str]
-    ) -> None:
+    def __init__(self, row: Mapping[str, Any], where: str, *, known: frozenset[str], problems: list[str]) -> None:
         self.row, self.where, self.problems = row, where, problems
         if not known.issuperset(row):
             problems.extend(check_keys(row, known, where))
@@ -133,9 +120,7 @@ class _Fields:
         value = self.row.get(key)
         if value is None:
             return {}
-        if isinstance(value, dict) and not (
-            of_texts and any(not isinstance(inner, str) for inner in value.values())
-        ):
+        if isinstance(value, dict) and not (of_texts and any(not isinstance(inner, str) for inner in value.values())):
             return value
         self.fail(f"{key} must be an object{' of texts' if of_texts else ''}, found {_found(value)}")
         return {}
@@ -211,9 +196,7 @@ def _reference_documents(fields: _Fields) -> tuple[str, ...]:
 def _contexts(fields: _Fields) -> tuple[Context, ...]:
     """Texts, or objects with a text."""
     found = []
-    for position, part in enumerate(
-        fields.parts("contexts", form="texts or of objects with a text"), start=1
-    ):
+    for position, part in enumerate(fields.parts("contexts", form="texts or of objects with a text"), start=1):
         where = f"{fields.where}: context {position}"
         if isinstance(part, str):
             found.append(Context(part))
@@ -238,9 +221,7 @@ def _conversation(fields: _Fields) -> tuple[Turn, ...]:
     return tuple(found)
 
 
-def read_rating(
-    row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
-) -> Rating | None:
+def read_rating(row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]) -> Rating | None:
     """One row of ratings.jsonl, its label read by the scale; None where the label is none.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
@@ -295,9 +276,7 @@ def item_row(item: Item) -> dict[str, Any]:
 def rating_row(rating: Rating) -> dict[str, Any]:
     """A rating as a line of ratings.jsonl."""
     row = {"item_id": rating.item_id, "rater": rating.rater, "label": plain_label(rating.label)}
-    return row | _without_empty(
-        {"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason}
-    )
+    return row | _without_empty({"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason})
 
 
 def document_row(document: Document) -> dict[str, Any]:

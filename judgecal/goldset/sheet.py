@@ -20,8 +20,6 @@ from judgecal.scale import Label
 from judgecal.tables import CELL_LIMIT, defuse
 from judgecal.workspace import shown
 
-__all__ = ["Sheets", "code_of", "contexts_of", "contexts_text", "write_sheets"]
-
 ITEM, QUESTION, REFERENCE, ANSWER, CONTEXTS = "item_id", "question", "reference_answer", "answer", "contexts"
 LABEL, NOTE, DRAFT = "label", "note", "draft"
 _BETWEEN = "\n\n--- next context ---\n\n"
@@ -111,9 +109,7 @@ def _problems(items: Sequence[Item], paths: Iterable[Path], *, raters: int, limi
         if path.suffix.lower() != ".csv":
             problems.append(f"-o {shown(path)}: a sheet is a CSV file: let its name end in .csv")
         elif path.exists():
-            problems.append(
-                f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it"
-            )
+            problems.append(f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it")
     return problems
 
 
@@ -125,9 +121,7 @@ def _tells(item: Item) -> bool:
 
 def code_of(item: Item) -> str:
     """A name for an item that says nothing of it: `i` and 12 hex digits over its id and its text."""
-    return (
-        "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    )
+    return "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | None] | None) -> str:
@@ -146,9 +140,7 @@ def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | N
             CONTEXTS: contexts_text(item),
             DRAFT: _draft((drafts or {}).get(item.item_id)),
         }
-        writer.writerow(
-            [defuse(cells.get(column, "")) if column != DRAFT else cells[DRAFT] for column in columns]
-        )
+        writer.writerow([defuse(cells.get(column, "")) if column != DRAFT else cells[DRAFT] for column in columns])
     return text.getvalue()
 
 
@@ -172,11 +164,7 @@ def contexts_of(cell: str) -> tuple[Context, ...]:
 def _notes(items: Sequence[Item], *, coded: bool) -> Iterable[str]:
     if coded:
         yield "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows them"
-    long = [
-        item
-        for item in items
-        if max(map(len, (item.question, item.answer, contexts_text(item)))) > CELL_LIMIT
-    ]
+    long = [item for item in items if max(map(len, (item.question, item.answer, contexts_text(item)))) > CELL_LIMIT]
     if long:
         yield (
             f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice does "

@@ -33,8 +33,6 @@ from judgecal.scale import Label, Scale
 from judgecal.tables import same_text, separated_records, text_lines, undo
 from judgecal.workspace import Workspace, shown
 
-__all__ = ["import_sheets", "read_label"]
-
 
 def import_sheets(
     files: Sequence[Path],
@@ -165,9 +163,7 @@ class _Reading:
     def _item(self, row: SheetRow) -> Item | None:
         item_id = undo(row.cells[ITEM].strip())
         if not item_id:
-            self.problems.append(
-                f"{row.where}: column {ITEM}: empty: a row without its id belongs to no item"
-            )
+            self.problems.append(f"{row.where}: column {ITEM}: empty: a row without its id belongs to no item")
             return None
         known = self.items.get(item_id)
         if known is None and self.gold is not None:
@@ -235,11 +231,7 @@ def _changed(row: SheetRow, item: Item) -> list[str]:
         ANSWER: item.answer,
         CONTEXTS: contexts_text(item),
     }
-    return [
-        column
-        for column, text in texts.items()
-        if column in row.cells and not same_text(row.cells[column], text)
-    ]
+    return [column for column, text in texts.items() if column in row.cells and not same_text(row.cells[column], text)]
 
 
 def _who_notes(gold: GoldSet, ratings: Iterable[Rating]) -> list[str]:
@@ -261,9 +253,7 @@ def _card(name: str, reading: _Reading, *, command: str) -> Card:
     )
 
 
-def _command(
-    files: Iterable[Path], name: str, *, rater: str | None, scale: str | None, pass_at: float | None
-) -> str:
+def _command(files: Iterable[Path], name: str, *, rater: str | None, scale: str | None, pass_at: float | None) -> str:
     words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
     words += ["--rater", rater] if rater else []
     words += ["--scale", scale] if scale else []
@@ -329,9 +319,7 @@ def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
     """
     where = shown(path)
     if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
-        raise InputError(
-            f"{where}: a sheet comes back as CSV in UTF-8: save it so, not as {path.suffix or 'this'}"
-        )
+        raise InputError(f"{where}: a sheet comes back as CSV in UTF-8: save it so, not as {path.suffix or 'this'}")
     first = next(text_lines(path), "")
     # Excel itself takes this line, and some programs write it for Excel.
     has_hint = first.strip().casefold() in ("sep=,", "sep=;", "sep=\t")
@@ -348,9 +336,7 @@ def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
     rows = []
     for line, cells in records[1:]:
         if any(cell.strip() for cell in cells[len(names) :]):
-            problems.append(
-                f"{where}:{line}: more cells than the header names: save the sheet as CSV once more"
-            )
+            problems.append(f"{where}:{line}: more cells than the header names: save the sheet as CSV once more")
         padded = [*cells, *[""] * (len(names) - len(cells))]
         rows.append(SheetRow(f"{where}:{line}", dict(zip(names, padded, strict=False))))
     if problems:

@@ -17,17 +17,13 @@ from judgecal.records import Item, Rating
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace, shown
 
-__all__ = ["add_ratings", "name_problems", "write_gold"]
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
     """Why a set of this name cannot be written, if it cannot."""
     if not _NAME.fullmatch(name):
-        return [
-            f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
-        ]
+        return [f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"]
     target = workspace.gold / name
     if target.exists() and not target.is_dir():
         return [f"{shown(target)}: is a file, and a gold set is a folder: choose another name"]
@@ -78,9 +74,7 @@ def write_gold(
     return load_gold(card.name, workspace=workspace)
 
 
-def add_ratings(
-    gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False
-) -> GoldSet:
+def add_ratings(gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False) -> GoldSet:
     """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as they are.
 
     A rating that is there already with the same label, note and draft is passed over.
@@ -111,9 +105,7 @@ def add_ratings(
     kept = [line for line in path.read_bytes().decode("utf-8-sig").split("\n") if line.strip()]
     # A set that loads has one rating on each line that is not blank.
     lines = [
-        line
-        for line, rating in zip(kept, gold.ratings, strict=True)
-        if (rating.item_id, rating.rater) not in fresh
+        line for line, rating in zip(kept, gold.ratings, strict=True) if (rating.item_id, rating.rater) not in fresh
     ]
     write_json_lines(path, map(rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines])
     return load_gold(gold.path, workspace=workspace)
@@ -132,12 +124,7 @@ def _carry_over(old: Path, fresh: Path) -> None:
 
 
 def _write_files(
-    folder: Path,
-    card: Card,
-    *,
-    items: Iterable[Item],
-    ratings: Iterable[Rating],
-    documents: Iterable[Document],
+    folder: Path, card: Card, *, items: Iterable[Item], ratings: Iterable[Rating], documents: Iterable[Document]
 ) -> None:
     # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
     (folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")

@@ -20,8 +20,6 @@ from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["JudgeAdapter", "neutralised", "read_reply", "read_verdict"]
-
 _MARKER = "[[ ##"
 _HARMLESS = "[[\u200b ##"
 _HEADER = re.compile(r"^\s*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
@@ -53,10 +51,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return content
 
     def format_assistant_message_content(
-        self,
-        signature: type[dspy.Signature],
-        outputs: dict[str, Any],
-        missing_field_message: str | None = None,
+        self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: str | None = None
     ) -> str:
         """DSPy's demo reply, from neutralised outputs."""
         content: str = super().format_assistant_message_content(

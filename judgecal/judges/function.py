@@ -24,8 +24,6 @@ from judgecal.scale import Scale
 from judgecal.signatures import CHUNK, read_source, run_source, scale_of_type
 from judgecal.workspace import Workspace
 
-__all__ = ["FunctionJudge", "LocalJudge", "PythonJudge", "local_judges"]
-
 _SCALE = "SCALE"
 
 

@@ -27,8 +27,6 @@ from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace, write_text
 
-__all__ = ["PROBE", "ProgramFile", "PromptJudge", "load_program", "save_program"]
-
 PROBE = Item("", "", "", "", reference_answers=("",))
 """An empty item: the messages of a judge about it hold everything of the prompt but the item's own text."""
 
@@ -57,11 +55,7 @@ class PromptJudge:
     kind: JudgeKind = "prompt"
 
     def __init__(
-        self,
-        spec: str | JudgeName,
-        *,
-        workspace: Workspace | None = None,
-        program: dspy.Predict | None = None,
+        self, spec: str | JudgeName, *, workspace: Workspace | None = None, program: dspy.Predict | None = None
     ) -> None:
         workspace = workspace or find_workspace()
         parsed = JudgeName.parse(spec) if isinstance(spec, str) else spec
@@ -164,9 +158,7 @@ class ProgramFile:
     trained_on: frozenset[str]
 
 
-def save_program(
-    path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
-) -> None:
+def save_program(path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]) -> None:
     """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "program.json"
@@ -191,9 +183,7 @@ def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
     check_schema(state, str(path))
     ours = state.get(_OURS)
     if not isinstance(ours, dict) or not {"signature", "signature_fingerprint", "trained_on"} <= ours.keys():
-        raise InputError(
-            f"{path}: not written by judgecal: it does not say which signature it was compiled from"
-        )
+        raise InputError(f"{path}: not written by judgecal: it does not say which signature it was compiled from")
     if ours["signature_fingerprint"] != signature.fingerprint:
         raise InputError(
             f"{path}: compiled from signature {ours['signature']} with fingerprint "
@@ -204,9 +194,7 @@ def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
     try:
         program.load(str(path))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            f"{path}: DSPy cannot load this program ({type(error).__name__}: {error})"
-        ) from error
+        raise InputError(f"{path}: DSPy cannot load this program ({type(error).__name__}: {error})") from error
     return ProgramFile(program, frozenset(ours["trained_on"]))
 
 

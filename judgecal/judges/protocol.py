@@ -19,23 +19,6 @@ from judgecal.records import ITEM_UNIT, Item
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK, LoadedSignature
 
-__all__ = [
-    "ITEM_INPUTS",
-    "Caller",
-    "Decider",
-    "Judge",
-    "JudgeKind",
-    "JudgeName",
-    "RecordedJudge",
-    "Respondent",
-    "calls_a_model",
-    "decides_itself",
-    "item_inputs",
-    "lacking_inputs",
-    "refuse_lacking",
-    "units_of",
-]
-
 JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
 _HAS: Mapping[str, Callable[[Item], object]] = {

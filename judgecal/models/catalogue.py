@@ -22,8 +22,6 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 from judgecal.errors import InputError, unknown_name
 from judgecal.workspace import Workspace, check_keys, read_toml, validated
 
-__all__ = ["ALIASES", "EMBEDDED", "PROVIDERS", "Catalogue", "ModelSpec", "load_catalogue", "with_version"]
-
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
 _OLLAMA_CONTEXT = 8192
@@ -48,9 +46,7 @@ class Provider(NamedTuple):
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1"),
-    "gemini": Provider(
-        "GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", key_follows=True
-    ),
+    "gemini": Provider("GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", key_follows=True),
     "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", key_follows=True),
     "mistral": Provider("MISTRAL_API_KEY", "openai", "https://api.mistral.ai/v1"),
     "groq": Provider("GROQ_API_KEY", "openai", "https://api.groq.com/openai/v1"),
@@ -187,9 +183,7 @@ class ModelSpec:
             raise InputError(f"model {self.alias} ({self.id}) needs a key: set the variable {self.key_env}")
         if not (value.isascii() and value.isprintable()):
             # Clients name the header that they cannot send, key and all.
-            raise InputError(
-                f"model {self.alias}: the variable {self.key_env} holds characters that no key has"
-            )
+            raise InputError(f"model {self.alias}: the variable {self.key_env} holds characters that no key has")
         return value
 
     def settings(self) -> dict[str, Any]:

@@ -20,8 +20,6 @@ from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
 
-__all__ = ["CALL_LOG", "CallLog", "ProgramCall"]
-
 CALL_LOG = "optimizer_calls.jsonl"
 """The file's name in an experiment's folder."""
 

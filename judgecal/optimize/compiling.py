@@ -24,8 +24,6 @@ from judgecal.optimize.training import Training
 from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["JudgeProgram", "OptimiserAdapter", "Room", "compiling"]
-
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
     """Judges one answer with one call."""  # optimisers show this source to the model that writes instructions
@@ -120,9 +118,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
         progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)
         if progress:
             stack.callback(progress.close)
-        calls = stack.enter_context(
-            ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
-        )
+        calls = stack.enter_context(ProgramCalls(training.budget, record=record, cache=cache, progress=progress))
         stack.enter_context(_quiet(calls))
         stack.enter_context(_interruptible(calls))
         room = Room(
@@ -170,11 +166,7 @@ def _quiet(calls: ProgramCalls) -> Iterator[None]:
         handler.addFilter(worth_saying)
     try:
         barless = _Barless(sys.stderr)
-        with (
-            contextlib.redirect_stdout(barless),
-            contextlib.redirect_stderr(barless),
-            warnings.catch_warnings(),
-        ):
+        with contextlib.redirect_stdout(barless), contextlib.redirect_stderr(barless), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:

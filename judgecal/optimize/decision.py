@@ -23,21 +23,6 @@ from judgecal.stats import (
     recalibrated_difference,
 )
 
-__all__ = [
-    "BETTER",
-    "CANNOT_TELL",
-    "RESCALED_ONLY",
-    "WORSE",
-    "BeforeAfter",
-    "Choice",
-    "Confirmation",
-    "OnTest",
-    "Scored",
-    "Tried",
-    "choose",
-    "confirm",
-]
-
 _MIN_GROUPS = 10
 
 
@@ -110,9 +95,7 @@ class Choice:
     why: str
 
 
-def score_on(
-    dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str
-) -> Scored:
+def score_on(dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str) -> Scored:
     """Hold one candidate's judgements against the people."""
     again = None
     if dev.gold.scale.numeric:
@@ -141,14 +124,10 @@ def choose(scored: Sequence[Scored], dev: Table, metric: str) -> Choice:
     highest = max(rising, key=lambda one: (one.value(metric), -len(one.judge.demos)))
     if len(set(dev.groups)) < _MIN_GROUPS or before.recalibrated is None:
         return Choice(highest, f"it had the highest {metric}")
-    taken = max(
-        rising, key=lambda one: (_lasting(one, before, metric), one.value(metric), -len(one.judge.demos))
-    )
+    taken = max(rising, key=lambda one: (_lasting(one, before, metric), one.value(metric), -len(one.judge.demos)))
     if taken is highest:
         return Choice(taken, f"it had the highest {metric}, and the most of its gain stays once recalibrated")
-    return Choice(
-        taken, f"{highest.name} had a higher {metric}, but less of its gain stays once recalibrated"
-    )
+    return Choice(taken, f"{highest.name} had a higher {metric}, but less of its gain stays once recalibrated")
 
 
 def _lasting(one: Scored, before: Scored, metric: str) -> float:
@@ -201,14 +180,7 @@ class Confirmation:
     why: str
 
 
-def confirm(
-    *,
-    test: Table,
-    fit: Table,
-    before: Column,
-    after: Column,
-    metric: str,
-) -> Confirmation:
+def confirm(*, test: Table, fit: Table, before: Column, after: Column, metric: str) -> Confirmation:
     """Hold two judges against each other on test.
 
     Args:
@@ -283,13 +255,7 @@ def _decide(difference: Estimate, recalibrated: Estimate, metric: str, *, ordere
         return BETTER, f"{metric} rose, and its interval lies above 0"
     if recalibrated.low is None:
         # Without the check a mere change of scale could not be told from a better judge.
-        return (
-            CANNOT_TELL,
-            f"{metric} rose, but the recalibration check could not be made: {recalibrated.reason}",
-        )
+        return (CANNOT_TELL, f"{metric} rose, but the recalibration check could not be made: {recalibrated.reason}")
     if recalibrated.low <= 0.0:
-        return (
-            RESCALED_ONLY,
-            f"{metric} rose, but once both judges are recalibrated the gain is not clear of 0",
-        )
+        return (RESCALED_ONLY, f"{metric} rose, but once both judges are recalibrated the gain is not clear of 0")
     return BETTER, f"{metric} rose, also when both judges are recalibrated, and both intervals lie above 0"

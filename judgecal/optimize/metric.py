@@ -22,8 +22,6 @@ from judgecal.judges.chat import read_verdict
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 
-__all__ = ["ITEM_ID", "AgreementMetric", "label_as_verdict"]
-
 ITEM_ID = "dspy_judgecal_item_id"
 """Key under which an example carries its item's id.
 
@@ -52,12 +50,7 @@ class AgreementMetric:
     """
 
     def __init__(
-        self,
-        signature: LoadedSignature,
-        people: Scale,
-        labels: Mapping[str, Label],
-        *,
-        weighted: bool = True,
+        self, signature: LoadedSignature, people: Scale, labels: Mapping[str, Label], *, weighted: bool = True
     ) -> None:
         self._signature = signature
         self._people = people
@@ -106,11 +99,7 @@ class AgreementMetric:
         if isinstance(label, str) or isinstance(verdict, str):
             return float(label == verdict)
         common, target = self._common, self._on_common(label)
-        given = (
-            common.farthest(target)
-            if verdict is None
-            else onto(common, self._signature.judge_scale(), verdict)
-        )
+        given = common.farthest(target) if verdict is None else onto(common, self._signature.judge_scale(), verdict)
         return 1.0 - abs(given - target) / common.span
 
     def feedback(self, label: Label, verdict: Label | None) -> str:
@@ -166,9 +155,7 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
     value = onto(scale, people, label)
     annotation = signature.cls.output_fields[signature.verdict].annotation
     if scale.kind == "binary":
-        passed = (
-            value >= 0.5 if people.pass_at is None or people.kind == "binary" else label >= people.pass_at
-        )
+        passed = value >= 0.5 if people.pass_at is None or people.kind == "binary" else label >= people.pass_at
         if signature.words:
             return signature.words[0] if passed else signature.words[1]
         return passed if annotation is bool else int(passed)

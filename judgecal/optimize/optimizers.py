@@ -23,8 +23,6 @@ from judgecal.optimize.compiling import JudgeProgram, compiling
 from judgecal.optimize.metric import AgreementMetric
 from judgecal.optimize.training import Bounds, Candidate, Optimizer, Training
 
-__all__ = ["AUTO", "OPTIMIZERS", "candidates", "check_reflection", "resolve_optimizer"]
-
 _LABELED_SIZES = (4, 8, 16, 32)
 _DRAWS = 3
 _BOOTSTRAPPED = 4
@@ -202,9 +200,7 @@ def _handed_over(
 
 
 def _content(program: dspy.Predict) -> tuple[str, str]:
-    return program.signature.instructions, str(
-        [sorted(dict(demo).items(), key=str) for demo in program.demos]
-    )
+    return program.signature.instructions, str([sorted(dict(demo).items(), key=str) for demo in program.demos])
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
@@ -213,12 +209,7 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     ),
     "fewshot": Optimizer(
         _fewshot,
-        {
-            "bootstrapped": _BOOTSTRAPPED,
-            "labeled": _BOOTSTRAP_LABELED,
-            "threshold": GOOD_ENOUGH,
-            "draws": _DRAWS,
-        },
+        {"bootstrapped": _BOOTSTRAPPED, "labeled": _BOOTSTRAP_LABELED, "threshold": GOOD_ENOUGH, "draws": _DRAWS},
         lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
     ),
     "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": _AT_MOST}, _mipro_bounds, reflects=True),

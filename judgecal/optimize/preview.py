@@ -13,8 +13,6 @@ from judgecal.optimize.optimizers import OPTIMIZERS, candidates
 from judgecal.optimize.run import OptimizeRun
 from judgecal.optimize.training import Bounds, Training
 
-__all__ = ["Preview", "preview_optimize"]
-
 _CHARS_PER_TOKEN = 4
 _INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
 _EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
@@ -43,9 +41,7 @@ class Preview:
             return ""
         parts = [f"at most {self.bounds.task} of the judge's model"]
         if self.reflection:
-            parts.append(
-                f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions"
-            )
+            parts.append(f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions")
         return (
             f"Of these {self.optimizer} itself makes {' and '.join(parts)}; the settings are bounds, and it may need "
             "fewer."

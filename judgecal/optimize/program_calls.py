@@ -37,8 +37,6 @@ from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
 from judgecal.optimize.call_log import CallLog, ProgramCall
 
-__all__ = ["ProgramCalls", "Stopped", "program_lm", "width"]
-
 _DEFAULT_CONCURRENCY = 16
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
 _OWN_FAULT = ("refused", "context_length", "parse", "out_of_range")
@@ -264,19 +262,13 @@ class _Engine:
     def _with_settings_of(self, request: Request) -> ModelSpec:
         """The model with the sampling settings of this request."""
         asked = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
-        return dataclasses.replace(
-            self._spec, **{n: value for n, value in asked.items() if value is not None}
-        )
+        return dataclasses.replace(self._spec, **{n: value for n, value in asked.items() if value is not None})
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
 def _messages(request: Request) -> list[Message]:
-    system = (
-        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
-    )
-    turns: list[Message] = [
-        {"role": message.role, "content": message.text or ""} for message in request.messages
-    ]
+    system = request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
+    turns: list[Message] = [{"role": message.role, "content": message.text or ""} for message in request.messages]
     return [{"role": "system", "content": system}, *turns] if system else turns

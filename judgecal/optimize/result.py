@@ -16,8 +16,6 @@ from judgecal.records import Estimate, Result
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
-__all__ = ["Demo", "OnDev", "OptimizeResult", "OptimizedOn", "Prompts", "read_prompts"]
-
 
 @dataclass(frozen=True, slots=True)
 class OptimizedOn:

@@ -34,27 +34,13 @@ from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
-from judgecal.optimize.decision import (
-    CANNOT_TELL,
-    Choice,
-    Confirmation,
-    OnTest,
-    Scored,
-    choose,
-    confirm,
-    score_on,
-)
+from judgecal.optimize.decision import CANNOT_TELL, Choice, Confirmation, OnTest, Scored, choose, confirm, score_on
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace
-
-__all__ = [
-    "OptimizeRun",
-    "plan_optimize",
-]
 
 _NEEDED_GROUPS = 2
 
@@ -140,21 +126,14 @@ class OptimizeRun:
             choice = choose(scored, self.table("dev"), metric)
             self._save(choice.taken)
             look, confirmation = (
-                self._confirm(journal, budget, scored[0], choice.taken, metric)
-                if self.final
-                else (None, None)
+                self._confirm(journal, budget, scored[0], choice.taken, metric) if self.final else (None, None)
             )
         result = self._result(scored, choice, look, confirmation, budget.spent_usd)
         self.experiment.write_summary(result)
         return result
 
     def _result(
-        self,
-        scored: Sequence[Scored],
-        choice: Choice,
-        look: Look | None,
-        confirmation: Confirmation | None,
-        usd: float,
+        self, scored: Sequence[Scored], choice: Choice, look: Look | None, confirmation: Confirmation | None, usd: float
     ) -> OptimizeResult:
         """The object of the contract; without a look at test it says so and decides nothing."""
         before, after, gold, metric = scored[0], choice.taken, self.gold, leading_metric(self.gold.scale)
@@ -197,9 +176,7 @@ class OptimizeRun:
         if confirmation is None or after.candidate is None or self.reflection_alias is None:
             return []
         n = len({item.group for item in self.items("dev")})
-        return [
-            f"the optimiser saw every label of train, so both judges are recalibrated on dev alone ({n} questions)"
-        ]
+        return [f"the optimiser saw every label of train, so both judges are recalibrated on dev alone ({n} questions)"]
 
     def _run_line(self, after: Scored, look: Look | None) -> str:
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
@@ -249,9 +226,7 @@ class OptimizeRun:
         metric: str,
     ) -> Scored:
         label = f"dev: {candidate.name if candidate else 'before'}"
-        rows = run_trials(
-            [judge], dev.items, journal=journal, options=self.options, budget=budget, label=label
-        )
+        rows = run_trials([judge], dev.items, journal=journal, options=self.options, budget=budget, label=label)
         return score_on(dev, candidate, judge, Column.of(judge, rows), metric)
 
     def _save(self, after: Scored) -> None:
@@ -296,8 +271,7 @@ class OptimizeRun:
     def unscored(self) -> int:
         """Judgements of this experiment that ended without a verdict."""
         return sum(
-            row.verdict is None
-            for row in {row.key: row for row in read_journal(self.experiment.journal)}.values()
+            row.verdict is None for row in {row.key: row for row in read_journal(self.experiment.journal)}.values()
         )
 
 

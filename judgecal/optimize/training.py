@@ -20,33 +20,15 @@ from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
-__all__ = [
-    "Bounds",
-    "Candidate",
-    "Optimizer",
-    "Training",
-    "balanced_order",
-    "balanced_sample",
-    "reflection_spec",
-    "split_by_question",
-    "to_example",
-]
-
 
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
     """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
     inputs = item_inputs(signature.inputs, item)
-    values = {
-        **inputs,
-        str(signature.verdict): label_as_verdict(signature, label, people),
-        ITEM_ID: item.item_id,
-    }
+    values = {**inputs, str(signature.verdict): label_as_verdict(signature, label, people), ITEM_ID: item.item_id}
     return dspy.Example(**values).with_inputs(*inputs)
 
 
-def balanced_order(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
-) -> list[Item]:
+def balanced_order(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int) -> list[Item]:
     """Items in a drawn order whose every beginning is balanced over the strata and spread over the questions.
 
     Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when every
@@ -94,9 +76,7 @@ def _class(label: Label, scale: Scale) -> Any:
     return label if isinstance(label, str) else scale.stratum(label)
 
 
-def _queues(
-    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
-) -> list[list[Item]]:
+def _queues(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int) -> list[list[Item]]:
     """The items of each class in a drawn order; within one, no question comes again before all others came."""
     rng = random.Random(seed)
     drawn = list(items)
@@ -225,9 +205,7 @@ class Training:
         return frozenset[str]().union(*found)
 
     def _balanced(self, items: Sequence[Item], at_most: int) -> list[dspy.Example]:
-        return self._as_examples(
-            balanced_sample(items, self.labels, self.people, size=at_most, seed=self.seed)
-        )
+        return self._as_examples(balanced_sample(items, self.labels, self.people, size=at_most, seed=self.seed))
 
     def _as_examples(self, items: Iterable[Item]) -> list[dspy.Example]:
         made = {}

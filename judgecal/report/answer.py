@@ -25,8 +25,6 @@ from judgecal.report.document import (
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 from judgecal.report.wording import sentence
 
-__all__ = ["answer_document", "question_document"]
-
 _SHOWN = 20  # pairs that are drawn, and questions that are named
 _CONTEXTS = {
     "topk": "naive context (BM25's first documents)",
@@ -36,14 +34,8 @@ _CONTEXTS = {
 _WORDS = (
     ("average", "Mean percentage of the judge; an answer or a rating that could not be had counts as 0."),
     ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
-    (
-        "controlled, naive",
-        "The reference document handed over; or BM25's first documents, whatever they are.",
-    ),
-    (
-        "interval",
-        "By question: two systems are compared paired on the same ones. Its level stands in the heading.",
-    ),
+    ("controlled, naive", "The reference document handed over; or BM25's first documents, whatever they are."),
+    ("interval", "By question: two systems are compared paired on the same ones. Its level stands in the heading."),
     ("unscored", "No answer or no rating could be had. It is never dropped."),
 )
 
@@ -127,11 +119,7 @@ def _choice(result: AnswerResult) -> tuple[str, list[str]]:
     if behind == others:
         every = "the other one" if others == 1 else f"all {others} others"
         return f"Use {best.system}", [f"it averages {_average(best)}%", f"shown to be above {every}"]
-    some = (
-        f"is shown to be above {behind} of {others} others"
-        if behind
-        else "is not shown to be above any other"
-    )
+    some = f"is shown to be above {behind} of {others} others" if behind else "is not shown to be above any other"
     return "Cannot tell whom to use", [f"{average}, which is the highest, but {some}"]
 
 
@@ -176,9 +164,7 @@ def _systems(result: AnswerResult) -> Section:
     best = _best(result)
     name = None if best is None else best.system
     rows = [
-        IntervalRow(
-            one.system, one.intervals.average_as_wrong, f"{_average(one)}%", strong=one.system == name
-        )
+        IntervalRow(one.system, one.intervals.average_as_wrong, f"{_average(one)}%", strong=one.system == name)
         for one in result.systems
     ]
     level = result.systems[0].intervals.average_as_wrong.level
@@ -246,8 +232,7 @@ def _decomposition(result: AnswerResult, points: Decomposition) -> Section:
         for one in points.systems
     ]
     losses = [
-        [one.system, numbers.difference(one.retrieval, 1), numbers.estimate(one.answerer, 1)]
-        for one in points.systems
+        [one.system, numbers.difference(one.retrieval, 1), numbers.estimate(one.answerer, 1)] for one in points.systems
     ]
     header = ["system", "questions", "naive", "controlled"]
     caption = (
@@ -370,10 +355,7 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         f"handed over: {_handed_over(asked.documents)}",
     ]
     n = sum(one.percentage is not None for one in asked.answers)
-    rated, again = (
-        f"{n} of {len(asked.answers)} answers have a rating.",
-        f"judgecal report {result.experiment}",
-    )
+    rated, again = (f"{n} of {len(asked.answers)} answers have a rating.", f"judgecal report {result.experiment}")
     caption = "Serves the reading: what each system said, and what it was given."
     blocks = [Bullets(facts, short=True), *map(_answer, asked.answers)]
     return Document(

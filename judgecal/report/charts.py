@@ -6,17 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["ACCENT", "INK", "LINE", "SOFT", "WARM", "drawn", "rows_of", "shortened"]
-
 # Colours that stand for the page's: what is drawn in them takes the theme of the reader.
 INK, SOFT, LINE, ACCENT, WARM = "#101112", "#606162", "#d0d1d2", "#0072b3", "#d55e00"
-_VARIABLES = {
-    INK: "--ink",
-    SOFT: "--soft",
-    LINE: "--line",
-    ACCENT: "--accent",
-    WARM: "--warm",
-}
+_VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", WARM: "--warm"}
 
 _FONT = "sans-serif"
 _CONFIG: Mapping[str, Any] = {
@@ -38,12 +30,7 @@ _CONFIG: Mapping[str, Any] = {
     },
     "text": {"color": INK, "fontSize": 12},
 }
-_PADDING = {
-    "left": 10,
-    "right": 6,
-    "top": 5,
-    "bottom": 5,
-}  # a reader's letters may be wider than those drawn with
+_PADDING = {"left": 10, "right": 6, "top": 5, "bottom": 5}  # a reader's letters may be wider than those drawn with
 _COLOUR = re.compile("|".join(_VARIABLES), re.IGNORECASE)
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')  # the first is the drawing's own
 

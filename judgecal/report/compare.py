@@ -11,8 +11,6 @@ from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Sec
 from judgecal.report.wording import sentence
 from judgecal.stats import digits_of
 
-__all__ = ["compare_document"]
-
 _DEVIATING = 3  # cells of the grid that are named
 
 
@@ -62,13 +60,7 @@ def _of_two(result: CompareResult, digits: int) -> Table:
         counted = (("unscored left out", pair.complete_case), ("unscored as right", pair.best_case))
         ends += [(name, end.a, end.b, end.difference) for name, end in counted]
     rows = [
-        [
-            name,
-            _count(found),
-            numbers.plain(a, digits),
-            numbers.plain(b, digits),
-            numbers.difference(found, digits),
-        ]
+        [name, _count(found), numbers.plain(a, digits), numbers.plain(b, digits), numbers.difference(found, digits)]
         for name, a, b, found in ends
     ]
     header = [result.metric, "n", f"A: {pair.a}", f"B: {pair.b}", f"A - B [{result.level:.4g}]"]
@@ -76,17 +68,7 @@ def _of_two(result: CompareResult, digits: int) -> Table:
 
 
 def _of_pairs(result: CompareResult, digits: int) -> Table:
-    header = [
-        "A",
-        "B",
-        "n",
-        "unscored",
-        f"A - B [{result.level:.4g}]",
-        "p",
-        "p (Holm)",
-        "detectable",
-        "decision",
-    ]
+    header = ["A", "B", "n", "unscored", f"A - B [{result.level:.4g}]", "p", "p (Holm)", "detectable", "decision"]
     rows = [
         [
             pair.a,

@@ -17,28 +17,6 @@ from typing import Any
 
 from judgecal.records import Headline
 
-__all__ = [
-    "FROM_JOURNAL",
-    "FROM_SUMMARY",
-    "Block",
-    "Bullets",
-    "Cell",
-    "Diff",
-    "Document",
-    "Fact",
-    "Folded",
-    "Gallery",
-    "Glossary",
-    "Heading",
-    "Lines",
-    "Paragraph",
-    "Picture",
-    "Record",
-    "Section",
-    "Table",
-    "notes_section",
-]
-
 FROM_JOURNAL = (
     "Rebuilt from what the experiment stored: no model was called, and nothing here is loaded from elsewhere."
 )
@@ -175,12 +153,7 @@ class Record(Block):
     def clipped(self) -> list[tuple[str, str]]:
         """The facts, an endless text cut and said to be."""
         return [
-            (
-                name,
-                text
-                if len(text) <= _CLIPPED
-                else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)",
-            )
+            (name, text if len(text) <= _CLIPPED else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)")
             for name, text in self.facts
         ]
 

@@ -12,8 +12,6 @@ from judgecal.records import Rating
 from judgecal.report.document import Block
 from judgecal.scale import Label
 
-__all__ = ["Examples", "facts"]
-
 _MOST = 8_000  # characters of a text that are shown
 _LEAST = 500
 _ALL_TEXTS = 2_000_000  # characters of all of them together

@@ -18,8 +18,6 @@ from judgecal.report.rendered import Report
 from judgecal.selection.standing import MARGIN, standing
 from judgecal.workspace import Workspace, find_workspace, write_text
 
-__all__ = ["KINDS", "Kind", "load_report", "report_of", "write_index"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -129,9 +127,7 @@ def _loaded(name: str) -> Any:
     return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
 
 
-def load_report(
-    experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
-) -> Report:
+def load_report(experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN) -> Report:
     """The report of an experiment; in a notebook it displays itself.
 
     Args:

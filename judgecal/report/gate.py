@@ -25,8 +25,6 @@ from judgecal.report.wording import sentence
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.stats.metrics import digits_of, metric_facts, rows_of
 
-__all__ = ["gate_document", "verdict_in_words"]
-
 Texts = Mapping[str, tuple[str, str]]
 """item id -> question and answer."""
 
@@ -62,12 +60,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
         ),
         headline=_headline(result),
         facts=[_flip_fact(result), _loss_fact(result)],
-        sections=[
-            _flips(result),
-            _loss(result),
-            _items(result, texts),
-            notes_section([*_notes(result)], words=_WORDS),
-        ],
+        sections=[_flips(result), _loss(result), _items(result, texts), notes_section([*_notes(result)], words=_WORDS)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},
@@ -85,20 +78,14 @@ def _headline(result: GateResult) -> Headline:
     because = [f"{result.decision.upper()}: {result.why}."]
     if result.model_changed:
         now = ", ".join(result.model_id.now)
-        because.append(
-            f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}."
-        )
+        because.append(f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}.")
     following = {
         "pass": f"judgecal report {result.experiment} --format html",
         "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
         "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
     }
     return Headline(
-        result.decision,
-        _ACTS[result.decision],
-        tuple(because),
-        tuple(_unknown(result)),
-        following[result.decision],
+        result.decision, _ACTS[result.decision], tuple(because), tuple(_unknown(result)), following[result.decision]
     )
 
 
@@ -183,21 +170,13 @@ def _flips(result: GateResult) -> Section:
             for name, found, strong in known
         ]
         cells = [
-            [
-                name,
-                _percent(found),
-                f"{found.level:.4g}",
-                numbers.count(found.n),
-                numbers.count(found.n_unscored),
-            ]
+            [name, _percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
             for name, found, _ in known
         ]
         table = Table(["", "share of items", "level", "n", "unscored"], cells)
         blocks.append(interval_picture(rows, Axis("% of items", low=0.0), numbers=table))
     blocks += [
-        Paragraph(f"No number for {name}: {found.reason}.")
-        for name, found, _ in candidates
-        if found.value is None
+        Paragraph(f"No number for {name}: {found.reason}.") for name, found, _ in candidates if found.value is None
     ]
     caption = (
         "Serves the question whether there is more than noise: flips that lie within the noise are what this judge "

@@ -10,15 +10,6 @@ from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.numbers import estimate, plain
 
-__all__ = [
-    "agreement_document",
-    "check_document",
-    "checks_document",
-    "import_document",
-    "list_document",
-    "sheets_document",
-]
-
 _SHOWN = 6  # kinds of findings in the short form
 
 
@@ -44,15 +35,7 @@ def list_document(result: GoldList) -> Document:
 def _list_row(one: ListedSet) -> tuple[str, ...]:
     if one.error is not None:
         return (one.set_, "cannot be loaded", "-", "-", "-", "-", "-")
-    texts = (
-        one.set_,
-        one.scale,
-        one.sampling,
-        one.labels_by,
-        one.n_items,
-        one.n_groups,
-        len(one.raters or ()),
-    )
+    texts = (one.set_, one.scale, one.sampling, one.labels_by, one.n_items, one.n_groups, len(one.raters or ()))
     return tuple(map(str, texts))
 
 
@@ -66,9 +49,7 @@ def check_document(result: GoldCheck) -> Document:
         found = f"{result.set_} has no findings but those that the card explains."
     else:
         found = f"{result.set_} has no findings."
-    following = (
-        f"judgecal gold check {result.set_} --full" if still_open else f"judgecal score --gold {result.set_}"
-    )
+    following = f"judgecal gold check {result.set_} --full" if still_open else f"judgecal score --gold {result.set_}"
     return Document(
         title=f"Gold set {result.set_}",
         about=_about(result),
@@ -172,8 +153,7 @@ def agreement_document(result: RaterAgreement) -> Document:
         ]
     blocks += [
         Paragraph(
-            f"{rater} saw a machine's label beside {count} items: that agreement is no independent one",
-            short=True,
+            f"{rater} saw a machine's label beside {count} items: that agreement is no independent one", short=True
         )
         for rater, count in result.saw_draft.items()
     ]
@@ -188,9 +168,7 @@ def agreement_document(result: RaterAgreement) -> Document:
 def _agreement_headline(result: RaterAgreement) -> Headline:
     again = f"judgecal gold check {result.set_}"
     if not result.pairs:
-        return Headline(
-            "none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=again
-        )
+        return Headline("none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=again)
     alpha = result.reliability.get("krippendorff_alpha")
     if alpha is None or alpha.value is None:
         return Headline("raters", f"{len(result.raters)} people rated {result.set_}.", next=again)
@@ -234,10 +212,7 @@ def import_document(result: Imported) -> Document:
 def sheets_document(result: Sheets, following: str) -> Document:
     """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
     rows = [(str(path), str(result.n_items)) for path in result.sheets]
-    blocks: list[Block] = [
-        Table(("sheet", "items"), rows, short=True),
-        Bullets(result.notes, short=True),
-    ]
+    blocks: list[Block] = [Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)]
     return Document(
         title=f"Sheets of {result.set_}",
         about="",

@@ -15,15 +15,8 @@ from judgecal.records import as_plain
 from judgecal.report.document import Block, Document
 from judgecal.report.visible import UNSEEN, visible
 
-__all__ = ["frame", "html", "rendered", "script_json"]
-
-_FRAME = {
-    "style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px",
-    "sandbox": "allow-scripts",
-}
-_IN_SCRIPT = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+_FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
+_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 @cache
@@ -69,9 +62,7 @@ def rendered(template: str, **values: Any) -> str:
 def html(document: Document) -> str:
     """The whole page."""
     script = base64.b64encode(hashlib.sha256(_source("page.js").encode()).digest()).decode()
-    return rendered(
-        "page.html", document=document, script_hash=script, data=Markup(script_json(document.data))
-    )
+    return rendered("page.html", document=document, script_hash=script, data=Markup(script_json(document.data)))
 
 
 def frame(document: Document) -> str:

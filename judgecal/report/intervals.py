@@ -10,8 +10,6 @@ from judgecal.records import Estimate
 from judgecal.report.charts import ACCENT, INK, SOFT, drawn, rows_of, shortened
 from judgecal.report.document import Picture, Table
 
-__all__ = ["Axis", "IntervalRow", "in_points", "interval_picture"]
-
 _NAME = 34  # characters of a name beside its line
 _ROOM = 0.06  # of the axis beyond the outermost end
 _WIDE = 430
@@ -65,12 +63,7 @@ def in_points(found: Estimate) -> Estimate:
 
 
 def interval_picture(
-    rows: Sequence[IntervalRow],
-    axis: Axis,
-    *,
-    title: str = "",
-    numbers: Table | None = None,
-    short: bool = False,
+    rows: Sequence[IntervalRow], axis: Axis, *, title: str = "", numbers: Table | None = None, short: bool = False
 ) -> Picture:
     """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where `short`."""
     return Picture(
@@ -135,11 +128,7 @@ def _placed(row: IntervalRow, place: int, step: int, *, narrow: bool) -> dict[st
     }
 
 
-_STYLES = {
-    "strong": (ACCENT, "circle", True),
-    "plain": (INK, "circle", True),
-    "hollow": (SOFT, "square", False),
-}
+_STYLES = {"strong": (ACCENT, "circle", True), "plain": (INK, "circle", True), "hollow": (SOFT, "square", False)}
 """Colour, shape and whether it is filled: shape tells kinds apart where colour does not."""
 
 
@@ -154,9 +143,9 @@ def _marks(rows: Sequence[Mapping[str, object]], x: Any, begins: Any, y: Any) ->
     points = alt.Chart(rows_of(seen))
     return [
         lines.mark_rule(color=colour, strokeWidth=2.5).encode(x=begins, x2="to:Q", y=y),
-        points.mark_point(
-            color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2
-        ).encode(x=x, y=y),
+        points.mark_point(color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2).encode(
+            x=x, y=y
+        ),
     ]
 
 
@@ -164,9 +153,7 @@ def _uprights(axis: Axis, n: int, step: int, x: Any, y: Any, *, narrow: bool) ->
     """Upright lines: whole, or where names stand above the lines in a piece for each, so that none is crossed."""
     import altair as alt
 
-    pieces = (
-        [(step * (k + 0.56), step * (k + 0.92)) for k in range(n)] if narrow else [(0.0, float(step * n))]
-    )
+    pieces = [(step * (k + 0.56), step * (k + 0.92)) for k in range(n)] if narrow else [(0.0, float(step * n))]
     styles: list[tuple[float | None, dict[str, Any]]] = [
         (axis.full, {"color": SOFT, "strokeWidth": 1}),
         (axis.dashed, {"color": ACCENT, "strokeDash": [4, 3], "strokeWidth": 1.5}),

@@ -6,21 +6,11 @@ from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import (
-    FROM_SUMMARY,
-    Block,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    notes_section,
-)
+from judgecal.report.document import FROM_SUMMARY, Block, Document, Paragraph, Section, Table, notes_section
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.selection.production import JudgeResult
-
-__all__ = ["judge_document"]
 
 _WORDS = (
     ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
@@ -137,28 +127,14 @@ def _entries(result: JudgeResult) -> list[SystemRates]:
 
 def _overview(entries: list[SystemRates]) -> Table:
     level = entries[-1].intervals.share_passing.level
-    header = [
-        "system",
-        "rows",
-        "unscored",
-        f"passing [{level:.4g}]",
-        "average",
-        "p50",
-        "p90",
-        "p95",
-        "min",
-        "max",
-    ]
+    header = ["system", "rows", "unscored", f"passing [{level:.4g}]", "average", "p50", "p90", "p95", "min", "max"]
     rows = [
         [
             _named(one),
             f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}",
             numbers.count(one.n_unscored),
             _percent(one.intervals.share_passing),
-            *(
-                numbers.plain(value, 1)
-                for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max)
-            ),
+            *(numbers.plain(value, 1) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max)),
         ]
         for one in entries
     ]
@@ -181,13 +157,7 @@ def _rate(result: JudgeResult) -> Section:
     blocks: list[Block] = []
     if rows:
         cells = [
-            [
-                name,
-                _percent(found),
-                f"{found.level:.4g}",
-                numbers.count(found.n),
-                numbers.count(found.n_unscored),
-            ]
+            [name, _percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
             for name, found, _ in known
         ]
         table = Table(["", "share", "level", "n", "unscored"], cells)

@@ -34,15 +34,6 @@ from judgecal.selection.standing import Standing, standing
 from judgecal.stats.metrics import columns_of, metric_facts
 from judgecal.workspace import Workspace
 
-__all__ = [
-    "alt_test_note",
-    "judges_data",
-    "judges_document",
-    "judges_report",
-    "judges_sections",
-    "order_notes",
-]
-
 _FEW_RATERS = 2
 _ELSEWHERE = ("mean_agreement", "tpr", "tnr")  # a constant wins the first; errors at the mark have a table
 _TURNS = 5  # pairs whose order turns that are named
@@ -252,9 +243,7 @@ def alt_test_note(found: AltTestEntry) -> str:
     lost = f" Left out: {left_out}." if left_out else ""
     close = numbers.plain(found.advantage_probability, 2)
     people = f"{tested} rater{'s' * (tested != 1)}{few}"
-    return (
-        f"may stand in for {rates} of {people}; at least as close as a rater on {close} of the items.{lost}"
-    )
+    return f"may stand in for {rates} of {people}; at least as close as a rater on {close} of the items.{lost}"
 
 
 # --- errors
@@ -286,11 +275,7 @@ def _at_cut(counts: Sequence[tuple[str, AtCut]], chosen: str | None) -> Table:
     """Errors at the pass mark; rates are of what people say."""
     header = ["judge", "false passes, of people's fails", "false fails, of people's passes"]
     rows: list[list[str | Cell]] = [
-        [
-            judge,
-            _share_of(at.false_passes, at.fails, strong=True),
-            _share_of(at.false_fails, at.passes),
-        ]
+        [judge, _share_of(at.false_passes, at.fails, strong=True), _share_of(at.false_fails, at.passes)]
         for judge, at in counts
     ]
     return Table(header, rows, short=True, chosen=chosen)
@@ -315,9 +300,7 @@ def _grid(found: Standing) -> Section:
             draw=lambda: matrix(shades),
             says="; ".join(f"{cell.judge} {numbers.plain(values[cell.judge].value)}" for cell in grid.cells),
             title=f"{metric} by prompt and model",
-            numbers=Table(
-                ["judge", f"{metric} [{found.result.judges[0].agreement[metric].level:.4g}]"], rows
-            ),
+            numbers=Table(["judge", f"{metric} [{found.result.judges[0].agreement[metric].level:.4g}]"], rows),
         )
         blocks.append(picture)
     blocks += _distributions(grid, {shape.judge: shape for shape in found.shapes if shape.differences})

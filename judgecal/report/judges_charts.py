@@ -11,8 +11,6 @@ from judgecal.experiment.verdicts import JudgeShape
 from judgecal.report import numbers
 from judgecal.report.charts import ACCENT, INK, LINE, SOFT, drawn, rows_of, shortened
 
-__all__ = ["ForestRow", "calibration", "differences", "forest", "kappa_over_cut", "matrix", "points"]
-
 _WIDTH = 210
 _JITTER = 0.025  # of the range, to either side
 _NAME = 30  # characters of a name beside its line
@@ -38,14 +36,9 @@ def matrix(cells: Sequence[tuple[str, str, float | None]]) -> str:
     models, prompts = (list(dict.fromkeys(str(row[name]) for row in rows)) for name in ("model", "prompt"))
     base = alt.Chart(rows_of(rows)).encode(
         x=alt.X(
-            "model:N",
-            sort=models,
-            title=None,
-            axis=alt.Axis(orient="top", labelAngle=-30, domain=False, ticks=False),
+            "model:N", sort=models, title=None, axis=alt.Axis(orient="top", labelAngle=-30, domain=False, ticks=False)
         ),
-        y=alt.Y(
-            "prompt:N", sort=prompts, title=None, axis=alt.Axis(domain=False, ticks=False, labelLimit=140)
-        ),
+        y=alt.Y("prompt:N", sort=prompts, title=None, axis=alt.Axis(domain=False, ticks=False, labelLimit=140)),
     )
     squares = base.mark_rect(color=ACCENT, cornerRadius=3).encode(
         opacity=alt.Opacity("shade:Q", scale=None, legend=None)
@@ -70,10 +63,7 @@ def differences(shape: JudgeShape, *, most: float) -> str:
     """
     import altair as alt
 
-    rows = [
-        {"from": at - 4.4, "to": at + 4.4, "share": 100.0 * share, "base": 0.0}
-        for at, share in shape.differences
-    ]
+    rows = [{"from": at - 4.4, "to": at + 4.4, "share": 100.0 * share, "base": 0.0} for at, share in shape.differences]
     x = alt.X(
         "from:Q",
         scale=alt.Scale(domain=[-106, 106], nice=False),
@@ -105,11 +95,7 @@ def points(shape: JudgeShape) -> str:
     room = 0.12 * (high - low)
     scale = alt.Scale(domain=[low - room, high + room], nice=False)
     ends: dict[str, Any] = {"labelExpr": "datum.value < 0.5 ? 'fail' : 'pass'"} if shape.binary else {}
-    ticks: dict[str, Any] = {
-        "values": [low, high] if ends else [low, (low + high) / 2.0, high],
-        "grid": False,
-        **ends,
-    }
+    ticks: dict[str, Any] = {"values": [low, high] if ends else [low, (low + high) / 2.0, high], "grid": False, **ends}
     x = alt.X("label:Q", scale=scale, axis=alt.Axis(title="people's label", **ticks))
     y = alt.Y("verdict:Q", scale=scale, axis=alt.Axis(title="verdict", **ticks))
     dots = alt.Chart(rows_of(rows)).mark_circle(color=INK, size=16, opacity=0.35).encode(x=x, y=y)
@@ -145,9 +131,7 @@ def kappa_over_cut(shape: JudgeShape) -> str:
         scale=alt.Scale(domain=[low, high], nice=False),
         axis=alt.Axis(title="judge's cut", values=[low, (low + high) / 2.0, high], grid=False),
     )
-    y = alt.Y(
-        "kappa:Q", scale=alt.Scale(domain=[min(0.0, *(r["kappa"] for r in rows), 0.0), 1.0]), axis=_thirds()
-    )
+    y = alt.Y("kappa:Q", scale=alt.Scale(domain=[min(0.0, *(r["kappa"] for r in rows), 0.0), 1.0]), axis=_thirds())
     line = alt.Chart(rows_of(rows)).mark_line(color=INK, interpolate="step-before").encode(x=x, y=y)
     mark = alt.Chart(rows_of([{"cut": shape.mark}])).mark_rule(color=ACCENT, strokeDash=[4, 3]).encode(x=x)
     return drawn((line + mark).properties(width=_WIDTH, height=130))
@@ -256,9 +240,7 @@ def forest(rows: Sequence[ForestRow], *, margin: float, narrow: bool = False) ->
     height = places[-1] + layout.step
     shared: dict[str, Any] = {
         "scale": alt.Scale(domain=[low, high], nice=False, zero=False),
-        "axis": alt.Axis(
-            title="points lost against the best judge", format="~r", tickCount=6, grid=not narrow
-        ),
+        "axis": alt.Axis(title="points lost against the best judge", format="~r", tickCount=6, grid=not narrow),
     }
     x, begins = alt.X("at:Q", **shared), alt.X("from:Q", **shared)
     data = [_placed(row, place, layout, low, high) for row, place in zip(rows, places, strict=True)]
@@ -268,11 +250,7 @@ def forest(rows: Sequence[ForestRow], *, margin: float, narrow: bool = False) ->
         _upright(_pieces(places, height, layout, 100.0 * margin), x, y).mark_rule(
             color=ACCENT, strokeDash=[4, 3], strokeWidth=1.5
         ),
-        *(
-            mark
-            for tone in _TONES
-            for mark in _tone([row for row in data if row["tone"] == tone], x, begins, y)
-        ),
+        *(mark for tone in _TONES for mark in _tone([row for row in data if row["tone"] == tone], x, begins, y)),
     ]
     words = [
         alt.Chart(rows_of([*data, *headings]))
@@ -281,9 +259,7 @@ def forest(rows: Sequence[ForestRow], *, margin: float, narrow: bool = False) ->
         for field, align, at, dy, colour in layout.texts()
     ]
     drawing = alt.layer(*marks, *words).properties(
-        width=layout.width,
-        height=height,
-        padding={"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4},
+        width=layout.width, height=height, padding={"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4}
     )
     return drawn(drawing)
 
@@ -309,9 +285,7 @@ def _places(rows: Sequence[ForestRow], layout: _Layout) -> tuple[list[float], li
     at, before = (0.0 if layout.above else 1.0) * layout.step, ""
     places, headings = [], []
     if not layout.above:
-        headings.append(
-            {**_HEADING, "y": 0.3 * layout.step, "text": "points lost", "beside": "USD per 1,000"}
-        )
+        headings.append({**_HEADING, "y": 0.3 * layout.step, "text": "points lost", "beside": "USD per 1,000"})
     for row in rows:
         kind = "judge" if row.tone == "chosen" else row.tone
         if before and kind != before:
@@ -347,9 +321,9 @@ def _tone(rows: Sequence[Mapping[str, object]], x: Any, begins: Any, y: Any) -> 
     made = [lines.mark_rule(color=colour, strokeWidth=2.5).encode(x=begins, x2="to:Q", y=y)]
     points = alt.Chart(rows_of([row for row in seen if not row["beyond"]]))
     made.append(
-        points.mark_point(
-            color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2
-        ).encode(x=x, y=y)
+        points.mark_point(color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2).encode(
+            x=x, y=y
+        )
     )
     arrows = alt.Chart(rows_of([row for row in seen if row["beyond"]]))
     made.append(arrows.mark_text(color=colour, fontSize=14).encode(x=x, y=y, text="beyond:N"))
@@ -383,13 +357,7 @@ def _placed(row: ForestRow, place: float, layout: _Layout, low: float, high: flo
 
 def _domain(rows: Sequence[ForestRow], margin: float) -> tuple[float, float]:
     """The axis in points: wide enough for every judge, not stretched by a floor or people far away."""
-    ends = [
-        end
-        for row in rows
-        if row.tone in ("chosen", "judge")
-        for end in (row.loss, row.high)
-        if end is not None
-    ]
+    ends = [end for row in rows if row.tone in ("chosen", "judge") for end in (row.loss, row.high) if end is not None]
     right = _ROOM * max(2.0 * margin, *ends, margin)
     lows = [end for row in rows for end in (row.loss, row.low) if end is not None]
     left = max(min([0.0, *lows]), -_LEFT * right)

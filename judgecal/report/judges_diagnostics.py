@@ -28,8 +28,6 @@ from judgecal.selection.standing import Standing
 from judgecal.stats.metrics import METRICS, digits_of, metric_facts
 from judgecal.stats.retest import Repeats
 
-__all__ = ["diagnostics", "retest_notes"]
-
 _JUDGES = 3  # judges whose repeats are told in sentences
 _WORDS = {
     "loss": "Agreement of the best judge less that of this one, in points of 100.",
@@ -240,10 +238,7 @@ def _metrics(found: Standing) -> Table:
             one.judge,
             f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}",
             numbers.estimate(one.as_wrong.get(found.metric)),
-            *(
-                numbers.estimate(value, digits_of(name, one.unit))
-                for name, value in zip(names, values, strict=True)
-            ),
+            *(numbers.estimate(value, digits_of(name, one.unit)) for name, value in zip(names, values, strict=True)),
         ]
 
     rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]

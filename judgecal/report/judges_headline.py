@@ -10,8 +10,6 @@ from judgecal.report import numbers
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Pick, Standing
 
-__all__ = ["judges_headline"]
-
 _FEW_RATERS = 2
 
 
@@ -29,11 +27,7 @@ def judges_headline(found: Standing) -> Headline:
     because = "; ".join([*reasons[1:], *_scope(found, found.pick)])
     follow = f"judgecal select {slug}" if found.chosen else f"judgecal report {slug} --format html"
     return Headline(
-        kind,
-        f"{act}: {reasons[0]}.",
-        (sentence(because),),
-        tuple(_unknown(found, found.losses, found.pick)),
-        follow,
+        kind, f"{act}: {reasons[0]}.", (sentence(because),), tuple(_unknown(found, found.losses, found.pick)), follow
     )
 
 
@@ -46,11 +40,7 @@ def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, st
         why = "all of its items are test items, which confirm and do not choose"
         return "none", "Choose nobody from this", [why, value]
     if constant.loss.low is None:
-        return (
-            "too few",
-            "Cannot tell whom to use",
-            [value, constant.loss.reason or "there is no interval"],
-        )
+        return ("too few", "Cannot tell whom to use", [value, constant.loss.reason or "there is no interval"])
     if not constant.shown:
         who = f"the best, {best}, is" if several else f"{best} is"
         said = constant.judge.removeprefix("constant ")
@@ -58,16 +48,8 @@ def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, st
         return "none", "Use none of them" if several else "Do not use it yet", [why]
     if not several:
         shown = numbers.estimate(found.values[pick.judge])
-        return (
-            "use",
-            f"Use {pick.judge}",
-            [f"{found.metric} {shown}, and no other judge to hold it against"],
-        )
-    return (
-        "use",
-        f"Use {pick.judge}",
-        list(_against_the_rest(found, losses, pick, _loss_of(losses, pick.judge))),
-    )
+        return ("use", f"Use {pick.judge}", [f"{found.metric} {shown}, and no other judge to hold it against"])
+    return ("use", f"Use {pick.judge}", list(_against_the_rest(found, losses, pick, _loss_of(losses, pick.judge))))
 
 
 def _loss_of(losses: LossPicture, judge: str) -> JudgeLoss:

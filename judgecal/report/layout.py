@@ -5,12 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["text_table"]
 
-
-def text_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = ""
-) -> str:
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -> str:
     """A table with a rule under its header.
 
     Args:

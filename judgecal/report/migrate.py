@@ -24,8 +24,6 @@ from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
 from judgecal.selection.migrate import MigrateResult
 from judgecal.stats.metrics import digits_of, metric_facts
 
-__all__ = ["migrate_document"]
-
 _WORDS = (
     ("margin", "The loss that is allowed."),
     ("churn", "Rows whose verdict changes sides when the new judge takes the old one's place."),
@@ -59,16 +57,8 @@ def _headline(result: MigrateResult) -> Headline:
     again = f"judgecal report {result.experiment} --format html"
     following = again
     if result.decision == "pass":
-        following = (
-            f"judgecal gate --lock {result.new_lock}" if result.new_lock else f"{_command(result)} -o LOCK"
-        )
-    return Headline(
-        result.decision,
-        said[result.decision],
-        (sentence(result.why),),
-        tuple(_unknown(result)),
-        following,
-    )
+        following = f"judgecal gate --lock {result.new_lock}" if result.new_lock else f"{_command(result)} -o LOCK"
+    return Headline(result.decision, said[result.decision], (sentence(result.why),), tuple(_unknown(result)), following)
 
 
 def _command(result: MigrateResult) -> str:
@@ -132,22 +122,11 @@ def _churn(churn: ChurnResult) -> Section:
             f"Churn on {churn.file}: {_percent(flips)} % of {flips.n} rows change sides ({churn.pass_to_fail} from "
             f"pass to fail, {churn.fail_to_pass} from fail to pass)."
         )
-    header = [
-        "system",
-        "rows",
-        "change sides %",
-        "pass to fail",
-        "fail to pass",
-        "rate, points",
-        "mean, points",
-    ]
+    header = ["system", "rows", "change sides %", "pass to fail", "fail to pass", "rate, points", "mean, points"]
     table = Table(header, [_churn_row(one) for one in (*churn.systems, churn)], short=True)
     blocks: list[Block] = [Paragraph(said, short=True), table]
     examples = churn.examples
-    for words, rows in (
-        ("Passed, would fail", examples.pass_to_fail),
-        ("Failed, would pass", examples.fail_to_pass),
-    ):
+    for words, rows in (("Passed, would fail", examples.pass_to_fail), ("Failed, would pass", examples.fail_to_pass)):
         blocks += [Heading(words), *(_record(one) for one in rows)] if rows else []
     blocks += [Paragraph(one, short=True) for one in _left_out(churn)]
     caption = "Serves whoever reads the rates: what moves when the judge is replaced, and by how much."
@@ -180,12 +159,7 @@ def _percent(found: Estimate) -> str:
 
 def _record(one: ChangedRow) -> Record:
     old, new = (verdict_in_words(side.verdict) for side in (one.old, one.new))
-    facts = [
-        ("Question", one.question),
-        ("Answer", one.answer),
-        ("Old", one.old.reasoning),
-        ("New", one.new.reasoning),
-    ]
+    facts = [("Question", one.question), ("Answer", one.answer), ("Old", one.old.reasoning), ("New", one.new.reasoning)]
     named = f", {one.system}" if one.system else ""
     return Record(f"Row {one.row}{named}: {old} -> {new}", facts)
 

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from judgecal.records import Estimate
 
-__all__ = [
-    "DASH",
-    "count",
-    "count_of",
-    "difference",
-    "estimate",
-    "money",
-    "percent",
-    "plain",
-    "points",
-    "seconds",
-]
-
 DASH = "-"
 
 

@@ -24,8 +24,6 @@ from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_pic
 from judgecal.report.wording import sentence
 from judgecal.stats import digits_of, rows_of
 
-__all__ = ["optimize_document"]
-
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the recalibrated "
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
@@ -66,8 +64,7 @@ def _headline(result: OptimizeResult) -> Headline:
     split = "test" if result.test.after is not None else "dev"
     after = (result.test.after or result.dev.after)[result.metric]
     scope = (
-        f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, "
-        f"{result.gold.n_groups[split]:,} questions."
+        f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
     )
     why = [] if result.why in reasons else [sentence(result.why)]
     use = act.startswith("Take") or split == "dev"
@@ -189,10 +186,7 @@ def _ends(result: OptimizeResult) -> Table:
 
 def _differences(result: OptimizeResult) -> list[Block]:
     """After less before, as they are and once both are recalibrated by the same kind of map."""
-    pairs = [
-        ("as they are", result.test.difference),
-        ("both recalibrated", result.test.difference_recalibrated),
-    ]
+    pairs = [("as they are", result.test.difference), ("both recalibrated", result.test.difference_recalibrated)]
     rows = [
         IntervalRow(name, in_points(change), _change(change), strong=name == "as they are")
         for name, change in pairs
@@ -240,12 +234,8 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     blocks: list[Block] = [Heading("Instructions"), *_instructions(prompts)]
     if n:
         blocks.append(Heading(f"Demos: 0 before, {n:,} after"))
-        blocks.append(
-            Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train.")
-        )
-        blocks.append(
-            Folded("The demos", [_demo(place, demo) for place, demo in enumerate(prompts.demos, 1)])
-        )
+        blocks.append(Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train."))
+        blocks.append(Folded("The demos", [_demo(place, demo) for place, demo in enumerate(prompts.demos, 1)]))
     else:
         blocks.append(Paragraph("No demos, before or after."))
     changed = "new instructions" if result.instructions_changed else "the same instructions"

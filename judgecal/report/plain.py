@@ -7,8 +7,6 @@ from typing import Any
 
 from judgecal.records import as_plain
 
-__all__ = ["json_text"]
-
 
 def json_text(value: Any) -> str:
     """One JSON object, indented; never NaN."""

@@ -14,8 +14,6 @@ from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
 from judgecal.workspace import write_text
 
-__all__ = ["Report"]
-
 
 @dataclass(frozen=True)
 class Report:

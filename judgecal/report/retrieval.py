@@ -23,8 +23,6 @@ from judgecal.report.wording import sentence
 from judgecal.retrieval import RetrievalResult
 from judgecal.retrieval.weak_spots import Drawn, Spread, WordWon, WorstQuestion
 
-__all__ = ["retrieval_document"]
-
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
@@ -50,9 +48,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
 def _headline(result: RetrievalResult) -> Headline:
     """What an answerer that reads the first k documents can reach at best."""
     k, within_k, first = result.k, result.success[str(result.k)], result.success["1"]
-    over = f"{within_k.n:,} questions" + (
-        f" on {result.n_documents:,} documents" if result.n_documents else ""
-    )
+    over = f"{within_k.n:,} questions" + (f" on {result.n_documents:,} documents" if result.n_documents else "")
     lost, unknown = result.missing_references.n_unanswerable, tuple(_unknown(result))
     again = f"judgecal report {result.experiment} --format html"
     if lost == within_k.n:
@@ -167,9 +163,7 @@ def _windows(result: RetrievalResult) -> Section:
     ]
     table = Table(("window", "n", "documents", "score", "95% of draws", "outside"), rows, short=True)
     block = table if result.spread is None else _picture(window_chart, result, table)
-    caption = (
-        "Serves the question whether some part of the collection is worse than the rest, or only looks so."
-    )
+    caption = "Serves the question whether some part of the collection is worse than the rest, or only looks so."
     blocks = [Paragraph(text, short=True), block]
     return Section("windows", "Windows of consecutive questions", caption, blocks)
 
@@ -208,9 +202,7 @@ def _worst(result: RetrievalResult) -> Section:
         ]
         for one in result.worst
     ]
-    table = Table(
-        ("question", "text", "rank", "reference", "ranked above", "words that won"), rows, left=6, short=True
-    )
+    table = Table(("question", "text", "rank", "reference", "ranked above", "words that won"), rows, left=6, short=True)
     caption = "Serves the next step: what to mend in the documents, the index or the questions."
     blocks = [Paragraph(text, short=True), table, Folded("The whole texts", list(map(_record, result.worst)))]
     return Section("worst", "Worst questions", caption, blocks)
@@ -241,12 +233,7 @@ def _record(one: WorstQuestion) -> Block:
 
 def _measures(result: RetrievalResult) -> Section:
     score, k = result.reference_document_score, result.k
-    columns = {
-        "recall": result.recall,
-        "success": result.success,
-        "ndcg": result.ndcg,
-        "judged": result.judged,
-    }
+    columns = {"recall": result.recall, "success": result.success, "ndcg": result.ndcg, "judged": result.judged}
     shown = {
         name: by_depth
         for name, by_depth in columns.items()

@@ -8,8 +8,6 @@ from typing import Any
 from judgecal.report.charts import ACCENT, LINE, WARM, drawn, rows_of
 from judgecal.retrieval import RetrievalResult
 
-__all__ = ["chart_file", "drawing", "hand_on_chart", "rank_chart", "window_chart"]
-
 Chart = Callable[[RetrievalResult], Any]
 
 _WIDTH, _NARROW, _HEIGHT = 620, 300, 220
@@ -130,8 +128,7 @@ def window_chart(result: RetrievalResult) -> Any:
     )
     width = max(1.0, min(14.0, 0.6 * _WIDTH / max(len(rows), 1)))
     band = base.mark_rule(color=LINE, strokeWidth=width).encode(
-        y=alt.Y("low:Q", scale=alt.Scale(zero=False), title="mean score; grey: 95% of random draws"),
-        y2="high:Q",
+        y=alt.Y("low:Q", scale=alt.Scale(zero=False), title="mean score; grey: 95% of random draws"), y2="high:Q"
     )
     points = base.mark_point(filled=True, size=55, opacity=1.0).encode(
         y=alt.Y("score:Q", scale=alt.Scale(zero=False)),

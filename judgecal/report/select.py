@@ -6,22 +6,11 @@ from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import (
-    FROM_SUMMARY,
-    Block,
-    Document,
-    Fact,
-    Paragraph,
-    Section,
-    Table,
-    notes_section,
-)
+from judgecal.report.document import FROM_SUMMARY, Block, Document, Fact, Paragraph, Section, Table, notes_section
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import digits_of
-
-__all__ = ["select_document"]
 
 _WORDS = (
     ("loss", "How much less a judge has of the metric than the best one on the same items."),
@@ -43,11 +32,7 @@ def select_document(result: SelectResult) -> Document:
         ),
         headline=_headline(result),
         facts=_facts(result),
-        sections=[
-            _judges(result),
-            _lock(result),
-            notes_section([*_notes(result)], words=_WORDS),
-        ],
+        sections=[_judges(result), _lock(result), notes_section([*_notes(result)], words=_WORDS)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},

@@ -12,8 +12,6 @@ from rich.cells import cell_len
 from judgecal.report import document as doc
 from judgecal.report.visible import visible
 
-__all__ = ["terminal"]
-
 _GAP = 2  # columns between two columns of a table
 _NARROWEST = 12  # columns that a column of words keeps
 _WIDEST_PROSE = 110
@@ -49,10 +47,7 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> 
     """
     screen = _Screen(max(width, 40), full)
     headline = document.headline
-    parts = [
-        "\n".join(map(screen.prose, (headline.sentence, *headline.because))),
-        screen.prose(document.about),
-    ]
+    parts = ["\n".join(map(screen.prose, (headline.sentence, *headline.because))), screen.prose(document.about)]
     parts += ["\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)]
     drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
     titled = sum(bool(inner) for _, inner in drawn) > 1
@@ -60,18 +55,14 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> 
         parts += [visible(section.title)] if inner and titled and section.title else []
         parts += inner
     if headline.unknown:
-        parts.append(
-            "Not known:\n" + "\n".join(screen.prose(one, first="- ", rest="  ") for one in headline.unknown)
-        )
+        parts.append("Not known:\n" + "\n".join(screen.prose(one, first="- ", rest="  ") for one in headline.unknown))
     last = [*document.run_lines, *([f"next: {headline.next}"] if headline.next else [])]
     parts.append("\n".join(map(visible, last)))
     return "\n\n".join(part for part in parts if part)
 
 
 def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:
-    return (
-        drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn
-    )
+    return (drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn)
 
 
 @singledispatch
@@ -133,12 +124,7 @@ def _table(block: doc.Table, screen: _Screen) -> str:
     rows = [[visible(cell.text) for cell in row] for row in block.cells()]
     header = [visible(text) for text in block.header]
     drawn = [
-        _grid(
-            [header[place] for place in places],
-            _part(rows, places),
-            min(block.left, len(places)),
-            screen.width,
-        )
+        _grid([header[place] for place in places], _part(rows, places), min(block.left, len(places)), screen.width)
         for places in _fitting(header, rows, block.left, screen.width)
     ]
     return "\n".join(filter(None, (visible(block.title), "\n\n".join(drawn))))

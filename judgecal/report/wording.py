@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["labelled_by", "sentence", "unscored_counts_as"]
-
 _LABELLED_BY = {"people": " by people", "project": " by the project itself, not by people"}
 
 

@@ -32,8 +32,6 @@ from scipy.sparse import csc_array, csr_array
 
 from judgecal.errors import InputError, unknown_name
 
-__all__ = ["EPSILON", "K1", "B", "Bm25", "Floats", "Ints", "Tokenizer", "standing", "tokenizer_named", "top"]
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -104,9 +102,7 @@ class Bm25:
     weights: csr_array
 
     @classmethod
-    def of(
-        cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON
-    ) -> Bm25:
+    def of(cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> Bm25:
         """Index documents, each given as its words, read once and not kept; ValueError where there are none."""
         vocabulary, lengths, times = _counted(documents)
         if not len(lengths):

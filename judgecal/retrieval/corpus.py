@@ -13,8 +13,6 @@ from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.rows import Document
 from judgecal.records import Item
 
-__all__ = ["Collection", "DocumentPile", "Question", "collection_of_gold"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:

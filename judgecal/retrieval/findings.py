@@ -11,8 +11,6 @@ from judgecal.errors import listed
 from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.trec import Run
 
-__all__ = ["Duplicates", "EmptyDocuments", "MissingReferences", "RunFindings", "UnmatchedIds", "findings_of"]
-
 _EXAMPLES = 5
 _TRIED = 200  # ids looked at for something that wraps them
 

@@ -17,8 +17,6 @@ from judgecal.retrieval.bm25 import Bm25, Floats, Ints, standing, top
 from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.trec import Run
 
-__all__ = ["CUTS", "Measured", "Pairs", "RankBin", "Ranking", "by_bm25", "by_run", "cuts", "histogram"]
-
 Marks = npt.NDArray[np.bool_]
 
 CUTS = (1, 3, 5, 10, 20, 50, 100)
@@ -51,9 +49,7 @@ class Pairs:
             for name, grade in question.grades.items()
         ]
         columns = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
-        return cls(
-            columns[0], columns[1], columns[2], tuple(row[3] for row in rows), len(collection.questions)
-        )
+        return cls(columns[0], columns[1], columns[2], tuple(row[3] for row in rows), len(collection.questions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +240,7 @@ def histogram(ranks: Sequence[int] | Ints, k: int) -> tuple[RankBin, ...]:
         if first <= deepest:
             bins.append((first, last if last is not None else deepest))
     counted = [
-        RankBin(
-            str(first) if first == last else f"{first}-{last}",
-            int(((every >= first) & (every <= last)).sum()),
-        )
+        RankBin(str(first) if first == last else f"{first}-{last}", int(((every >= first) & (every <= last)).sum()))
         for first, last in bins
     ]
     return (*counted, RankBin("not found", int((every == 0).sum())))

@@ -25,8 +25,6 @@ from judgecal.retrieval.trec import Run
 from judgecal.retrieval.weak_spots import Spread, Window, WorstQuestion, windows, worst_questions
 from judgecal.stats.intervals import mean_estimate
 
-__all__ = ["HandOn", "RankRow", "RetrievalOptions", "RetrievalResult", "Tested", "Ties", "measure_retrieval"]
-
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 
 
@@ -54,11 +52,7 @@ class RetrievalOptions:
         """Raises: InputError: a number is out of its range; all of them are listed."""
         problems = [
             f"{name} {value}: it must be at least {least}"
-            for name, value, least in (
-                ("-k", self.k, 1),
-                ("--window", self.window, 1),
-                ("--worst", self.n_worst, 0),
-            )
+            for name, value, least in (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.n_worst, 0))
             if value < least
         ]
         if problems:
@@ -183,9 +177,7 @@ def _check(collection: Collection, run: Run | None) -> None:
         )
 
 
-def _by_bm25(
-    collection: Collection, pairs: Pairs, tokenizer: Tokenizer, *, with_title: bool, keep: int
-) -> _Ranked:
+def _by_bm25(collection: Collection, pairs: Pairs, tokenizer: Tokenizer, *, with_title: bool, keep: int) -> _Ranked:
     lengths: list[int] = []
 
     def documents() -> Iterator[list[str]]:
@@ -207,9 +199,7 @@ def _lengths(collection: Collection, tokenizer: Tokenizer) -> Ints | None:
     return np.array([len(tokenizer.tokens(one.text)) for one in collection.documents], dtype=np.int64)
 
 
-def _result(
-    collection: Collection, options: RetrievalOptions, ranked: _Ranked, *, run: Run | None
-) -> RetrievalResult:
+def _result(collection: Collection, options: RetrievalOptions, ranked: _Ranked, *, run: Run | None) -> RetrievalResult:
     measured, k = ranked.measured, options.k
     n_documents = None if collection.documents is None else len(collection.documents)
     scored, n_questions = int(measured.has_reference.sum()), len(collection.questions)
@@ -254,9 +244,7 @@ def _result(
 def _groups(collection: Collection) -> Ints:
     """The document of each question, by number: its first reference document; a question without one is alone."""
     number: dict[tuple[str, ...], int] = {}
-    keys = (
-        question.reference_documents[:1] or ("", question.question_id) for question in collection.questions
-    )
+    keys = (question.reference_documents[:1] or ("", question.question_id) for question in collection.questions)
     return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
 
 
@@ -284,11 +272,7 @@ def _hand_on(measured: Measured, means: _Means, lengths: Ints | None, *, k: int)
     # A head's -1 is the 0 behind the last document.
     tokens = None if lengths is None else np.cumsum(np.append(lengths, 0)[head], axis=1)
     return tuple(
-        HandOn(
-            depth,
-            means.of(measured.recall(depth)),
-            None if tokens is None else float(tokens[:, depth - 1].mean()),
-        )
+        HandOn(depth, means.of(measured.recall(depth)), None if tokens is None else float(tokens[:, depth - 1].mean()))
         for depth in sorted({k, *_HANDED_ON})
         if depth <= most
     )
@@ -303,9 +287,7 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run:
     else:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
         parts += ["indexed:title+text" if options.with_title else "indexed:text"]
-    parts += [
-        f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{options.level:g}|by:document"
-    ]
+    parts += [f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{options.level:g}|by:document"]
     return "|".join([*parts, f"version:{__version__}"])
 
 

@@ -17,8 +17,6 @@ from judgecal.retrieval.trec import read_qrels
 from judgecal.tables import Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
-__all__ = ["REPLIQA", "FileColumns", "answerable", "collection_of_files", "load_repliqa"]
-
 Grades = Mapping[str, Mapping[str, int]]
 Placed = tuple[Document, str, str]  # a document, the name that an id pattern is held against, where it stands
 
@@ -150,9 +148,7 @@ def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[Placed]:
         if file.suffix.lower() in _TEXT_FILES:
             text, wrong = decode(read_bytes(file), shown(file))
             problems += wrong
-            documents.append(
-                (Document(file.stem, None, text), file.name if ending else file.stem, shown(file))
-            )
+            documents.append((Document(file.stem, None, text), file.name if ending else file.stem, shown(file)))
     refuse(problems)
     passed_over = [file.name for file in files if file.suffix.lower() not in _TEXT_FILES]
     if passed_over:
@@ -196,16 +192,10 @@ def _questions(path: Path, columns: FileColumns, judged: Grades | None) -> tuple
             empty = text if asked.strip() else name
             problems.append(f"{table.at(row)}: {empty} is empty: fill it in or take the row out")
         elif before is not None and before.question != row.cells[text]:
-            problems.append(
-                f"{table.at(row)}: question {asked!r} has another text before: give it an id of its own"
-            )
+            problems.append(f"{table.at(row)}: question {asked!r} has another text before: give it an id of its own")
         else:
-            grades = (
-                _references(row, reference, columns.separator) if reference else (judged or {}).get(asked, {})
-            )
-            questions[asked] = Question(
-                asked, row.cells[text], {**(before.grades if before else {}), **grades}
-            )
+            grades = _references(row, reference, columns.separator) if reference else (judged or {}).get(asked, {})
+            questions[asked] = Question(asked, row.cells[text], {**(before.grades if before else {}), **grades})
     refuse(problems)
     return tuple(questions.values())
 
@@ -253,9 +243,7 @@ def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
     for batch in rows.select_columns(list(_REPLIQA_COLUMNS)).iter(_BATCH):
         for cells in zip(*(batch[column] for column in _REPLIQA_COLUMNS), strict=True):
             number += 1
-            document_id, text, question_id, asked, answer = (
-                "" if cell is None else str(cell) for cell in cells
-            )
+            document_id, text, question_id, asked, answer = ("" if cell is None else str(cell) for cell in cells)
             where = f"{split}: row {number}"
             pile.add(Document(document_id, None, text), where)
             question = Question(question_id, asked, {document_id: 1} if answerable(answer) else {})

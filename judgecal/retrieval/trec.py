@@ -13,8 +13,6 @@ from judgecal.errors import refuse
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import shown
 
-__all__ = ["Run", "read_qrels", "read_run"]
-
 _JSON_LINES = (".jsonl", ".ndjson")
 _RUN_FORM = "question Q0 document rank score tag"
 _QRELS_FORM = "question 0 document relevance"
@@ -106,9 +104,7 @@ def _read_trec(path: Path, problems: list[str]) -> tuple[dict[str, list[str]], d
             continue
         found = rows.setdefault(parts[0], {})
         if parts[2] in found:
-            problems.append(
-                f"{shown(path)}:{line}: question {parts[0]} has document {parts[2]} twice: keep one line"
-            )
+            problems.append(f"{shown(path)}:{line}: question {parts[0]} has document {parts[2]} twice: keep one line")
         found[parts[2]] = score
     ranked, scores = {}, {}
     for question, found in rows.items():

@@ -13,8 +13,6 @@ from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.ranking import Measured
 from judgecal.retrieval.trec import Run
 
-__all__ = ["Spread", "Window", "WorstQuestion", "windows", "worst_questions"]
-
 _DRAWS = 1000
 _BAND = (0.025, 0.975)
 _EPS = 1e-12  # the same numbers summed in another order
@@ -115,9 +113,7 @@ class WorstQuestion:
     words: tuple[WordWon, ...] | None
 
 
-def windows(
-    scores: Floats, groups: Ints, *, size: int, seed: int
-) -> tuple[tuple[Window, ...], Spread | None]:
+def windows(scores: Floats, groups: Ints, *, size: int, seed: int) -> tuple[tuple[Window, ...], Spread | None]:
     """The mean score of each window of `size` questions, and their spread beside random draws; None for one window.
 
     A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same windows:
@@ -219,9 +215,7 @@ def worst_questions(
     rows = []
     for place in chosen.tolist():
         question, pair, own_rank = collection.questions[place], int(measured.best[place]), int(rank[place])
-        first = _head(collection, measured, place, run=run)[
-            : min(_ABOVE, own_rank - 1 if own_rank else _ABOVE)
-        ]
+        first = _head(collection, measured, place, run=run)[: min(_ABOVE, own_rank - 1 if own_rank else _ABOVE)]
         words = None
         if index is not None:
             above, own = int(measured.ranking.head[place, 0]), int(pairs.document[pair])

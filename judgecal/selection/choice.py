@@ -22,8 +22,6 @@ from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.simultaneous import Loss, Losses
 
-__all__ = ["Candidate", "Caps", "Choice", "MeasuredJudge", "choose", "measure", "open_items", "repeats_of"]
-
 _EPS = 1e-12
 
 
@@ -52,10 +50,7 @@ class Candidate:
     def rank(self) -> tuple[float, float]:
         """Cheapest first, then quickest; what is not known comes last."""
         unknown = math.inf
-        return (
-            unknown if self.usd_per_1k is None else self.usd_per_1k,
-            unknown if self.p95_s is None else self.p95_s,
-        )
+        return (unknown if self.usd_per_1k is None else self.usd_per_1k, unknown if self.p95_s is None else self.p95_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +228,7 @@ def _best_for_want_of_questions(
     nearest = min(known, key=lambda judge: known[judge])
     more = max(1, known[nearest] - losses.n_groups)
     would = f"about {more} more question{'s' * (more > 1)} in train and dev would"
-    return Choice(
-        taken, within, f"{unable}: {would}, for {nearest}, if it is as good as it looks", more, nearest
-    )
+    return Choice(taken, within, f"{unable}: {would}, for {nearest}, if it is as good as it looks", more, nearest)
 
 
 _OLLAMA = ("ollama", "ollama_chat")

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from judgecal.engine import Budget, Journal
-from judgecal.experiment import (
-    RunOptions,
-    keep_trials,
-)
+from judgecal.experiment import RunOptions, keep_trials
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
@@ -25,8 +22,6 @@ from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 from judgecal.tables import FileSource
-
-__all__ = ["Churn", "ChurnResult", "Recent", "SystemChurn", "churn_between"]
 
 _ALL = "all"
 _EXAMPLES = 3  # of each direction
@@ -143,10 +138,7 @@ class Churn:
     def __init__(self, old: PassRule, new: PassRule, *, level: float = 0.95) -> None:
         self._old, self._new, self._level = old, new, level
         self._systems: dict[str | None, _Rows] = {}
-        self._examples: dict[str, list[tuple[float, int, _Example]]] = {
-            "pass_to_fail": [],
-            "fail_to_pass": [],
-        }
+        self._examples: dict[str, list[tuple[float, int, _Example]]] = {"pass_to_fail": [], "fail_to_pass": []}
         self.n_lacking = 0
 
     def add(self, item: Item, old: Judgement, new: Judgement, *, line: int) -> None:
@@ -206,9 +198,7 @@ class Churn:
         }
         why = self._old.reason or self._new.reason
         ends = {"rate": (-1.0, 1.0), "points": (-_POINTS.span, _POINTS.span), "differs": (0.0, 1.0)}
-        means = {
-            name: self._mean(values, codes, ends=ends[name], reason=why) for name, values in changed.items()
-        }
+        means = {name: self._mean(values, codes, ends=ends[name], reason=why) for name, values in changed.items()}
         lost = (sum(part.n_unscored[side] for part in parts) for side in ("old", "new"))
         return {
             "system": system,
@@ -222,14 +212,10 @@ class Churn:
             "mean_change": means["points"],
         }
 
-    def _mean(
-        self, values: Floats, codes: list[int], *, ends: tuple[float, float], reason: str | None
-    ) -> Estimate:
+    def _mean(self, values: Floats, codes: list[int], *, ends: tuple[float, float], reason: str | None) -> Estimate:
         n_unscored = int(np.isnan(values).sum())
         if reason is not None and n_unscored == len(values):
-            return Estimate(
-                None, level=self._level, n_expected=len(values), n_unscored=n_unscored, reason=reason
-            )
+            return Estimate(None, level=self._level, n_expected=len(values), n_unscored=n_unscored, reason=reason)
         found = mean_estimate(values, codes, low=ends[0], high=ends[1], level=self._level)
         return replace(found, n_unscored=n_unscored)
 
@@ -248,14 +234,7 @@ class Recent:
 
 
 def churn_between(
-    old: Judge,
-    new: Judge,
-    recent: Recent,
-    *,
-    gold: LockedGold,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget,
+    old: Judge, new: Judge, recent: Recent, *, gold: LockedGold, journal: Journal, options: RunOptions, budget: Budget
 ) -> ChurnResult:
     """Have both judges judge the table, and say what would change.
 

@@ -46,20 +46,6 @@ from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace
 
-__all__ = [
-    "NOISE_CALLS",
-    "NOISE_ITEMS",
-    "Confirmation",
-    "Confirmed",
-    "call_again",
-    "confirm",
-    "fit_threshold",
-    "judge_again",
-    "lock_migrated",
-    "noise_items",
-    "noise_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
@@ -148,9 +134,7 @@ def judge_again(asked: Confirmation, judge: Judge, chosen: MeasuredJudge, *, bud
     """
     test, rest = asked.test_items(), other_items(asked, judge)
     once = dataclasses.replace(asked.options, repeats=1)
-    require_prices(
-        models_of([judge]), asked.options.budget_usd
-    )  # all that can be wrong is told before the look
+    require_prices(models_of([judge]), asked.options.budget_usd)  # all that can be wrong is told before the look
     require_keys([judge], [*test, *rest], journal_of(asked, chosen), asked.options)
     judge.check_items([*test, *rest])
     open_experiment(asked.experiment)
@@ -231,9 +215,7 @@ def call_again(
     """
     afresh = dataclasses.replace(options, repeats=n_calls, use_cache=False, retry_unscored=False)
     with open_journal(path, afresh) as journal:
-        return run_trials(
-            [judge], items, journal=journal, options=afresh, budget=budget, label=f"{judge.name}, noise"
-        )
+        return run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=f"{judge.name}, noise")
 
 
 def noise_of(
@@ -274,16 +256,12 @@ def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:
     if not people.numeric or (people.kind != "binary" and people.pass_at is None):
         return None
     rows = verdict_matrix(column.rows, table.items, table.repeats)
-    sample = prepare(
-        table.labels, rows, people=people, judge_scale=column.scale, groups=table.groups, unscored="drop"
-    )
+    sample = prepare(table.labels, rows, people=people, judge_scale=column.scale, groups=table.groups, unscored="drop")
     marked = sample if people.kind == "binary" else sample.at_mark
     if sample.scale.kind == "binary" or marked.classes is None or not len(sample.gold):
         return None
     passes: Bools = np.broadcast_to(marked.classes.gold[:, None] == 1, sample.scored.shape)[sample.scored]
-    mark = (
-        sample.scale.low + sample.scale.span / 2.0 if sample.scale.pass_at is None else sample.scale.pass_at
-    )
+    mark = sample.scale.low + sample.scale.span / 2.0 if sample.scale.pass_at is None else sample.scale.pass_at
     found = _best_cut(sample.verdicts[sample.scored], passes, mark)
     if found is None:
         return None
@@ -337,9 +315,7 @@ def lock_migrated(
     now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
     path = folder / f"noise-{now}.jsonl"
     again = call_again(judge, items, n_calls=NOISE_CALLS, path=path, options=options, budget=budget)
-    noise = noise_of(
-        again, items, n_calls=NOISE_CALLS, people=gold.scale, judge_scale=judge.scale, seed=test.seed
-    )
+    noise = noise_of(again, items, n_calls=NOISE_CALLS, people=gold.scale, judge_scale=judge.scale, seed=test.seed)
     return make_lock(
         judge,
         gold=gold,

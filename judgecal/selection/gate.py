@@ -30,8 +30,6 @@ from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
-__all__ = ["FlippedItem", "GateResult", "flips", "run_gate"]
-
 
 @dataclass(frozen=True, slots=True)
 class FlippedItem:
@@ -182,9 +180,7 @@ def _because(standing: Standing, why: str) -> Standing:
 def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     """What the passes say; the look at test labels is logged."""
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    rate, changed, flipped = flips(
-        two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level
-    )
+    rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level)
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     column = Column.of(gate.judge, passes.counted)
     models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
@@ -244,9 +240,7 @@ def _locked(gate: Gate) -> Column:
 def _scope(gate: Gate) -> str:
     """Which items these are, in words."""
     judged = {item.item_id for item in gate.items}
-    left = [
-        item for item in gate.gold.items if item.item_id in gate.gold.labels and item.item_id not in judged
-    ]
+    left = [item for item in gate.gold.items if item.item_id in gate.gold.labels and item.item_id not in judged]
     groups = gate.gold.n_groups(gate.items)
     which = f"{len(judged)} labelled items of {gate.gold.name}, on {groups} questions"
     if not left:
@@ -275,9 +269,7 @@ def _look(gate: Gate) -> int:
 def _notes(gate: Gate, column: Column) -> list[str]:
     notes = scale_notes(gate.gold.scale, [column])
     if any(gate.gold.split_of(item.group) != "test" for item in gate.items):
-        notes.append(
-            "items that chose the judge are among these: the difference counts, the levels flatter it"
-        )
+        notes.append("items that chose the judge are among these: the difference counts, the levels flatter it")
     if gate.lock.model is not None and gate.lock.model_id is None:
         notes.append("the lock names no model_id, so that a change of it cannot be told")
     return notes

@@ -36,8 +36,6 @@ from judgecal.selection.lock import Lock
 from judgecal.stats import metric_named
 from judgecal.workspace import Workspace
 
-__all__ = ["REPEATS_MAX", "Gate", "Passes", "plan_gate"]
-
 REPEATS_MAX = 3
 """Passes over the items, the first one included, where not said otherwise."""
 
@@ -157,9 +155,7 @@ def plan_gate(
     options = RunOptions(budget_usd=budget_usd, use_cache=False)
     problems = [f"--repeats-max must be at least 1, found {repeats_max}"] if repeats_max < 1 else []
     _or_problems(options.check, problems)
-    rule = _or_problems(
-        lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems
-    )
+    rule = _or_problems(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems)
     gold = _or_problems(lambda: _gold_of(lock, workspace), problems)
     judge = _or_problems(lambda: lock.runnable(workspace), problems)
     if rule is None or gold is None or judge is None or problems:
@@ -278,9 +274,7 @@ class Passes:
         return None
 
     def _dearest(self) -> float:
-        return max(
-            sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n)
-        )
+        return max(sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n))
 
     def _run(self, passes: int) -> Judgements:
         options = dataclasses.replace(self._options, repeats=passes, use_cache=False)

@@ -22,8 +22,6 @@ from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
 from judgecal.stats.significance import smallest_detectable
 
-__all__ = ["GateDecision", "GateRule", "Loss", "Standing", "TwoTimes", "lasting", "loss_of", "upper_bound"]
-
 GateDecision = Literal["pass", "fail", "inconclusive"]
 Verdict = Label | None
 
@@ -172,9 +170,7 @@ class GateRule:
         if loss > self.margin:
             return f"the loss of {loss:.3f} exceeds {margin}, but the interval of the difference holds 0"
         seen = f"a loss of {loss:.3f}" if loss > 0.0 else "no loss"
-        return (
-            f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {bound:.3f}"
-        )
+        return f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {bound:.3f}"
 
     def _lost(self, difference: Estimate, *, by: float = 0.0) -> bool:
         """Whether an interval lies on the losing side of 0, or of a loss."""
@@ -184,14 +180,7 @@ class GateRule:
     def _bound(self, two: TwoTimes) -> float | None:
         metric, at_mark = metric_named(self.metric, two.people)
         now, then = (
-            prepare(
-                two.labels,
-                rows,
-                people=two.people,
-                judge_scale=two.judge,
-                groups=two.groups,
-                unscored="wrong",
-            )
+            prepare(two.labels, rows, people=two.people, judge_scale=two.judge, groups=two.groups, unscored="wrong")
             for rows in (two.now, two.then)
         )
         return upper_bound(metric, now, then, at_mark=at_mark, sign=self.sign, level=self.level)
@@ -230,9 +219,7 @@ def lasting(passes: Sequence[Verdict], then: Verdict) -> Verdict:
 _EPS = 1e-12
 
 
-def upper_bound(
-    metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float
-) -> float | None:
+def upper_bound(metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float) -> float | None:
     """The loss, sign * (then - now) in the metric, stays below this with chance `level`.
 
     With l the loss seen, s its error by group, t the one-sided quantile of Student's t and a a third of the skewness
@@ -260,9 +247,7 @@ def upper_bound(
     if abs(change) <= _EPS and np.all(np.abs(influence) <= _EPS):
         return 0.0
     error = max(error, abs(loss) / (n_groups + 1.0))
-    return loss - error * _untransformed(
-        -t_quantile(2.0 * level - 1.0, df), _third_of_skewness(-sign * influence)
-    )
+    return loss - error * _untransformed(-t_quantile(2.0 * level - 1.0, df), _third_of_skewness(-sign * influence))
 
 
 def _spread(
@@ -286,9 +271,7 @@ def _spread(
 
 
 def _of_means(first: Linear, second: Linear) -> tuple[float, Floats, float, float]:
-    difference = replace(
-        first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
-    )
+    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
     error, df = linear_error(difference)
     return first.value - second.value, difference.influence @ difference.weights, error, df
 

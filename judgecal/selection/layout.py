@@ -10,8 +10,6 @@ from typing import Any
 from judgecal.scale import Label
 from judgecal.tables import Kind, Output, Source
 
-__all__ = ["ADDED", "Judged", "Layout"]
-
 ADDED = ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s")
 """The columns that are added, where the table has none of these names."""
 

@@ -32,22 +32,6 @@ from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
 from judgecal.workspace import SCHEMA, Workspace, check_schema, validated, write_text
 
-__all__ = [
-    "FittedThreshold",
-    "Lock",
-    "LockedGold",
-    "LockedJudge",
-    "LockedModel",
-    "LockedSignature",
-    "Noise",
-    "answer_settings",
-    "load_lock",
-    "make_lock",
-    "model_ids",
-    "reply_fingerprint",
-    "write_lock",
-]
-
 _SHA = "sha256"
 _NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
 _LIBRARIES = ("dspy", "litellm")  # those that make the prompt
@@ -172,9 +156,7 @@ class LockedJudge(_Closed):
             if signature is None
             else LockedSignature(signature.name, signature.text, signature.fingerprint),
             program=_program(judge, workspace),
-            model=None
-            if model is None
-            else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
+            model=None if model is None else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
         )
         locked.runnable(workspace)
         return locked

@@ -54,8 +54,6 @@ from judgecal.signatures import list_signatures
 from judgecal.stats import PairedDifference, compare_paired
 from judgecal.workspace import Workspace
 
-__all__ = ["MigrateResult", "MigrateRun", "judge_to"]
-
 
 def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     """The judge that `--to` names, as the workspace has it now.
@@ -71,9 +69,7 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
         return judge_named(whole, workspace=workspace)
     old, locked = JudgeName.parse(lock.judge), lock.signature
     if locked is None:
-        raise InputError(
-            f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
-        )
+        raise InputError(f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge")
     is_signature = to in list_signatures(workspace)
     try:
         load_catalogue(workspace).resolve(to)
@@ -242,17 +238,12 @@ class MigrateRun:
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
         if self.output is not None:
             again = dataclasses.replace(self.options, repeats=NOISE_CALLS)
-            plans.append(
-                plan_calls([self.new], noise_items(self.items, seed=self.seed), Journal(None), again)
-            )
+            plans.append(plan_calls([self.new], noise_items(self.items, seed=self.seed), Journal(None), again))
         return together(plans)
 
     def _calls(self) -> list[tuple[Judge, Sequence[Item] | RowItems]]:
         """Who is called for what."""
-        calls: list[tuple[Judge, Sequence[Item] | RowItems]] = [
-            (self.old, self.missing),
-            (self.new, self.items),
-        ]
+        calls: list[tuple[Judge, Sequence[Item] | RowItems]] = [(self.old, self.missing), (self.new, self.items)]
         if self.recent is not None:
             rows = RowItems(self.recent.source, self.recent.reader, self.options.limit)
             calls += [(self.old, rows), (self.new, rows)]
@@ -281,9 +272,7 @@ class MigrateRun:
         result = self._result(called, rows, churn, look=look)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
         if lost:  # they count as wrong, and that is not the judge's doing
-            why = (
-                f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
-            )
+            why = f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
             result = dataclasses.replace(
                 result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why
             )
@@ -324,14 +313,10 @@ class MigrateRun:
             seed=self.seed,
         )
 
-    def _result(
-        self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look
-    ) -> MigrateResult:
+    def _result(self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look) -> MigrateResult:
         """The decision, before any lock is written."""
         old = {row.item_id: row.verdict for row in called}
-        old |= {
-            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
-        }
+        old |= {item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old}
         test = self._paired(self.test_items, old, rows, level=look.level)
         everywhere = self._paired(self.items, old, rows, level=look.level)
         loss = loss_of(test.difference, metric=self.lock.metric, margin=self.margin)

@@ -18,8 +18,6 @@ from judgecal.selection.lock import LockedGold
 from judgecal.stats.intervals import described, mean_estimate
 from judgecal.stats.sample import Floats, Ints
 
-__all__ = ["Overview", "PassRule", "SystemRates", "group_number"]
-
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
@@ -176,11 +174,7 @@ class Overview:
         groups = np.unique(groups, return_inverse=True)[1]
         scored = verdicts[~np.isnan(verdicts)]
         blank = Estimate(
-            None,
-            level=self._level,
-            n=len(scored),
-            n_expected=len(verdicts),
-            n_unscored=len(verdicts) - len(scored),
+            None, level=self._level, n=len(scored), n_expected=len(verdicts), n_unscored=len(verdicts) - len(scored)
         )
         passing, own = (
             self._share(_flags(parts, name), groups, dataclasses.replace(blank, reason=reason))
@@ -189,10 +183,7 @@ class Overview:
                 ("passed_own", "the lock holds no cut of the judge's own"),
             )
         )
-        numbers: dict[str, Any] = {
-            **described(scored if self._rule.people.numeric else []),
-            "count": len(scored),
-        }
+        numbers: dict[str, Any] = {**described(scored if self._rule.people.numeric else []), "count": len(scored)}
         return SystemRates(
             system=system,
             n=len(scored),

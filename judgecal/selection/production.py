@@ -35,8 +35,6 @@ from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
 
-__all__ = ["JudgeResult", "ProductionRun", "input_config", "judgement_of"]
-
 _INPUT = "input"  # the kind of the error of a row that lacks what the judge asks for; it is never called for
 
 

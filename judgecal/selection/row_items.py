@@ -14,8 +14,6 @@ from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs
 from judgecal.records import Context, Item
 from judgecal.tables import FileSource, Row
 
-__all__ = ["RowItems", "RowReader"]
-
 _ANY = "*"
 _OPTION_OF = {
     "reference_answer": "--reference",
@@ -23,11 +21,7 @@ _OPTION_OF = {
     "context": "--context",
     "contexts": "--context",
 }
-_WORDS = {
-    "reference_answer": "reference answer",
-    "reference_answers": "reference answer",
-    "contexts": "context",
-}
+_WORDS = {"reference_answer": "reference answer", "reference_answers": "reference answer", "contexts": "context"}
 _NOT_IN_TABLES = frozenset({"conversation", "expect"})
 
 

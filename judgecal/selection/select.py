@@ -46,8 +46,6 @@ from judgecal.stats import leading_metric, metric_named
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.workspace import Workspace
 
-__all__ = ["MARGIN", "SelectRun", "select_config"]
-
 MARGIN = 0.03
 """The loss that is allowed where not said otherwise, in units of the metric."""
 
@@ -133,9 +131,7 @@ class SelectRun:
         _check_asked(self.margin, self.caps)
         problems = []
         if self.noise_calls < 0 or self.noise_calls == 1:
-            problems.append(
-                f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise"
-            )
+            problems.append(f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise")
         if self.output.is_dir():
             problems.append(f"--output {self.output} is a folder: name a file")
         if problems:
@@ -207,9 +203,7 @@ class SelectRun:
         selection = dataclasses.replace(selection, confirmed=confirmed, usd=budget.spent_usd)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
-            return dataclasses.replace(
-                selection, lock_reason=f"{lost}: the same command makes them again, then locks"
-            )
+            return dataclasses.replace(selection, lock_reason=f"{lost}: the same command makes them again, then locks")
         noise, rows = self._noise(judge, confirmed, budget)
         lock = make_lock(
             judge,
@@ -224,9 +218,7 @@ class SelectRun:
             workspace=self.workspace,
         )
         write_lock(self.output, lock)
-        return dataclasses.replace(
-            selection, lock=lock, output=self.output, noise_rows=rows, usd=budget.spent_usd
-        )
+        return dataclasses.replace(selection, lock=lock, output=self.output, noise_rows=rows, usd=budget.spent_usd)
 
     def _noise(self, judge: Judge, confirmed: Confirmed, budget: Budget) -> tuple[Noise, Judgements]:
         gold = self.stored.gold
@@ -235,24 +227,15 @@ class SelectRun:
         if self.noise_calls:
             now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
             path = self.experiment.folder / f"noise-{now}.jsonl"
-            rows = call_again(
-                judge, items, n_calls=self.noise_calls, path=path, options=self.options, budget=budget
-            )
+            rows = call_again(judge, items, n_calls=self.noise_calls, path=path, options=self.options, budget=budget)
         noise = noise_of(
-            rows,
-            items,
-            n_calls=self.noise_calls,
-            people=gold.scale,
-            judge_scale=judge.scale,
-            seed=self.seed,
+            rows, items, n_calls=self.noise_calls, people=gold.scale, judge_scale=judge.scale, seed=self.seed
         )
         return noise, rows
 
     def _noise_items(self, locked: Container[str]) -> tuple[Item, ...]:
         """Drawn from the items of the lock, so that a gate later calls the same."""
-        return noise_items(
-            [item for item in self.stored.gold.items if item.item_id in locked], seed=self.seed
-        )
+        return noise_items([item for item in self.stored.gold.items if item.item_id in locked], seed=self.seed)
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, if it still is what the experiment called; what can be wrong with it is told now.

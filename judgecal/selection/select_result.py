@@ -9,22 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from judgecal.errors import listed
-from judgecal.experiment import (
-    GoldSummary,
-    Judgements,
-    Table,
-    looks_so_far,
-    run_line,
-    scale_notes,
-    summary_of_gold,
-)
+from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, run_line, scale_notes, summary_of_gold
 from judgecal.records import Estimate, Result
 from judgecal.selection.choice import Caps, Choice, MeasuredJudge
 from judgecal.selection.confirm import Confirmation, Confirmed
 from judgecal.selection.lock import FittedThreshold, Lock, Noise, model_ids
 from judgecal.stats.simultaneous import Loss, Losses
-
-__all__ = ["JudgeOnOpen", "OpenChoice", "SelectResult", "Selection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +177,7 @@ class Selection:
             confirmed_complete=dict(confirmed.complete) if confirmed else {},
             confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
             test_looks=(
-                confirmed.look.number
-                if confirmed
-                else looks_so_far(self.asked.workspace.experiments, gold.name)
+                confirmed.look.number if confirmed else looks_so_far(self.asked.workspace.experiments, gold.name)
             ),
             test_look=confirmed.look.sentence(gold.name) if confirmed else None,
             reused=confirmed.look.reused if confirmed else False,
@@ -225,9 +213,7 @@ class Selection:
             verdict=self._verdict(one),
         )
 
-    def _verdict(
-        self, one: MeasuredJudge
-    ) -> Literal["chosen", "within the margin", "not shown", "over the caps"]:
+    def _verdict(self, one: MeasuredJudge) -> Literal["chosen", "within the margin", "not shown", "over the caps"]:
         choice, judge = self.decided.choice, one.column.judge
         if self.caps.over(one.candidate) is not None:
             return "over the caps"

@@ -17,8 +17,6 @@ from judgecal.stats import leading_metric
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import Workspace
 
-__all__ = ["MARGIN", "Basis", "Pick", "Standing", "standing"]
-
 MARGIN = 0.03
 """The loss that is allowed where not said otherwise, in units of the metric; that of `select`."""
 
@@ -133,9 +131,7 @@ def standing(
     )
 
 
-def _pick(
-    measured: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str, may_choose: bool
-) -> Pick:
+def _pick(measured: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str, may_choose: bool) -> Pick:
     candidates = [one.candidate for one in measured]
     if not may_choose:
         return Pick(None, losses.best, (), losses.level)

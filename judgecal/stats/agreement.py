@@ -32,11 +32,6 @@ from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
 from judgecal.stats.resampling import Statistic, Totals, bootstrap_all, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
-__all__ = [
-    "agreement", "estimate", "estimates", "group_parts", "jackknifed", "limits_of_agreement", "parts_of_mean",
-    "prepare", "pseudo_values", "terms_of",
-]  # fmt: skip
-
 _MOST_CELLS = 25_000  # of a table of ranks that is resampled whole
 _BLOCKS = 100  # of groups, left out in turn where it is not
 _Z = 1.96  # by definition, whatever the level of the intervals
@@ -104,13 +99,7 @@ def prepare(
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
-        gold,
-        verdicts,
-        codes_of(groups, len(gold)),
-        people=people,
-        judge=judge,
-        unscored=unscored,
-        words=words,
+        gold, verdicts, codes_of(groups, len(gold)), people=people, judge=judge, unscored=unscored, words=words
     )
 
 
@@ -123,9 +112,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
     return metric.terms(sample.at_mark if at_mark else sample)
 
 
-def estimate(
-    metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int
-) -> Estimate:
+def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int) -> Estimate:
     """The metric's value with its interval and counts; where it has no value, the reason."""
     name = metric.name
     return estimates({name: (metric, terms)}, sample, level=level, n_boot=n_boot, seed=seed)[name]
@@ -141,9 +128,7 @@ def estimates(
         if not isinstance(terms, str | Means)
     }
     drawn = [name for name, point in points.items() if point.bootstrapped]
-    values = bootstrap_all(
-        [points[name].statistic for name in drawn], sample.n_groups, n_boot=n_boot, seed=seed
-    )
+    values = bootstrap_all([points[name].statistic for name in drawn], sample.n_groups, n_boot=n_boot, seed=seed)
     draws = dict(zip(drawn, values, strict=True))
     result = {}
     for name, (metric, terms) in found.items():
@@ -305,13 +290,9 @@ def limits_of_agreement(
     """
     check_level(level)
     people = as_scale(scale)
-    sample = prepare(
-        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop"
-    )
+    sample = prepare(gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop")
     if people.kind not in ("percentage", "ordinal"):
-        raise InputError(
-            f"limits of agreement need a percentage or an ordinal scale, and this one is {people}"
-        )
+        raise InputError(f"limits of agreement need a percentage or an ordinal scale, and this one is {people}")
     bias, _ = metric_named("bias", people)
     mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, n_boot=0, seed=0)
     lower, upper = (_estimate_limit(_limit(sample, z), sample, level=level) for z in (-_Z, _Z))

@@ -20,8 +20,6 @@ from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.reliability import Ratings, groups_of, read_ratings
 from judgecal.stats.sample import Bools, Floats, Ints, as_scale
 
-__all__ = ["AltTest", "alt_test", "winning_rates"]
-
 MIN_ITEMS = 30
 """A human needs as many items that another human and the judge have labelled too."""
 FALSE_DISCOVERIES = 0.05
@@ -121,9 +119,7 @@ def winning_rates(
             left_out[name] = why
             continue
         others = np.delete(humans.labels[rows], place, axis=1)
-        ours, theirs = (
-            _closeness(labels[rows], others, people) for labels in (humans.labels[:, place], judge)
-        )
+        ours, theirs = (_closeness(labels[rows], others, people) for labels in (humans.labels[:, place], judge))
         won[name] = np.stack([ours >= theirs - _TIE, theirs >= ours - _TIE], axis=1), codes[rows]
     said = AltTest(
         n_items=n_items,
@@ -153,9 +149,7 @@ def _tested(said: AltTest, won: Mapping[str, tuple[Bools, Ints]], epsilon: float
 
 
 def _read(
-    human_ratings: Mapping[str, Mapping[Hashable, object]],
-    judge_labels: Mapping[Hashable, object],
-    people: Scale,
+    human_ratings: Mapping[str, Mapping[Hashable, object]], judge_labels: Mapping[Hashable, object], people: Scale
 ) -> tuple[Ratings, Floats]:
     """The humans' table, and the judge's labels of its items."""
     humans = [str(name) for name in human_ratings]

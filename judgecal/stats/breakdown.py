@@ -17,8 +17,6 @@ from judgecal.stats.means import Means
 from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.sample import Floats, Ints, Sample, as_scale, build, codes_of, read_both, renumbered
 
-__all__ = ["MIN_ITEMS", "Part", "breakdown", "part_metric"]
-
 MIN_ITEMS = 30
 """A part of fewer items has its numbers without an interval."""
 
@@ -76,9 +74,7 @@ def breakdown(
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     if len(parts) != len(gold):
-        raise InputError(
-            f"{len(gold)} gold labels but parts of {len(parts)} items: give one row of names per item"
-        )
+        raise InputError(f"{len(gold)} gold labels but parts of {len(parts)} items: give one row of names per item")
     group_of = codes_of(groups, len(gold))
     names, rows, codes = _memberships(parts, _rows_of(gold, group_of))
     if not names:
@@ -87,9 +83,7 @@ def breakdown(
     metric, _ = metric_named(part_metric(people), people)
     means = metric.terms(sample)
     assert isinstance(means, Means)  # mean agreement is one on every numeric scale, accuracy on a nominal one
-    found = _Members(sample, codes, rows, len(names)).parts(
-        metric, means, _counts(sample, people), level=level
-    )
+    found = _Members(sample, codes, rows, len(names)).parts(metric, means, _counts(sample, people), level=level)
     listed = [(name, part) for name, part in zip(names, found, strict=True) if part.n_expected]
     return dict(sorted(listed, key=lambda one: (one[1].agreement.value or 0.0, one[0])))
 
@@ -108,9 +102,7 @@ def _memberships(parts: Sequence[Iterable[str]], rows: Ints) -> tuple[list[str],
     flat = list(chain.from_iterable(lists))
     number = {name: code for code, name in enumerate(dict.fromkeys(flat))}
     codes = np.fromiter(map(number.__getitem__, flat), dtype=np.int64, count=len(flat))
-    row = rows[
-        np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))
-    ]
+    row = rows[np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))]
     n = max(1, len(rows))
     distinct = np.unique(codes[row >= 0] * n + row[row >= 0])
     return list(number), distinct % n, distinct // n
@@ -170,9 +162,7 @@ class _Members:
         new = (np.diff(group, prepend=-1) != 0) | (np.diff(self.codes, prepend=-1) != 0)
         return np.bincount(self.codes[new], minlength=self.n_parts).astype(np.float64)
 
-    def _estimate(
-        self, metric: Metric, means: Means, rows: Ints, n_unscored: int, *, level: float
-    ) -> Estimate:
+    def _estimate(self, metric: Metric, means: Means, rows: Ints, n_unscored: int, *, level: float) -> Estimate:
         part = replace(
             self.sample,
             gold=self.sample.gold[rows],

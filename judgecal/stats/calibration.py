@@ -20,8 +20,6 @@ from judgecal.stats.metrics import METRICS, Metric, metric_named
 from judgecal.stats.paired import paired_difference
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
 
-__all__ = ["PairedLabels", "fit_monotone", "recalibrated_agreement", "recalibrated_difference"]
-
 _FOLDS = 5
 _Map = tuple[Floats, Floats]  # distinct verdicts, ascending, and their labels
 
@@ -80,9 +78,7 @@ def recalibrated_difference(
     if not (maps[0] and maps[1]):
         return Estimate(None, level=level, n_expected=a.n_expected, reason="the fit part has no scored pairs")
     more_error = _error_of_fit(test_parts, maps, chosen, people=people)
-    found = paired_difference(
-        chosen, a, b, at_mark=False, level=level, n_perm=1, more_error=more_error
-    ).difference
+    found = paired_difference(chosen, a, b, at_mark=False, level=level, n_perm=1, more_error=more_error).difference
     return _told(found, min(len(np.unique(part.groups[part.known.sum(axis=1) > 0])) for part in fit_parts))
 
 
@@ -137,9 +133,7 @@ def _recalibrated(part: _Part, verdicts: Floats, people: Scale) -> Sample:
     return build(part.gold, verdicts, part.groups, people=people, judge=people, unscored="wrong")
 
 
-def _error_of_fit(
-    parts: list[_Part], maps: list[list[_Map]], metric: Metric, *, people: Scale
-) -> tuple[float, float]:
+def _error_of_fit(parts: list[_Part], maps: list[list[_Map]], metric: Metric, *, people: Scale) -> tuple[float, float]:
     """Standard error of the difference that comes from fitting the maps, and its degrees of freedom.
 
     The grouped jackknife: with D_k the difference under the maps without fold k, se^2 = (K-1)/K sum (D_k - mean)^2 on
@@ -190,9 +184,7 @@ def _cross_fitted(part: _Part, folds: Ints, people: Scale) -> dict[int, _Map]:
     labels = np.broadcast_to(part.gold[:, None], part.verdicts.shape)
     kept = {fold: part.known & (folds != fold)[:, None] for fold in range(_FOLDS)}
     return {
-        fold: fit_monotone(part.verdicts[pairs], labels[pairs], people)
-        for fold, pairs in kept.items()
-        if pairs.any()
+        fold: fit_monotone(part.verdicts[pairs], labels[pairs], people) for fold, pairs in kept.items() if pairs.any()
     }
 
 

@@ -19,12 +19,6 @@ from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
-__all__ = [
-    "classes_of", "codes_panel", "counts_of", "enough", "fleiss", "gwet", "gwet_ac1", "gwet_ac2", "icc", "icc_2_1",
-    "interval_alpha", "kappa", "kappa_quadratic", "krippendorff_alpha", "mcc", "nominal_alpha", "ordinal_alpha",
-    "scott_pi", "values_panel",
-]  # fmt: skip
-
 # An expected disagreement below this is rounding.
 _TINY = 1e-12
 _EQUAL = "no disagreement is expected: both sides are constant and equal"
@@ -145,11 +139,7 @@ def fleiss(codes: Floats, values: Floats, sample: Sample, *, undefined: str) -> 
     in `values`, the categories' places on the scale; NaN where missing.
     """
     return _beyond_chance(
-        codes,
-        sample,
-        np.eye(len(values)),
-        expected=lambda shares: (shares**2).sum(axis=-1),
-        undefined=undefined,
+        codes, sample, np.eye(len(values)), expected=lambda shares: (shares**2).sum(axis=-1), undefined=undefined
     )
 
 

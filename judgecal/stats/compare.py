@@ -17,8 +17,6 @@ from judgecal.stats.paired import PairedDifference, read_verdicts
 from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
-__all__ = ["Comparison", "Decision", "compare", "compare_all"]
-
 Decision = Literal["A", "B", "cannot tell"]
 
 _ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
@@ -170,10 +168,7 @@ def _decide(
 ) -> tuple[Decision, str]:
     difference, facts = main.difference, metric_facts(metric)
     if facts.direction == "neither":
-        return (
-            "cannot tell",
-            f"{metric} ranks nobody: {facts.meaning[0].lower()}{facts.meaning[1:].rstrip('.')}",
-        )
+        return ("cannot tell", f"{metric} ranks nobody: {facts.meaning[0].lower()}{facts.meaning[1:].rstrip('.')}")
     if difference.low is None or difference.high is None or p is None:
         return "cannot tell", difference.reason or "there is no interval"
     alpha = round(1.0 - difference.level, 12)

@@ -17,8 +17,6 @@ from scipy.sparse import csr_array
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
-__all__ = ["Cells", "Tables", "concordance", "kendall", "pearson", "spearman"]
-
 _CELLS = 60_000  # numbers in one block of cell counts: small enough to stay in the cache
 _LARGEST_GROUP = 32  # pairs of a group, up to which it is worth while to look for groups that are alike
 # A (co)variance below this share of the squared range is rounding.
@@ -100,10 +98,7 @@ class Tables:
         return max(len(cells.row) for cells in self.cells)
 
     def at(self, weights: Floats) -> Floats:
-        columns = [
-            self._column(cells, counts, weights)
-            for cells, counts in zip(self.cells, self.counts, strict=True)
-        ]
+        columns = [self._column(cells, counts, weights) for cells, counts in zip(self.cells, self.counts, strict=True)]
         return np.stack(columns, axis=1)
 
     def _column(self, cells: Cells, counts: csr_array, weights: Floats) -> Floats:
@@ -246,10 +241,7 @@ def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
         higher = (few >> level) & 1
         sides = [
             csr_array(
-                (
-                    np.ones(int((higher == side).sum())),
-                    (place[higher == side], np.flatnonzero(higher == side)),
-                ),
+                (np.ones(int((higher == side).sum())), (place[higher == side], np.flatnonzero(higher == side))),
                 shape=(len(keys), len(few)),
             )
             for side in (0, 1)

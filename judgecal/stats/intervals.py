@@ -19,12 +19,6 @@ from judgecal.scale import Scale
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.sample import Floats, Sample, codes_of, renumbered
 
-__all__ = [
-    "BOOTSTRAP_GROUPS", "MIN_CLASS", "MIN_GROUPS", "Interval", "bootstrap_interval", "check_level", "described",
-    "jackknife_error", "jackknife_interval", "linear_error", "linear_interval", "mean_estimate", "score_interval",
-    "t_quantile", "too_few", "wilson",
-]  # fmt: skip
-
 MIN_GROUPS = 10
 """Fewer groups than this give no interval."""
 MIN_CLASS = 10
@@ -48,9 +42,7 @@ class Interval:
 
     def of(self, value: float, counts: Estimate) -> Estimate:
         """A value with this interval and these counts."""
-        return replace(
-            counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason
-        )
+        return replace(counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason)
 
 
 def check_level(level: float) -> None:
@@ -135,9 +127,7 @@ def score_interval(linear: Linear, *, level: float) -> Interval:
         return Interval(reason=_NO_SPREAD)
     limits = [
         wilson(rate, n, t_quantile(level, spare))
-        for rate, n, spare in zip(
-            rates.tolist(), (linear.items[used] / phi).tolist(), df.tolist(), strict=True
-        )
+        for rate, n, spare in zip(rates.tolist(), (linear.items[used] / phi).tolist(), df.tolist(), strict=True)
     ]
     together = _correlations(influence)
     below, above = (weights * np.abs(rates - side) for side in np.array(limits).T)
@@ -165,9 +155,7 @@ def _design_effects(linear: Linear, influence: Floats, rates: Floats) -> tuple[F
     pooled = float((own * spare)[known].sum() / spare[known].sum())
     if linear.two_valued:
         return np.maximum(np.where(known, own, pooled), 1.0), on_all
-    return np.maximum(own, pooled), np.where(
-        known & (own >= pooled), spare, np.minimum(on_all, spare[known].sum())
-    )
+    return np.maximum(own, pooled), np.where(known & (own >= pooled), spare, np.minimum(on_all, spare[known].sum()))
 
 
 def _correlations(influence: Floats) -> Floats:
@@ -183,9 +171,7 @@ def jackknife_error(left_out: Floats) -> float:
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
 
 
-def jackknife_interval(
-    value: float, left_out: Floats, *, level: float, made: str = "jackknife by group"
-) -> Interval:
+def jackknife_interval(value: float, left_out: Floats, *, level: float, made: str = "jackknife by group") -> Interval:
     """Interval of a coefficient in -1..1, symmetric on Fisher's z = atanh(value), t(G-1).
 
     The jackknife error is taken to z by its derivative, 1 / (1 - value^2): a coefficient of 1 without one
@@ -240,9 +226,7 @@ def mean_estimate(
         return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
     linear = _linear(numbers[defined], group_of[defined], low=low, high=high)
     interval = _interval(linear, level)
-    counts = Estimate(
-        None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups
-    )
+    counts = Estimate(None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups)
     return interval.of(linear.value, counts)
 
 

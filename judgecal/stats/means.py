@@ -16,11 +16,6 @@ from judgecal.errors import InputError
 from judgecal.scale import Label, Scale
 from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, read_both
 
-__all__ = [
-    "Linear", "Means", "accuracy", "balanced_accuracy", "best_constant", "bias", "f1", "linearise", "macro_agreement",
-    "mae", "mean_agreement", "prevalence", "rmse", "skill", "tnr", "tpr", "within_10",
-]  # fmt: skip
-
 _NO_CLASS = "no scored item of the class"
 
 
@@ -161,10 +156,7 @@ def macro_agreement(sample: Sample) -> Means:
     stratum = np.array([places[label] for label in sample.gold.tolist()], dtype=np.int64)
     member = stratum[:, None] == np.arange(3)
     return _stratified(
-        _closeness(sample),
-        sample.scored,
-        member,
-        undefined="scored labels lie in one stratum of the scale only",
+        _closeness(sample), sample.scored, member, undefined="scored labels lie in one stratum of the scale only"
     )
 
 
@@ -266,13 +258,7 @@ def _closeness(sample: Sample) -> Floats:
 
 
 def _one_mean(
-    values: Floats,
-    used: Bools,
-    *,
-    low: float,
-    high: float,
-    undefined: str = "no scored pairs",
-    root: bool = False,
+    values: Floats, used: Bools, *, low: float, high: float, undefined: str = "no scored pairs", root: bool = False
 ) -> Means:
     top = np.where(used, values, 0.0)[..., None]
     return Means(top, used.astype(np.float64)[..., None], used, low, high, undefined=undefined, root=root)

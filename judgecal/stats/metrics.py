@@ -17,11 +17,6 @@ from judgecal.stats.means import Means
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Sample, as_scale
 
-__all__ = [
-    "METRICS", "Metric", "Terms", "columns_of", "digits_of", "leading_metric", "metric_facts", "metric_named",
-    "metrics_of", "rows_of",
-]  # fmt: skip
-
 Terms = Means | Statistic | str
 """What a metric makes of a sample: its terms, or the reason why it has no value."""
 

@@ -27,8 +27,6 @@ from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, Unscored, as_scale, build, codes_of, read_both
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
 
-__all__ = ["PairedDifference", "Verdicts", "compare_paired", "paired_difference", "read_verdicts"]
-
 _EPS = 1e-12
 
 
@@ -92,9 +90,7 @@ def read_verdicts(
     """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
     labels = list(gold_labels)
     codes = codes_of(groups, len(labels))
-    read = tuple(
-        read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True)
-    )
+    read = tuple(read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True))
     missing = sum(np.isnan(verdicts).sum(axis=1) for _, verdicts, _ in read)
     return Verdicts(people, scales, read, codes, np.asarray(missing) > 0)
 
@@ -177,9 +173,7 @@ def paired_difference(
     outside these items.
     """
     if metric.unit == "scale" and a.scale.span != b.scale.span:
-        raise InputError(
-            f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"
-        )
+        raise InputError(f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other")
     ours, theirs = terms_of(metric, a, at_mark), terms_of(metric, b, at_mark)
     if isinstance(ours, str) or isinstance(theirs, str):
         reason = ours if isinstance(ours, str) else str(theirs)
@@ -205,9 +199,7 @@ def _of_means(
     first, second = linearise(ours, sides[0]), linearise(means[1], sides[1])
     if first is None or second is None:
         return _blank(sides[0], sides[0].scored, level=level, reason=ours.undefined)
-    difference = replace(
-        first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
-    )
+    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
     found = _blank(sides[0], ours.used, level=level, values=(first.value, second.value))
     if metric.is_rate and first.items[0] < MIN_CLASS:
         return _with_reason(found, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
@@ -222,9 +214,7 @@ def _of_means(
     p, method = _swapped_p(parts, (first, second), sides, flips=flips)
     se, df = _combined(own[2], more_error)
     if math.isnan(se):
-        return _with_reason(
-            found, "every stratum rests on one group: no error can be known", p=p, method=method
-        )
+        return _with_reason(found, "every stratum rests on one group: no error can be known", p=p, method=method)
     made = f"linearised by group, t({df:.3g})"
     se = _floored(se, difference.value, found)
     found = replace(found, p_value=p, method=method)
@@ -239,9 +229,7 @@ def _swapped_p(
     if not shares or any(linear.means.root for linear in linears):
         return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     used = [linear.means.used for linear in linears]
-    alone = all(
-        side.per_group(pairs.sum(axis=1)).max() <= 1.0 for side, pairs in zip(sides, used, strict=True)
-    )
+    alone = all(side.per_group(pairs.sum(axis=1)).max() <= 1.0 for side, pairs in zip(sides, used, strict=True))
     if not alone:
         return clustered_mcnemar_p(parts)
     return mcnemar_midp(int(np.sum(parts > _EPS)), int(np.sum(parts < -_EPS))), "McNemar mid-p"
@@ -287,12 +275,7 @@ def _floored(se: float, value: float, found: PairedDifference) -> float:
 
 
 def _blank(
-    sample: Sample,
-    used: Bools,
-    *,
-    level: float,
-    values: tuple[float, float] | None = None,
-    reason: str | None = None,
+    sample: Sample, used: Bools, *, level: float, values: tuple[float, float] | None = None, reason: str | None = None
 ) -> PairedDifference:
     items = used.sum(axis=1) > 0
     a, b = values or (None, None)
@@ -308,16 +291,12 @@ def _blank(
     return PairedDifference(estimate, None, a=a, b=b)
 
 
-def _with_reason(
-    found: PairedDifference, reason: str, *, p: float | None = None, method: str = ""
-) -> PairedDifference:
+def _with_reason(found: PairedDifference, reason: str, *, p: float | None = None, method: str = "") -> PairedDifference:
     return replace(found, difference=replace(found.difference, reason=reason), p_value=p, method=method)
 
 
 def _no_difference(found: PairedDifference, made: str) -> PairedDifference:
-    estimate = replace(
-        found.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere"
-    )
+    estimate = replace(found.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere")
     return replace(found, difference=estimate, p_value=1.0, method="no difference in any group")
 
 
@@ -326,9 +305,7 @@ def _with_errors(found: PairedDifference, own: list[float], df: float, *, span: 
     return replace(found, errors=(max(own[0], least), max(own[1], least), own[2], df))
 
 
-def _with_interval(
-    found: PairedDifference, se: float, df: float, *, made: str, most: float
-) -> PairedDifference:
+def _with_interval(found: PairedDifference, se: float, df: float, *, made: str, most: float) -> PairedDifference:
     value = found.difference.value or 0.0
     half = t_quantile(found.difference.level, df) * se
     low, high = max(-most, value - half), min(most, value + half)

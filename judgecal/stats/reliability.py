@@ -19,8 +19,6 @@ from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of
 
-__all__ = ["RaterLabels", "Ratings", "groups_of", "read_ratings", "reliability"]
-
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
 
@@ -82,9 +80,7 @@ def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object
     lengths = {rater: len(row) for rater, row in listed.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{rater!r} {n}" for rater, n in lengths.items())
-        raise InputError(
-            f"ratings: rows of {found} items: give one label per item and rater (None = missing)"
-        )
+        raise InputError(f"ratings: rows of {found} items: give one label per item and rater (None = missing)")
     return {rater: dict(enumerate(row)) for rater, row in listed.items()}
 
 
@@ -134,9 +130,7 @@ def reliability(
     codes = groups_of(groups, table.items)
     order = np.argsort(codes, kind="stable")
     order = order[rated[order]]
-    panel = _Panel(
-        people, table.raters, table.labels[order], codes[order], table.words, (level, n_boot, seed)
-    )
+    panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, n_boot, seed))
     marks = [False, True] if people.kind in _GRADED and people.pass_at is not None else [False]
     found: dict[str, Estimate] = {}
     for at_mark in marks:
@@ -144,9 +138,7 @@ def reliability(
     return found
 
 
-def groups_of(
-    groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]
-) -> Ints:
+def groups_of(groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]) -> Ints:
     """Group numbers of the items, given in their order or by item; each item its own where not given.
 
     Raises:
@@ -307,13 +299,7 @@ class _Panel:
 
     def _sample(self, ours: Floats, theirs: Floats, groups: Ints) -> Sample:
         return build(
-            ours,
-            theirs[:, None],
-            groups,
-            people=self.scale,
-            judge=self.scale,
-            unscored="drop",
-            words=self.words,
+            ours, theirs[:, None], groups, people=self.scale, judge=self.scale, unscored="drop", words=self.words
         )
 
     def _estimate(self, metric: str, terms: Terms, sample: Sample) -> Estimate:

@@ -22,10 +22,6 @@ from scipy.sparse import csr_array
 
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
-__all__ = [
-    "Statistic", "Totals", "bootstrap_all", "divide", "leave_blocks_out", "leave_one_out",
-]  # fmt: skip
-
 _CELLS = 100_000  # numbers in one block of weights: small enough to stay in the cache
 _ROWS = 32  # draws in one block, at least: narrower ones waste a sparse product
 _SPARSE = 0.1  # share of sums that are not 0, below which a sparse product is the faster one
@@ -73,9 +69,7 @@ class Totals:
     undefined: str
 
     @classmethod
-    def of(
-        cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
-    ) -> Totals:
+    def of(cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str) -> Totals:
         """From n x R x K terms of the pairs; unscored pairs count nothing."""
         scored = sample.scored
         kept = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
@@ -168,9 +162,7 @@ def bootstrap_all(statistics: Sequence[Statistic], n_groups: int, *, n_boot: int
             dear.append(place)
         else:
             few = statistic.among(patterns.first)
-            found[place] = np.concatenate(
-                [few.at(weights) for weights in _pattern_draws(patterns, n_boot, seed)]
-            )
+            found[place] = np.concatenate([few.at(weights) for weights in _pattern_draws(patterns, n_boot, seed)])
     if dear:
         parts = [[statistics[i].at(weights) for i in dear] for weights in _draws(n_groups, n_boot, seed)]
         for place, values in zip(dear, zip(*parts, strict=True), strict=True):

@@ -31,10 +31,6 @@ from judgecal.stats.metrics import METRICS
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale, read_both, renumbered
 
-__all__ = [
-    "PLANNED_REPEATS", "RepeatPlan", "Repeatability", "Repeats", "majority_flips", "repeatability", "squares",
-]  # fmt: skip
-
 PLANNED_REPEATS = (1, 2, 3, 5, 10)
 """Calls an item for which the expected noise is given."""
 
@@ -70,9 +66,7 @@ class Repeated:
         return cls(
             people=people,
             sample=sample,
-            rows=replace(
-                sample, gold=gold, verdicts=column, filled=column > 0, group_of=group_of, classes=None
-            ),
+            rows=replace(sample, gold=gold, verdicts=column, filled=column > 0, group_of=group_of, classes=None),
             verdicts=sample.verdicts[kept],
             classes=None if passes is None else passes.verdicts[kept],
             labels=gold if against_labels else None,

@@ -18,11 +18,6 @@ import numpy.typing as npt
 from judgecal.errors import InputError, refuse
 from judgecal.scale import Scale, common_scale, onto
 
-__all__ = [
-    "Bools", "Classes", "Floats", "Ints", "Sample", "Unscored", "as_scale", "build", "codes_of", "read_both",
-    "renumbered",
-]  # fmt: skip
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -82,9 +77,7 @@ def read_both(
     ours = _read_all(gold, people, where="gold_labels", width=1, problems=problems)
     theirs = _read_all(flat, judge, where="judge_labels", width=width, problems=problems)
     refuse(problems, most=10)
-    words = _words(
-        people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side]
-    )
+    words = _words(people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side])
     number = {word: float(code) for code, word in enumerate(words)}
     return _coded(ours, number), _coded(theirs, number).reshape(len(gold), width), words
 
@@ -106,9 +99,7 @@ def _flat(rows: _Labels) -> tuple[_Labels, int]:
     else:
         return rows, 1
     if len(widths) != 1 or 0 in widths:
-        raise InputError(
-            "verdicts: every item needs the same number of repeats, at least one (None = missing)"
-        )
+        raise InputError("verdicts: every item needs the same number of repeats, at least one (None = missing)")
     return flat, widths.pop()
 
 
@@ -119,10 +110,7 @@ def _read_all(
     at_once = _numbers(labels, scale)
     if at_once is not None:
         return at_once
-    return [
-        _read(label, scale, where=f"{where}[{i // width}]", problems=problems)
-        for i, label in enumerate(labels)
-    ]
+    return [_read(label, scale, where=f"{where}[{i // width}]", problems=problems) for i, label in enumerate(labels)]
 
 
 def _numbers(labels: _Labels, scale: Scale) -> Floats | None:
@@ -339,9 +327,7 @@ def _own_classes(sample: Sample, words: tuple[str, ...]) -> Classes | None:
     if sample.binary_gold:
         return _cut(sample)
     if sample.scale.kind == "nominal":
-        return Classes(
-            sample.gold.astype(np.int64), sample.verdicts, np.arange(len(words) + 1, dtype=np.float64)
-        )
+        return Classes(sample.gold.astype(np.int64), sample.verdicts, np.arange(len(words) + 1, dtype=np.float64))
     if sample.scale.kind != "ordinal":
         return None
     values = np.arange(sample.scale.low, sample.scale.high + 1.0)

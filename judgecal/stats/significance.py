@@ -17,11 +17,6 @@ from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, too_fe
 from judgecal.stats.metrics import leading_metric, metric_named
 from judgecal.stats.sample import Floats, as_scale
 
-__all__ = [
-    "N_PERM", "PLANNED_DISCORDANCE", "POWER", "Cell", "Interaction", "clustered_mcnemar_p", "holm", "interaction",
-    "mcnemar_midp", "planned_error", "random_bits", "sign_flip_p", "smallest_detectable",
-]  # fmt: skip
-
 N_PERM = 10_000
 """Monte Carlo draws of a sign flip test."""
 
@@ -227,9 +222,7 @@ def interaction(
     own = scales or {}
     found: list[Floats] = []
     for key in ((row, column) for row in rows for column in columns):
-        sample = prepare(
-            labels, grid[key], people=people, judge_scale=own.get(key), groups=codes, unscored="wrong"
-        )
+        sample = prepare(labels, grid[key], people=people, judge_scale=own.get(key), groups=codes, unscored="wrong")
         parts = group_parts(chosen, sample, at_mark=at_mark)
         if isinstance(parts, str):
             return _untested(f"{key[0]}@{key[1]} has no value: {parts}", 0)
@@ -255,9 +248,7 @@ def _tested(
     def cells(p_values: Sequence[float | None]) -> tuple[Cell, ...]:
         made = [
             Cell(*name, value=value, deviation=deviation, p_adjusted=p)
-            for name, value, deviation, p in zip(
-                names, values.tolist(), deviations.tolist(), p_values, strict=True
-            )
+            for name, value, deviation, p in zip(names, values.tolist(), deviations.tolist(), p_values, strict=True)
         ]
         return tuple(sorted(made, key=lambda cell: -abs(cell.deviation)))
 

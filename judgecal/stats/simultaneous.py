@@ -24,8 +24,6 @@ from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.sample import Floats, Sample, as_scale
 from judgecal.stats.significance import POWER
 
-__all__ = ["N_DRAWS", "Loss", "Losses", "critical_values", "losses_against_best"]
-
 N_DRAWS = 20_000
 """Draws of the joint distribution; a critical value is then good to about one in a hundred."""
 
@@ -150,9 +148,7 @@ def losses_against_best(
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
     samples = {
-        judge: prepare(
-            labels, rows, people=people, judge_scale=own.get(judge), groups=codes, unscored="wrong"
-        )
+        judge: prepare(labels, rows, people=people, judge_scale=own.get(judge), groups=codes, unscored="wrong")
         for judge, rows in judges.items()
     }
     _check_units(chosen, samples)
@@ -162,9 +158,7 @@ def losses_against_best(
     return _losses(read, next(iter(samples.values())).n_groups, level=level, seed=seed, n_draws=n_draws)
 
 
-def _losses(
-    read: Mapping[str, _Worth | str], n_groups: int, *, level: float, seed: int, n_draws: int
-) -> Losses:
+def _losses(read: Mapping[str, _Worth | str], n_groups: int, *, level: float, seed: int, n_draws: int) -> Losses:
     """From what each judge is worth, or why it has no value."""
     valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
     best = max(valued, key=lambda judge: valued[judge].merit)
@@ -258,9 +252,7 @@ class _Pairs:
     critical: Floats
 
     @classmethod
-    def of(
-        cls, valued: Mapping[str, _Worth], n_groups: int, *, level: float, seed: int, n_draws: int
-    ) -> _Pairs:
+    def of(cls, valued: Mapping[str, _Worth], n_groups: int, *, level: float, seed: int, n_draws: int) -> _Pairs:
         own = list(valued.values())
         merits = np.array([worth.merit for worth in own])
         differences = merits[:, None] - merits[None, :]

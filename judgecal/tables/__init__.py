@@ -1,16 +1,7 @@
 """Tables that come in and go out: CSV, JSON, Parquet and data sets of the Hub; one module a family of formats."""
 
 from judgecal.tables.cells import CELL_LIMIT, defuse, same_text, undo
-from judgecal.tables.formats import (
-    Format,
-    Kind,
-    Output,
-    Write,
-    check_output,
-    open_source,
-    read_table,
-    writing,
-)
+from judgecal.tables.formats import Format, Kind, Output, Write, check_output, open_source, read_table, writing
 from judgecal.tables.json_files import json_line, json_lines, write_json_lines
 from judgecal.tables.separated import separated_records
 from judgecal.tables.table import FileSource, Piece, Record, RecordSource, Row, Source, Table, record_row

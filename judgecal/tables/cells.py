@@ -10,19 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["CELL_LIMIT", "defuse", "same_text", "undo"]
-
 CELL_LIMIT = 32_767
 """Characters that a cell of Excel holds; longer texts are cut off."""
 
 _MARK = "'"
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
-_NUMBER_LIKE = re.compile(
-    r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE
-)
-_TRUTH = frozenset(
-    {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
-)
+_NUMBER_LIKE = re.compile(r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE)
+_TRUTH = frozenset({"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"})
 # The first letters of the months in English, German, Spanish, French, Italian, Polish and Portuguese.
 _MONTHS = (
     "jan", "feb", "fév", "mar", "mär", "mrz", "apr", "abr", "avr", "kwi", "may", "mai", "maj",

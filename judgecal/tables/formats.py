@@ -19,8 +19,6 @@ from judgecal.errors import InputError
 from judgecal.tables.table import FileSource, Piece, Source, Table
 from judgecal.workspace import replacing, shown
 
-__all__ = ["Format", "Kind", "Output", "Write", "check_output", "open_source", "read_table", "writing"]
-
 Kind = Literal["text", "number", "flag"]
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""

@@ -19,8 +19,6 @@ from judgecal.tables.table import Piece, Source, Unit, record_row
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS"]
-
 _HUB = "hf:"
 _FORM = "hf:org/name[/config][@revision][:split]"
 _PART = re.compile(r"[\w.-]+", re.ASCII)
@@ -101,9 +99,7 @@ def _load(address: _Address) -> Any:
     import yaml
 
     try:
-        return datasets.load_dataset(
-            address.path, name=address.config, revision=address.revision, split=address.split
-        )
+        return datasets.load_dataset(address.path, name=address.config, revision=address.revision, split=address.split)
     except ConnectionError as error:
         raise InputError(f"{address.text}: the Hub cannot be reached ({_first(error)}): {_OFFLINE}") from None
     except datasets.exceptions.DatasetNotFoundError:

@@ -16,8 +16,6 @@ from judgecal.tables.table import Piece, Record, RecordSource, Unit
 from judgecal.tables.text import read_text, text_lines
 from judgecal.workspace import replacing
 
-__all__ = ["FORMATS", "JsonLines", "json_line", "json_lines", "write_json_lines"]
-
 _ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
 _SHOWN_KEYS = 8
 
@@ -64,9 +62,7 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     try:
         value = decoder.decode(source)
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out"
-        ) from None
+        raise ValueError(f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out") from None
     except RecursionError:
         raise ValueError("broken JSON (nested too deeply): mend the line or take it out") from None
     except ValueError as error:
@@ -212,9 +208,7 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
     text = json.dumps(record, ensure_ascii=False, allow_nan=allow_nan)
     try:
         text.encode()
-    except (
-        UnicodeEncodeError
-    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
+    except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
         return json.dumps(record, allow_nan=allow_nan)
     return text
 

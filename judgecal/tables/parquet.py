@@ -17,8 +17,6 @@ from judgecal.tables.table import FileSource, Piece, Row, Source, Unit, record_r
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FORMATS", "frame_records", "without_bytes"]
-
 _BATCH = 4096  # rows read at a time
 _ROW_GROUP = 65_536
 
@@ -38,9 +36,7 @@ class _ParquetSource(FileSource):
                 self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise InputError(
-                f"{self.where}: cannot be read as Parquet ({reason}): save the file again"
-            ) from None
+            raise InputError(f"{self.where}: cannot be read as Parquet ({reason}): save the file again") from None
         self.columns = tuple(self.schema.names)
         frame = pl.from_arrow(self.schema.empty_table())
         assert isinstance(frame, pl.DataFrame)
@@ -88,10 +84,7 @@ def frame_records(frame: pl.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     its ISO text. A 32-bit float is the shortest decimal that means it: 0.1, not 0.10000000149011612.
     """
     rows = _widened(frame).iter_rows(named=True)
-    return [
-        (number, {key: _plain(value) for key, value in row.items()})
-        for number, row in enumerate(rows, start=1)
-    ]
+    return [(number, {key: _plain(value) for key, value in row.items()}) for number, row in enumerate(rows, start=1)]
 
 
 def _holds_bytes(dtype: Any) -> bool:
@@ -201,10 +194,7 @@ def _arrays(rows: Sequence[Row], schema: Any) -> list[Any]:
 
 
 def _utf8_values(values: Sequence[Any]) -> list[Any]:
-    return [
-        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-        for value in values
-    ]
+    return [value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values]
 
 
 FORMATS = (Format("Parquet", (".parquet",), _ParquetSource, _writer),)

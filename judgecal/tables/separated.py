@@ -18,8 +18,6 @@ from judgecal.tables.table import FileSource, Piece, Row
 from judgecal.tables.text import text_lines
 from judgecal.workspace import shown
 
-__all__ = ["FORMATS", "separated_records"]
-
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
 _LONGEST_CELL = 2**31 - 1
@@ -75,9 +73,7 @@ class _SeparatedSource(FileSource):
             self._records = self._unquoted
             if not self._problems() and len(self.columns) > 1:
                 line = next((number for number, text in self._lines() if not _is_quoted(text)), 1)
-                self.notes = (
-                    f'{self.where}: the cells are not quoted (see line {line}), so every " is text',
-                )
+                self.notes = (f'{self.where}: the cells are not quoted (see line {line}), so every " is text',)
                 return
         refuse(problems, most=50)
 

@@ -14,8 +14,6 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.tables.text import unreadable
 from judgecal.workspace import shown
 
-__all__ = ["FileSource", "Piece", "Record", "RecordSource", "Row", "Source", "Table", "Unit", "record_row"]
-
 Unit = Literal["line", "row"]
 """What the number of a row counts: the lines of a text file, or the rows of a format without lines."""
 Record = tuple[int, Mapping[str, Any]]

@@ -10,8 +10,6 @@ from pathlib import Path
 from judgecal.errors import InputError
 from judgecal.workspace import shown
 
-__all__ = ["decode", "read_bytes", "read_text", "text_lines", "unreadable"]
-
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 

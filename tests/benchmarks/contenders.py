@@ -176,9 +176,7 @@ def litellm_acompletion(args: argparse.Namespace) -> Run:
     bodies = messages(args.n)
 
     async def send(body: Any) -> Any:
-        return await litellm.acompletion(
-            model=f"openai/{MODEL}", messages=body, api_base=args.api_base, api_key="none"
-        )
+        return await litellm.acompletion(model=f"openai/{MODEL}", messages=body, api_base=args.api_base, api_key="none")
 
     return lambda count: asyncio.run(_pool(send, bodies[:count], args.concurrency))
 
@@ -248,9 +246,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--concurrency", type=int, default=64)
     options.add_argument("--folder", help="ours: the workspace, made where it is not there")
     options.add_argument("--model", default="stub", help="ours: the alias")
-    options.add_argument(
-        "--less", type=int, default=0, help="take the time of so many items off: no start-up"
-    )
+    options.add_argument("--less", type=int, default=0, help="take the time of so many items off: no start-up")
     return options
 
 

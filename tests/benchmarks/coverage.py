@@ -74,9 +74,7 @@ def graded_sample(rng: np.random.Generator, n_groups: int, pass_rate: float) -> 
     return gold, judge
 
 
-def drawn(
-    rng: np.random.Generator, n_groups: int, pass_rate: float, *, judge: str
-) -> tuple[Floats, Floats, Scale]:
+def drawn(rng: np.random.Generator, n_groups: int, pass_rate: float, *, judge: str) -> tuple[Floats, Floats, Scale]:
     """Labels, verdicts and the people's scale, for one of the three judges."""
     if judge == "percentage labels":
         return *graded_sample(rng, n_groups, pass_rate), Scale.parse("percentage", pass_at=50.0)
@@ -112,13 +110,7 @@ class Covered:
 
 
 def coverage(
-    n_groups: int,
-    pass_rate: float,
-    *,
-    judge: str,
-    reps: int,
-    seed: int,
-    metrics: Sequence[str] | None = None,
+    n_groups: int, pass_rate: float, *, judge: str, reps: int, seed: int, metrics: Sequence[str] | None = None
 ) -> dict[str, Covered]:
     """Coverage by metric; the metrics of percentage labels without their pass mark."""
     names = metrics or (GRADED if judge == "percentage labels" else METRICS)
@@ -164,9 +156,7 @@ def false_alarms(
     for _ in range(reps):
         gold = gold_labels(rng, n_groups, pass_rate)
         shared = np.sqrt(0.6) * latent(rng, n_groups)
-        a, b = (
-            verdicts(gold, shared + np.sqrt(0.4) * latent(rng, n_groups), graded=graded) for _ in range(2)
-        )
+        a, b = (verdicts(gold, shared + np.sqrt(0.4) * latent(rng, n_groups), graded=graded) for _ in range(2))
         found = compare_paired(
             gold,
             a,
@@ -208,10 +198,7 @@ def _outside(cell: Covered) -> bool:
 def _pair(setting: tuple[str, float, int], reps: int) -> list[tuple[float, float]]:
     judge, rate, groups = setting
     graded = judge == "percentage"
-    return [
-        false_alarms(groups, rate, graded=graded, reps=reps, seed=groups, metric=metric)
-        for metric in COMPARED
-    ]
+    return [false_alarms(groups, rate, graded=graded, reps=reps, seed=groups, metric=metric) for metric in COMPARED]
 
 
 def table(found: Sequence[dict[str, Covered]], reps: int) -> str:

@@ -48,9 +48,7 @@ def gold_labels(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
     return (latent(rng, n_groups, size) < ndtri(PASS_RATE)).astype(np.float64)
 
 
-def two_scores(
-    rng: np.random.Generator, n_groups: int, size: int, shared: float = SHARED
-) -> Iterator[Floats]:
+def two_scores(rng: np.random.Generator, n_groups: int, size: int, shared: float = SHARED) -> Iterator[Floats]:
     """Latent scores of two judges that find the same items hard."""
     common = np.sqrt(shared) * latent(rng, n_groups, size)
     return (common + np.sqrt(1.0 - shared) * latent(rng, n_groups, size) for _ in range(2))
@@ -132,8 +130,7 @@ def called_better(name: str, *, same_judge: bool, at_ends: bool, reps: int, seed
         seen = 2.0 * latent(rng, n_groups, 2) + 0.6
         gold = np.where(seen > 0.0, 100.0, 0.0) if at_ends else np.round(10.0 * ndtr(seen)) * 10.0
         timid = [
-            np.round(100.0 * ndtr(0.8 * (gold / 100.0 + 0.25 * score - 0.5)))
-            for score in two_scores(rng, n_groups, 2)
+            np.round(100.0 * ndtr(0.8 * (gold / 100.0 + 0.25 * score - 0.5))) for score in two_scores(rng, n_groups, 2)
         ]
         rescaled = RESCALINGS[name](timid[0 if same_judge else 1])
         groups = np.repeat(np.arange(n_groups), 2)
@@ -155,10 +152,7 @@ def main() -> None:
     reps = parser.parse_args().reps
     start = time.perf_counter()
     print(f"false alarms of compare at 5%, {reps} runs; in brackets McNemar's test without groups")
-    for graded, metrics in (
-        (False, ("macro_agreement", "accuracy", "kappa")),
-        (True, ("macro_agreement", "mae")),
-    ):
+    for graded, metrics in ((False, ("macro_agreement", "accuracy", "kappa")), (True, ("macro_agreement", "mae"))):
         for metric in metrics:
             cells = []
             for n_groups, size in SHAPES:

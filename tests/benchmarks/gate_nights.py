@@ -148,13 +148,7 @@ def plain_rule(labels: Floats, then: Floats, now: Floats) -> str:
     """One pass: pass where t's one-sided bound is under the margin, fail where the interval and the loss say so."""
     one, two = (
         compare_paired(
-            labels.tolist(),
-            now.tolist(),
-            then.tolist(),
-            scale=PERCENTAGE,
-            groups=GROUPS,
-            level=level,
-            n_perm=1,
+            labels.tolist(), now.tolist(), then.tolist(), scale=PERCENTAGE, groups=GROUPS, level=level, n_perm=1
         ).difference
         for level in (0.90, 0.95)
     )

@@ -31,14 +31,11 @@ def run_ragas(api_base: str) -> Run:
 
     def run(count: int, concurrency: int) -> int:
         samples = [
-            SingleTurnSample(user_input=QUESTION.format(n), response=ANSWER, reference=REFERENCE)
-            for n in range(count)
+            SingleTurnSample(user_input=QUESTION.format(n), response=ANSWER, reference=REFERENCE) for n in range(count)
         ]
         settings = RunConfig(max_workers=concurrency) if concurrency else RunConfig()
         metric = SimpleCriteriaScore(name="correctness", definition="Rate the correctness, 0 to 5.", llm=llm)
-        found = evaluate(
-            EvaluationDataset(samples), metrics=[metric], run_config=settings, show_progress=False
-        )
+        found = evaluate(EvaluationDataset(samples), metrics=[metric], run_config=settings, show_progress=False)
         return sum(score["correctness"] == 4 for score in found.scores)
 
     return run
@@ -68,8 +65,7 @@ def run_deepeval(api_base: str) -> Run:
 
     def run(count: int, concurrency: int) -> int:
         cases = [
-            LLMTestCase(input=QUESTION.format(n), actual_output=ANSWER, expected_output=REFERENCE)
-            for n in range(count)
+            LLMTestCase(input=QUESTION.format(n), actual_output=ANSWER, expected_output=REFERENCE) for n in range(count)
         ]
         found = evaluate(
             cases,
@@ -78,9 +74,7 @@ def run_deepeval(api_base: str) -> Run:
             display_config=DisplayConfig(show_indicator=False, print_results=False),
             cache_config=CacheConfig(write_cache=False),
         )
-        return sum(
-            data.score is not None for result in found.test_results for data in result.metrics_data or ()
-        )
+        return sum(data.score is not None for result in found.test_results for data in result.metrics_data or ())
 
     return run
 

@@ -16,11 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PEERS = {
-    "ragas": ("ragas", "langchain-community<0.4"),
-    "deepeval": ("deepeval",),
-    "bm25s": ("bm25s", "numba"),
-}
+PEERS = {"ragas": ("ragas", "langchain-community<0.4"), "deepeval": ("deepeval",), "bm25s": ("bm25s", "numba")}
 
 Found = dict[str, Any]
 

@@ -90,17 +90,7 @@ def resident_mb(pid: int) -> float:
 def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
     """Seconds, megabytes of all processes together, and of the largest one."""
     options = [f"--{name}={name}" for name in ("question", "answer", "reference", "system")]
-    argv = [
-        sys.executable,
-        "-m",
-        "judgecal",
-        "judge",
-        str(table),
-        "--lock",
-        "judge.lock.json",
-        "-o",
-        str(output),
-    ]
+    argv = [sys.executable, "-m", "judgecal", "judge", str(table), "--lock", "judge.lock.json", "-o", str(output)]
     began, most = time.monotonic(), 0.0
     process = subprocess.Popen([*argv, *options], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
     while process.poll() is None:
@@ -114,9 +104,7 @@ def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
 
 def main() -> int:
     """Print the table; 1 where a target was missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--questions", type=int, default=1_000_000)
     parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")

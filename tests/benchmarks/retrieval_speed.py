@@ -98,11 +98,7 @@ def bm25s(corpus: Words, asked: Words) -> Timed:
     return indexed - start, took, float((found == np.arange(len(asked)) * len(corpus) // len(asked)).mean())
 
 
-CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {
-    "ours": ours,
-    "rank_bm25": rank_bm25,
-    "bm25s": bm25s,
-}
+CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {"ours": ours, "rank_bm25": rank_bm25, "bm25s": bm25s}
 
 
 def measure(name: str, documents: int, questions: int) -> None:
@@ -183,10 +179,7 @@ def main() -> int:
         return 0
     missed = compare(10 if args.quick else 1)
     packages = ", ".join(f"{name} {version(name)}" for name in ("judgecal", "rank-bm25", "scipy", "numpy"))
-    print(
-        f"\nrun: {packages}; {missed} targets missed"
-        + (", --quick: not the sizes of the targets" * args.quick)
-    )
+    print(f"\nrun: {packages}; {missed} targets missed" + (", --quick: not the sizes of the targets" * args.quick))
     return 1 if missed else 0
 
 

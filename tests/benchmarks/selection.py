@@ -60,9 +60,7 @@ def scores(rng: np.random.Generator, k: int, n_groups: int) -> Floats:
     return flat
 
 
-def user(
-    rng: np.random.Generator, n_groups: int, shared: float, worth: Floats = WORTH
-) -> tuple[Floats, Floats]:
+def user(rng: np.random.Generator, n_groups: int, shared: float, worth: Floats = WORTH) -> tuple[Floats, Floats]:
     """Gold labels, and six judges' verdicts."""
     gold = (scores(rng, 1, n_groups)[0] < ndtri(PASS_RATE)).astype(np.float64)
     common, own = scores(rng, 1, n_groups), scores(rng, len(worth), n_groups)
@@ -78,20 +76,14 @@ def not_different(losses: Losses) -> int:
     return int(np.flatnonzero(pairs.differences[best] <= half)[0])
 
 
-def choices(
-    n_groups: int, *, users: int, seed: int, shared: float, worth: Floats = WORTH
-) -> Iterator[tuple[int, int]]:
+def choices(n_groups: int, *, users: int, seed: int, shared: float, worth: Floats = WORTH) -> Iterator[tuple[int, int]]:
     """For each user the places of: the judge of `select`, and that of the other rule."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), PER_QUESTION)
     for _ in range(users):
         gold, verdicts = user(rng, n_groups, shared, worth)
         losses = losses_against_best(
-            gold,
-            dict(zip(NAMES, verdicts, strict=True)),
-            scale="binary",
-            metric="accuracy",
-            groups=groups,
+            gold, dict(zip(NAMES, verdicts, strict=True)), scale="binary", metric="accuracy", groups=groups
         )
         taken = choose(CANDIDATES, losses, margin=MARGIN, metric="accuracy").judge
         yield NAMES.index(taken), not_different(losses)
@@ -102,10 +94,7 @@ def simulate(
 ) -> dict[str, Shares]:
     """Both rules on the same users."""
     made = np.array(list(choices(n_groups, users=users, seed=seed, shared=shared, worth=worth)))
-    return {
-        "select": _shares(made[:, 0], worth),
-        "not different": _shares(made[:, 1], worth),
-    }
+    return {"select": _shares(made[:, 0], worth), "not different": _shares(made[:, 1], worth)}
 
 
 def _shares(taken: npt.NDArray[np.int64], worth: Floats) -> Shares:
@@ -133,9 +122,7 @@ def savings(users: int, seed: int) -> str:
     """The other side: six judges of equal worth that differ on few items; how often the cheapest is taken."""
     lines = ["| questions | `select` takes the cheapest |", "| --- | --- |"]
     for n_groups in (*SIZES, 1000):
-        drawn = choices(
-            n_groups, users=users, seed=seed, shared=ALIKE, worth=np.full(len(NAMES), WORTH.max())
-        )
+        drawn = choices(n_groups, users=users, seed=seed, shared=ALIKE, worth=np.full(len(NAMES), WORTH.max()))
         taken = np.array([ours for ours, _ in drawn])
         lines.append(f"| {n_groups} | {(taken == 0).mean():.1%} |")
     return "\n".join(lines)

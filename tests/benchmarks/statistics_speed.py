@@ -138,10 +138,7 @@ def resampling(told: Told, rounds: int) -> None:
         scale = as_scale(case.scale)
         labels, given = made_up(scale, ITEMS)
         sample = _sample(labels, given, scale)
-        gold, judge = (
-            labels.astype(np.int64),
-            given.astype(np.int64),
-        )  # scikit-learn is faster with whole numbers
+        gold, judge = (labels.astype(np.int64), given.astype(np.int64))  # scikit-learn is faster with whole numbers
         n_groups = sample.n_groups
         draws = np.random.default_rng(1).integers(0, n_groups, size=(LOOPED, n_groups))
         weights = np.stack([np.bincount(row, minlength=n_groups) for row in draws]).astype(np.float64)

@@ -25,11 +25,7 @@ def keep_off_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def hub_folder(
-    folder: Path,
-    configs: Mapping[str, Mapping[str, Rows]],
-    features: Mapping[str, Any],
-    *,
-    licence: str | None = None,
+    folder: Path, configs: Mapping[str, Mapping[str, Rows]], features: Mapping[str, Any], *, licence: str | None = None
 ) -> Path:
     """Parquet files and a card, as the Hub keeps them: configs[name][split] are the rows."""
     card = ["---", *([f"license: {licence}"] if licence else []), "configs:"]

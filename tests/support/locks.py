@@ -55,9 +55,7 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
         "fingerprint": reply_fingerprint(judge),
         "signature": LockedSignature(judge.signature.name, judge.signature.text, judge.signature.fingerprint),
         "program": None,
-        "model": LockedModel(
-            model.alias, model.id, next(iter(rows.values())).model_id, answer_settings(model)
-        ),
+        "model": LockedModel(model.alias, model.id, next(iter(rows.values())).model_id, answer_settings(model)),
         "gold": LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
         "verdicts": {item_id: row.verdict for item_id, row in rows.items()},
         "agreement": found,
@@ -112,9 +110,7 @@ class Scripted:
         self.by_prompt = {str(self.judge.messages(item)[-1]["content"]): item for item in self.gold.items}
         rng = random.Random(3)
         self.verdicts = {
-            item.item_id: float(
-                round(min(100.0, max(0.0, float(self.gold.labels[item.item_id]) + rng.gauss(0, 25))))
-            )
+            item.item_id: float(round(min(100.0, max(0.0, float(self.gold.labels[item.item_id]) + rng.gauss(0, 25)))))
             for item in self.gold.items
         }
 

@@ -98,12 +98,7 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     for number in numbers:
         assert number in shown, number
     visible = page.replace(parsed.scripts[0], "")
-    assert (
-        not parsed.all("img")
-        and len(parsed.scripts) == 2
-        and ESCAPE not in visible
-        and OVERRIDE not in visible
-    )
+    assert not parsed.all("img") and len(parsed.scripts) == 2 and ESCAPE not in visible and OVERRIDE not in visible
     assert not [url for _, attrs in parsed.elements for url in (attrs.get("src"),) if url]
     carried = json.loads(judgecal("report", printed["experiment"], "--json").out)
     if "headline" in carried:
@@ -114,7 +109,5 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     assert carried["result"] == {key: one for key, one in {**printed, **later}.items() if key != "headline"}
     short = judgecal("report", printed["experiment"], "--format", "md").out
     assert "Not known:" in short and printed["run_line"] in short
-    assert ATTACK not in re.sub(
-        r"^(`{3,})diff\n.*?^\1$", "", short, flags=re.M | re.S
-    )  # in a fence it is inert
+    assert ATTACK not in re.sub(r"^(`{3,})diff\n.*?^\1$", "", short, flags=re.M | re.S)  # in a fence it is inert
     return page

@@ -29,9 +29,7 @@ FREE_FAULTS = (
 @pytest.mark.parametrize("faults", [(), FREE_FAULTS, BILLED_FAULTS], ids=["good", "free", "billed"])
 @pytest.mark.parametrize("at_once", [1, 8, 64] if LEVEL == "full" else [64])
 @pytest.mark.parametrize("longest", [COMPLETION_TOKENS, 10 * COMPLETION_TOKENS])
-def test_at_most_a_hundred_calls(
-    world: World, faults: tuple[Answer, ...], at_once: int, longest: int
-) -> None:
+def test_at_most_a_hundred_calls(world: World, faults: tuple[Answer, ...], at_once: int, longest: int) -> None:
     rng, billed = random.Random(at_once), 0
     world.make(ITEMS)
 
@@ -77,9 +75,7 @@ def test_a_model_without_a_price_is_refused(world: World) -> None:
     world.make(8)
     with running(lambda _head, _body: Answer(GOOD)) as stub:
         world.alias(stub.api_base)
-        (world.root / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\n'
-        )
+        (world.root / "judgecal.toml").write_text(f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\n')
         ended = world.run(world.score("--budget-usd", "1"))
         assert (ended.code, stub.calls) == (2, 0)
         assert "input_usd_per_1m" in ended.err

@@ -124,9 +124,7 @@ def check_rows(rows: list[dict[str, object]]) -> None:
             assert isinstance(row["raw_reply"], str), row
 
 
-@pytest.mark.parametrize(
-    "fault", FAULTS if FULL else ["429 retry-after", "reset in the reply", "HTML", "150"]
-)
+@pytest.mark.parametrize("fault", FAULTS if FULL else ["429 retry-after", "reset in the reply", "HTML", "150"])
 def test_a_server_that_does_nothing_else(world: World, fault: str) -> None:
     make, kinds = FAULTS[fault]
     world.make(6)

@@ -15,9 +15,7 @@ from tests.torture.conftest import LEVEL
 from tests.torture.world import SET, World
 
 KEY = "sk-torture/Kq8+7Zw%=&xy0123456789abcdefABCDEF"
-_KEY_HEADER = re.compile(
-    rb"\r\n(?:authorization: bearer|x-api-key:|x-goog-api-key:) *([^\r]+)", re.IGNORECASE
-)
+_KEY_HEADER = re.compile(rb"\r\n(?:authorization: bearer|x-api-key:|x-goog-api-key:) *([^\r]+)", re.IGNORECASE)
 
 
 def forms() -> dict[str, bytes]:
@@ -80,9 +78,7 @@ SERVERS: dict[str, Callable[[], Answer]] = {
 
 
 @pytest.mark.parametrize("model", ["openai/mine", "anthropic/mine", "gemini/mine", "mistral/mine"])
-@pytest.mark.parametrize(
-    "server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"]
-)
+@pytest.mark.parametrize("server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"])
 def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: str) -> None:
     world.make(3)
     world.env = {"MY_KEY": KEY}
@@ -97,9 +93,7 @@ def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: s
         world.run(world.score(), timeout=240.0)
         if server == "good":
             world.run(["models"])
-            world.run(
-                ["optimize", "--model", "mine", "--gold", "starter", "--optimizer", "fewshot", "--limit", "6"]
-            )
+            world.run(["optimize", "--model", "mine", "--gold", "starter", "--optimizer", "fewshot", "--limit", "6"])
             world.run(["agreement", "--gold", SET, "--judgements", "experiments/run/judgements.jsonl"])
     if model == "openai/mine":
         assert KEY.encode() in seen, "the server was to see the key, or the test shows nothing"

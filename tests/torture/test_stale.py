@@ -77,18 +77,7 @@ class State:
     def edit(self) -> str:
         """One random edit; gives its name."""
         name = self.rng.choice(
-            (
-                "item",
-                "item",
-                "prompt",
-                "model",
-                "temperature",
-                "max_tokens",
-                "price",
-                "demo",
-                "repeats",
-                "back",
-            )
+            ("item", "item", "prompt", "model", "temperature", "max_tokens", "price", "demo", "repeats", "back")
         )
         getattr(self, f"edit_{name}")()
         return name

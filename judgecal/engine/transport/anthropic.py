@@ -10,8 +10,6 @@ from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
 
-__all__ = ["Wire"]
-
 _PATH = "/messages"
 _VERSION = "2023-06-01"
 # The format wants a longest reply; a budget counts with the same number where the user names none.
@@ -38,10 +36,7 @@ class Wire:
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(_PATH) else with_version(base, "v1") + _PATH
-        self.headers: Mapping[str, str] = {
-            "anthropic-version": _VERSION,
-            **({"x-api-key": key} if key else {}),
-        }
+        self.headers: Mapping[str, str] = {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
         self._fixed = _settings(spec)
         self._id = spec.id
 

@@ -13,8 +13,6 @@ from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.models import ModelSpec, with_version
 from judgecal.records import ErrorKind
 
-__all__ = ["DspyTransport", "dspy_client"]
-
 _NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
 # Advice on the client's own arguments, and its innards.

@@ -22,8 +22,6 @@ from judgecal.engine.calls import Message, Reply
 from judgecal.errors import JudgecalError
 from judgecal.models.embedded import VERSION, reply, timed_replies
 
-__all__ = ["EmbeddedPool", "EmbeddedTransport", "open_pool"]
-
 _MODEL_ID = f"embedded-{VERSION}"
 _WORTH_IT = 2000  # calls; fewer are done before the workers have started
 _BATCH = 100
@@ -129,9 +127,7 @@ class EmbeddedPool:
             return
         batch, self._collected = self._collected, []
         try:
-            answers = self._loop.run_in_executor(
-                self._executor, timed_replies, [messages for messages, _ in batch]
-            )
+            answers = self._loop.run_in_executor(self._executor, timed_replies, [messages for messages, _ in batch])
         except BrokenExecutor as error:
             answers = self._loop.create_future()
             answers.set_exception(error)
@@ -164,6 +160,4 @@ def _ended(error: BaseException) -> JudgecalError:
 def _reply(messages: Sequence[Message], text: str, latency_s: float) -> Reply:
     """The model's text with what it counts as tokens, wherever it was made."""
     size = sum(len(message["content"]) for message in messages)
-    return Reply(
-        text, _MODEL_ID, prompt_tokens=size // 4, completion_tokens=len(text) // 4, latency_s=latency_s
-    )
+    return Reply(text, _MODEL_ID, prompt_tokens=size // 4, completion_tokens=len(text) // 4, latency_s=latency_s)

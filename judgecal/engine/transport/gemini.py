@@ -11,8 +11,6 @@ from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
 
-__all__ = ["Wire"]
-
 _ROLES = {"user": "user", "assistant": "model"}
 _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 

@@ -24,8 +24,6 @@ from judgecal.engine.transport.redaction import one_line, redacted, secrets_of
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 
-__all__ = ["HttpTransport", "WireFormat", "count", "joined_text", "system_text"]
-
 _HEADERS = {"content-type": "application/json", "user-agent": f"judgecal/{__version__}"}
 _DNS_KEPT_S = 300
 _PLACE = "<judgecal: the text of the last message>"
@@ -169,9 +167,7 @@ class HttpTransport:
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
         said = excerpt(answer, self._secrets) or "it is empty"
         # A status of success: the reply was written, whatever became of it on the way.
-        return CallFailed(
-            "server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True
-        )
+        return CallFailed("server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True)
 
 
 def _wire_format(spec: ModelSpec) -> WireFormat:

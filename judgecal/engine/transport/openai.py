@@ -11,8 +11,6 @@ from judgecal.engine.transport.provider_errors import at
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec, with_version
 
-__all__ = ["Wire"]
-
 # Their users write the address without the version, as litellm wants it.
 _VERSION_ADDED = ("ollama", "ollama_chat", "mistral")
 _PATH = "/chat/completions"

@@ -20,8 +20,6 @@ from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 
-__all__ = ["at", "cannot_be_called", "error_inside", "error_of", "excerpt", "key_refused", "no_such_model"]
-
 # The last is Google's word for a country or an account that it does not serve.
 _KEY_WORDS = frozenset((
     "invalid_api_key", "api_key_invalid", "authentication_error", "insufficient_quota",
@@ -108,9 +106,7 @@ def error_of(
     return _judged(spec, status, _heard(body), headers, secrets)
 
 
-def error_inside(
-    spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
-) -> CallFailed | AuthError | None:
+def error_inside(spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]) -> CallFailed | AuthError | None:
     """The error that an answer of status 200 holds in the place of a reply; None where it holds none."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:

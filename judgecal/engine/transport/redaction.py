@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from judgecal.models import ModelSpec
 
-__all__ = ["one_line", "redacted", "secrets_of"]
-
 _LONGEST = 500
 _SHORTEST_SECRET = 8  # characters; a shorter one stands in plain words, which would be torn apart
 _STARS = "***"

@@ -77,9 +77,7 @@ def shipped() -> Weights:
     """The weights beside this module. ValueError where the file is of another schema or has other features."""
     data: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
     if data["schema"] != _SCHEMA or list(data["features"]) != list(NAMES):
-        raise ValueError(
-            f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
-        )
+        raise ValueError(f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version")
     columns = {
         key: np.array([data["features"][name][key] for name in NAMES])
         for key in ("mean", "sd", "coefficient", "portable")
@@ -129,8 +127,7 @@ def _decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
     """
     factors = np.exp(np.linspace(0.0, math.log(_SHARPEST), 12))
     loss = [
-        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2
-        for factor in factors
+        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2 for factor in factors
     ]
     return float(factors[int(np.argmin(loss))])
 
@@ -144,9 +141,7 @@ def refit(rows: Vector, labels: Vector) -> Linear:
     """
     weights, n = shipped(), len(labels)
     standard = (rows - weights.mean) / weights.sd
-    design = np.column_stack(
-        [np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard]
-    )
+    design = np.column_stack([np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard])
     portable = n / (n + weights.penalty["portable_at"])
     features = len(NAMES)
     prior = np.concatenate([[weights.intercept, 1.0 - portable, portable], np.zeros(features)])
@@ -246,11 +241,7 @@ def reasoning(comparison: Comparison) -> str:
     missing = [written[token] for token in comparison.missing]
     if comparison.value("exact"):
         return "The answer is the reference, word for word."
-    parts = [
-        f"The answer has {_listed(matched)} from the reference"
-        if matched
-        else "The answer shares no key word"
-    ]
+    parts = [f"The answer has {_listed(matched)} from the reference" if matched else "The answer shares no key word"]
     parts[0] += f", but lacks {_listed(missing)}." if missing and matched else (
         f" with the reference; it lacks {_listed(missing)}." if missing else "."
     )  # fmt: skip
@@ -262,9 +253,7 @@ def _against(comparison: Comparison) -> list[str]:
     said = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
     out = []
     if comparison.value("number_conflict"):
-        out.append(
-            f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}."
-        )
+        out.append(f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}.")
     if comparison.value("name_conflict"):
         names = [said[t] for t in comparison.foreign if t in comparison.answer.names]
         out.append(f"It names something else: {_listed(names)}.")

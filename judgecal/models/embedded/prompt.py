@@ -27,9 +27,7 @@ _ANSWER = ("answer", "response", "candidate", "prediction")
 _QUESTION = ("question", "query")
 _CONTEXT = ("context", "document", "passage")
 _RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
-_WRONG = word_set(
-    "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
-)
+_WRONG = word_set("no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +159,7 @@ def _fields(block: str) -> tuple[Field, ...]:
     for match, end in zip(found, ends, strict=False):
         rest = block[match.end() : end]
         at = rest.rfind("Constraints:")
-        fields.append(
-            Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else "")
-        )
+        fields.append(Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else ""))
     return tuple(fields)
 
 

@@ -22,9 +22,7 @@ _MAX_CONTEXT = 60_000
 _MAX_SENTENCES = 400
 _LEAST_COVERAGE = 0.4
 _BREAK = re.compile(r"(?<=[.!?])[\"'”)]*\s+|\n+")
-_WANTS_NUMBER = re.compile(
-    r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE
-)
+_WANTS_NUMBER = re.compile(r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE)
 _WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
 _NO_FIELDS = "I am judgecal's embedded model: I can only answer a DSPy prompt that lists its fields."
 _NO_REFERENCE = "I cannot judge this: there is no reference answer to compare the answer with."

@@ -166,12 +166,7 @@ def _plain_number(word: str) -> float | None:
     if word[0].isdigit():
         # 48.600 is a thousand times 48.6 in half of Europe; both texts of a pair are nearly always read alike
         whole = _POINT_THOUSANDS.fullmatch(word) is not None
-        digits = (
-            (word.replace(".", "") if whole else word)
-            .replace(",", "")
-            .replace(":", "")
-            .rstrip("stndrhSTNDRH")
-        )
+        digits = (word.replace(".", "") if whole else word).replace(",", "").replace(":", "").rstrip("stndrhSTNDRH")
         # other scripts' digits are digits to \d as well, and float() reads decimal ones only
         return float(digits) if digits.replace(".", "", 1).isdecimal() else None
     lower = word.lower()
