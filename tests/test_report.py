@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from judgecal.records import Estimate
-from judgecal.report import json_text, numbers, text_table
+from judgecal.records import Estimate, as_plain
+from judgecal.report import numbers, text_table
 
 # --- numbers
 
@@ -65,9 +65,10 @@ def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
 
 def test_json_holds_estimates_and_no_nan() -> None:
     value = {"a": Estimate(0.5, n=3), "b": (1, math.nan), "c": "é", "d": math.inf}
-    found = json.loads(json_text(value))
+    text = json.dumps(as_plain(value), ensure_ascii=False, allow_nan=False)
+    found = json.loads(text)
     assert found["a"]["value"] == 0.5 and found["a"]["n"] == 3
     assert (found["b"], found["c"], found["d"]) == ([1, None], "é", None)
-    assert "é" in json_text(value)
+    assert "é" in text
     with pytest.raises(TypeError, match="set has no JSON form"):
-        json_text({"a": {1}})
+        as_plain({"a": {1}})

@@ -202,11 +202,6 @@ def summary_of_gold(table: Table, split: str) -> GoldSummary:
     )
 
 
-def gold_summary(table: Table, split: str) -> dict[str, Any]:
-    """`summary_of_gold` as plain values."""
-    return summary_of_gold(table, split).as_json()
-
-
 def _n_test_items(table: Table) -> int:
     return sum(table.gold.split_of(item.group) == "test" for item in table.items)
 

@@ -1,6 +1,5 @@
-"""Results as text and JSON."""
+"""Results as documents, and their three renderers."""
 
 from judgecal.report.layout import text_table
-from judgecal.report.plain import json_text
 
-__all__ = ["json_text", "text_table"]
+__all__ = ["text_table"]
