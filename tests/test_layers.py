@@ -33,7 +33,6 @@ LONG_FUNCTIONS = {
     "cli.answer:answer",
     "cli.gate:gate",
     "cli.migrate:migrate",
-    "cli.optimize:optimize",
     "cli.score:score",
     "cli.select:select",
 }
