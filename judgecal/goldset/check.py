@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from judgecal.errors import InputError, listed
-from judgecal.goldset.check_items import ITEM_CHECKS, SPLIT_CHECKS, leaks
-from judgecal.goldset.check_labels import LABEL_CHECKS, RATER_CHECKS, Baseline, baselines, near_pass_mark
+from judgecal.goldset.check_items import ITEM_CHECKS, leaks
+from judgecal.goldset.check_labels import LABEL_CHECKS, Baseline, baselines, near_pass_mark
 from judgecal.goldset.check_wording import REFERENCE_CHECKS
-from judgecal.goldset.finding import Check, Problem, document_place, item_place, plain_text
+from judgecal.goldset.finding import Checks, Findings, Problem, place, plain_text
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, RATINGS, GoldSet, SplitCounts, list_gold, load_gold, split_counts
+from judgecal.goldset.rows import Document
 from judgecal.records import Estimate, Result
 from judgecal.workspace import Workspace
 
@@ -133,97 +134,91 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
     )
 
 
-def _card_gaps(gold: GoldSet) -> Iterator[Problem]:
+def _card_gaps(gold: GoldSet) -> Findings:
     for key in ("version", "licence", "source", "made_by"):
         if not getattr(gold.card, key):
-            yield Problem("card", CARD, f"no {key}: say it, so that others can judge what the set is good for")
+            yield CARD, f"no {key}: say it, so that others can judge what the set is good for"
     folder = gold.path.absolute().name
     if gold.name != folder:
-        yield Problem("card", CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same")
+        yield CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same"
     for rater in gold.raters:
         if rater not in gold.card.raters:
-            yield Problem("card", CARD, f"no [raters.{rater}]: say who it is, and with which instructions")
+            yield CARD, f"no [raters.{rater}]: say who it is, and with which instructions"
     for rater in gold.card.raters:
         if rater not in gold.raters and not any(rating.rater == rater for rating in gold.ratings):
-            yield Problem("card", CARD, f"[raters.{rater}] has no rating in {RATINGS}")
+            yield CARD, f"[raters.{rater}] has no rating in {RATINGS}"
 
 
-def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Iterator[Problem]:
+def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Findings:
     """Explanations of kinds that this audit did not find: out of date, or a slip of the pen."""
     for kind in gold.card.explained:
         if kind not in kinds:
             near = difflib.get_close_matches(kind, sorted(kinds), n=1)
             hint = f"; did you mean {near[0]}?" if near else ": take it out"
-            yield Problem("idle_explanation", CARD, f"[explained] {kind} explains nothing that was found{hint}")
+            yield CARD, f"[explained] {kind} explains nothing that was found{hint}"
 
 
-def _no_documents(gold: GoldSet) -> Iterator[Problem]:
+def _no_documents(gold: GoldSet) -> Findings:
     # Where there is a documents.jsonl, a set that names what it lacks does not load.
     naming = [item for item in gold.items if item.reference_documents]
     if naming and not gold.documents:
         names = {name for item in naming for name in item.reference_documents}
-        yield Problem(
-            "no_documents",
-            item_place(gold, naming),
+        yield (
+            naming,
             f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the set has no "
             f"{DOCUMENTS}: the retriever test and the answerer test need them",
         )
 
 
-def _empty_documents(gold: GoldSet) -> Iterator[Problem]:
-    for position, document in enumerate(gold.documents):
+def _empty_documents(gold: GoldSet) -> Findings:
+    for document in gold.documents:
         if not document.text.strip():
-            yield Problem(
-                "empty_document",
-                document_place(gold, [position]),
+            yield (
+                [document],
                 f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or take it out",
             )
 
 
-def _same_documents(gold: GoldSet) -> Iterator[Problem]:
-    same: defaultdict[str, list[int]] = defaultdict(list)
-    for position, document in enumerate(gold.documents):
+def _same_documents(gold: GoldSet) -> Findings:
+    same: defaultdict[str, list[Document]] = defaultdict(list)
+    for document in gold.documents:
         if document.text.strip():
-            same[plain_text(document.text)].append(position)
-    for positions in same.values():
-        if len(positions) > 1:
-            ids = [repr(gold.documents[position].document_id) for position in positions]
-            yield Problem(
-                "same_document",
-                document_place(gold, positions),
-                f"documents {listed(ids)} have one text (but for case and spacing): a retriever cannot tell them "
-                "apart, and finding the one counts as missing the other; keep one",
+            same[plain_text(document.text)].append(document)
+    for documents in same.values():
+        if len(documents) > 1:
+            yield (
+                documents,
+                f"documents {listed([repr(document.document_id) for document in documents])} have one text (but for "
+                "case and spacing): a retriever cannot tell them apart, and finding the one counts as missing the "
+                "other; keep one",
             )
 
 
-_CHECKS: tuple[Check, ...] = (
-    _card_gaps,
-    *ITEM_CHECKS,
-    *SPLIT_CHECKS,
-    *LABEL_CHECKS,
-    *RATER_CHECKS,
-    *REFERENCE_CHECKS,
-    _no_documents,
-    _empty_documents,
-    _same_documents,
-)
+_CHECKS: Checks = {
+    "card": _card_gaps,
+    **ITEM_CHECKS,
+    **LABEL_CHECKS,
+    **REFERENCE_CHECKS,
+    "no_documents": _no_documents,
+    "empty_document": _empty_documents,
+    "same_document": _same_documents,
+}
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
-    """Every finding of the audit; an empty list says that no check found anything.
+    """Every finding of the audit, in the order of the checks; those that the card explains carry the explanation.
 
-    Args:
-        gold: the set.
-        workspace: its signatures and compiled programs are searched for the set's dev and test questions; None
-            leaves that out.
-
-    Returns:
-        Findings in the order of the families; those of a kind that the card explains carry the explanation.
+    The workspace's signatures and compiled programs are searched for the set's dev and test questions; None leaves
+    that out.
     """
-    found = [problem for check in _CHECKS for problem in check(gold)]
-    if workspace is not None:
-        found += leaks(gold, workspace)
-        # Without the workspace a leak may be what is explained.
-        found += _idle_explanations(gold, {problem.kind for problem in found})
     explained = gold.card.explained
-    return [replace(problem, explained=explained.get(problem.kind)) for problem in found]
+
+    def problems(kind: str, findings: Findings) -> list[Problem]:
+        return [Problem(kind, place(gold, rows), message, explained.get(kind)) for rows, message in findings]
+
+    found = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
+    if workspace is not None:
+        found += problems("leak", leaks(gold, workspace))
+        # Without the workspace a leak may be what is explained.
+        found += problems("idle_explanation", _idle_explanations(gold, {problem.kind for problem in found}))
+    return found

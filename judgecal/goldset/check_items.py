@@ -12,7 +12,7 @@ from typing import Any
 from judgecal.errors import listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.check_wording import MEASURE, clusters, containment, shingles, words
-from judgecal.goldset.finding import Check, Problem, item_place, plain_text, say
+from judgecal.goldset.finding import Checks, Findings, place, plain_text, say
 from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
 from judgecal.records import Item
 from judgecal.workspace import Workspace, shown
@@ -22,7 +22,7 @@ _NEAR_ANSWER = 0.9
 _NEAR_QUESTION = 0.8
 
 
-def _unlabelled(gold: GoldSet) -> Iterator[Problem]:
+def _unlabelled(gold: GoldSet) -> Findings:
     rated = {rating.item_id for rating in gold.ratings}
     for item in gold.items:
         if item.item_id not in gold.labels:
@@ -31,18 +31,14 @@ def _unlabelled(gold: GoldSet) -> Iterator[Problem]:
                 if item.item_id in rated
                 else "nobody rated it"
             )
-            yield Problem("unlabelled", item_place(gold, [item]), f"item {item.item_id!r} has no gold label: {why}")
+            yield [item], f"item {item.item_id!r} has no gold label: {why}"
 
 
-def _unlike_labels(gold: GoldSet) -> Iterator[Problem]:
+def _unlike_labels(gold: GoldSet) -> Findings:
     for items in _same_answers(gold):
         labels = [gold.labels[item.item_id] for item in items]
         if len(set(labels)) > 1:
-            yield Problem(
-                "unlike_labels",
-                item_place(gold, items),
-                f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it",
-            )
+            yield items, f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it"
 
 
 def _same_answers(gold: GoldSet) -> list[list[Item]]:
@@ -58,13 +54,13 @@ def _question(item: Item) -> Hashable:
     return (plain_text(item.question), item.reference_answers, tuple(part.text for part in item.contexts))
 
 
-def _near_duplicates(gold: GoldSet) -> Iterator[Problem]:
+def _near_duplicates(gold: GoldSet) -> Findings:
     found = clusters(gold.items, text=lambda item: item.answer, within=_question, least=_NEAR_ANSWER)
     for items, index in found:
         labels = {gold.labels.get(item.item_id) for item in items}
         if len(labels) > 1 and len({plain_text(item.answer) for item in items}) == 1:
             continue  # told as unlike_labels
-        yield Problem("near_duplicate", item_place(gold, items), _near_message(gold, items, index))
+        yield items, _near_message(gold, items, index)
 
 
 def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
@@ -78,7 +74,7 @@ def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
     )
 
 
-def _question_in_groups(gold: GoldSet) -> Iterator[Problem]:
+def _question_in_groups(gold: GoldSet) -> Findings:
     groups: defaultdict[str, dict[str, Item]] = defaultdict(dict)
     for item in gold.items:
         groups[plain_text(item.question)].setdefault(item.group, item)
@@ -86,14 +82,13 @@ def _question_in_groups(gold: GoldSet) -> Iterator[Problem]:
         if len(found) > 1:
             splits = sorted({gold.split_of(group) for group in found}, key=SPLITS.index)
             leak = f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
-            yield Problem(
-                "question_in_two_groups",
-                item_place(gold, found.values()),
+            yield (
+                list(found.values()),
                 f"one question stands in {len(found)} groups ({listed(list(found))}), {leak}: give it one group",
             )
 
 
-def _near_questions(gold: GoldSet) -> Iterator[Problem]:
+def _near_questions(gold: GoldSet) -> Findings:
     firsts: dict[str, Item] = {}
     for item in gold.items:
         firsts.setdefault(plain_text(item.question), item)
@@ -101,16 +96,12 @@ def _near_questions(gold: GoldSet) -> Iterator[Problem]:
     for items, index in found:
         splits = sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
         if len(splits) > 1:
-            yield Problem(
-                "near_question_in_two_splits",
-                item_place(gold, items),
+            yield (
+                items,
                 f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} {index:.2f}, "
                 f"reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask the same, give them one "
                 "group, or what was learnt on one split is known on the other",
             )
-
-
-ITEM_CHECKS: tuple[Check, ...] = (_unlabelled, _unlike_labels, _near_duplicates, _question_in_groups, _near_questions)
 
 
 _LEAST_GROUPS = 10  # below this there is no interval at all
@@ -120,12 +111,11 @@ _LEAST_TAG = 5
 _THIRDS = ("low third", "middle third", "high third")
 
 
-def _thin_splits(gold: GoldSet) -> Iterator[Problem]:
+def _thin_splits(gold: GoldSet) -> Findings:
     for split in SPLITS:
         groups = gold.n_groups(gold.select(split))
         if groups < _LEAST_GROUPS:
-            yield Problem(
-                "thin_split",
+            yield (
                 split,
                 f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing can be "
                 "decided there",
@@ -145,17 +135,13 @@ def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
     return [(f"in the {third}", counts[stratum]) for stratum, third in enumerate(_THIRDS)]
 
 
-def _thin_strata(gold: GoldSet) -> Iterator[Problem]:
+def _thin_strata(gold: GoldSet) -> Findings:
     for stratum, count in _strata(gold, "test"):
         if count < _LEAST_STRATUM:
-            yield Problem(
-                "thin_stratum",
-                "test",
-                f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval",
-            )
+            yield "test", f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval"
 
 
-def _tiny_strata(gold: GoldSet) -> Iterator[Problem]:
+def _tiny_strata(gold: GoldSet) -> Findings:
     if not gold.scale.numeric:
         return  # macro_agreement is not defined there
     for split in SPLITS:
@@ -163,11 +149,10 @@ def _tiny_strata(gold: GoldSet) -> Iterator[Problem]:
         filled = sum(count > 0 for _, count in strata)
         for stratum, count in strata:
             if 0 < count <= _TINY_STRATUM < sum(n for _, n in strata):
-                yield Problem(
-                    "tiny_stratum",
+                yield (
                     split,
-                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: add items of "
-                    f"that kind, or the number hangs on {'this one' if count == 1 else 'these few'}",
+                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: add items "
+                    f"of that kind, or the number hangs on {'this one' if count == 1 else 'these few'}",
                 )
 
 
@@ -179,31 +164,37 @@ def _tagged(gold: GoldSet) -> dict[str, list[Item]]:
     return tags
 
 
-def _thin_tags(gold: GoldSet) -> Iterator[Problem]:
+def _thin_tags(gold: GoldSet) -> Findings:
     for tag, items in sorted(_tagged(gold).items()):
         if len(items) < _LEAST_TAG:
-            yield Problem(
-                "thin_tag",
-                item_place(gold, items),
-                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it",
-            )
+            yield items, f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it"
 
 
-def _tags_of_splits(gold: GoldSet) -> Iterator[Problem]:
+def _tags_of_splits(gold: GoldSet) -> Findings:
     wanted = {tag for tag, items in _tagged(gold).items() if len(items) >= _LEAST_TAG}
     for split in SPLITS:
         items = gold.select(split)
         missing = sorted(wanted - {tag for item in items for tag in item.tags})
         if items and missing:
-            yield Problem(
-                "tag_not_in_split",
+            yield (
                 ITEMS,
                 f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing of "
                 f"{'it' if len(missing) == 1 else 'them'}",
             )
 
 
-SPLIT_CHECKS: tuple[Check, ...] = (_thin_splits, _thin_strata, _tiny_strata, _thin_tags, _tags_of_splits)
+ITEM_CHECKS: Checks = {
+    "unlabelled": _unlabelled,
+    "unlike_labels": _unlike_labels,
+    "near_duplicate": _near_duplicates,
+    "question_in_two_groups": _question_in_groups,
+    "near_question_in_two_splits": _near_questions,
+    "thin_split": _thin_splits,
+    "thin_stratum": _thin_strata,
+    "tiny_stratum": _tiny_strata,
+    "thin_tag": _thin_tags,
+    "tag_not_in_split": _tags_of_splits,
+}
 
 
 _RUN = 3
@@ -220,7 +211,7 @@ class _Prompt:
     texts: tuple[str, ...]
 
 
-def leaks(gold: GoldSet, workspace: Workspace) -> Iterator[Problem]:
+def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
     """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
     questions = _sealed_questions(gold)
     index: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
@@ -248,14 +239,12 @@ def _sealed_questions(gold: GoldSet) -> dict[str, list[Item]]:
     return {question: items for question, items in questions.items() if len(words(question)) >= _LEAST_WORDS}
 
 
-def _leak(gold: GoldSet, prompt: _Prompt, items: list[Item], *, least: float) -> Problem:
+def _leak(gold: GoldSet, prompt: _Prompt, items: list[Item], *, least: float) -> tuple[str, str]:
     splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
-    return Problem(
-        "leak",
-        f"{prompt.where}, {item_place(gold, items)}",
+    return f"{prompt.where}, {place(gold, items)}", (
         f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their runs of "
         f"{_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by them; take other "
-        "examples",
+        "examples"
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from judgecal.goldset.finding import Check, Problem, RatingPlaces, item_place, say, tenth
+from judgecal.goldset.finding import Checks, Findings, say, tenth
 from judgecal.goldset.gold_set import GOLD, RATINGS, GoldSet
 from judgecal.records import Estimate, Rating
 from judgecal.scale import Label, Scale
@@ -92,27 +92,25 @@ def _unlabelled(gold: GoldSet) -> int:
     return len(gold.items) - len(gold.labels)
 
 
-def _near_constant(gold: GoldSet) -> Iterator[Problem]:
+def _near_constant(gold: GoldSet) -> Findings:
     for metric, best in baselines(gold).items():
         value = best.estimate.value
         high = _HIGH_AGREEMENT if metric == "mean_agreement" else _HIGH_SHARE
         if value is not None and value > high:
-            yield Problem(
-                "near_constant",
+            yield (
                 RATINGS,
                 f"a judge that always says {say(best.label)} reaches {metric} {value:.3f} over {best.estimate.n} "
                 f"labels (reported above {high:g}): rank by macro_agreement, and add items of the other kind",
             )
 
 
-def _at_pass_mark(gold: GoldSet) -> Iterator[Problem]:
+def _at_pass_mark(gold: GoldSet) -> Findings:
     within, share = near_pass_mark(gold)
     scale = gold.scale
     if within is None or share.value is None or scale.span / within < _STEPS_AT_LEAST:
         return
     if share.value > _MANY_AT_MARK:
-        yield Problem(
-            "near_pass_mark",
+        yield (
             RATINGS,
             f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark {say(scale.pass_at)} "
             f"(reported above {_MANY_AT_MARK:.0%}): one step decides pass or fail there, so numbers at the mark are "
@@ -120,7 +118,7 @@ def _at_pass_mark(gold: GoldSet) -> Iterator[Problem]:
         )
 
 
-def _off_step(gold: GoldSet) -> Iterator[Problem]:
+def _off_step(gold: GoldSet) -> Findings:
     scale = gold.scale
     if scale.step is None or not scale.numeric:
         return
@@ -129,30 +127,27 @@ def _off_step(gold: GoldSet) -> Iterator[Problem]:
         steps = (float(rating.label) - scale.low) / scale.step
         if abs(steps - round(steps)) > 1e-6:
             off[rating.rater].append(rating)
-    places = RatingPlaces(gold)
     for rater, own in sorted(off.items()):
-        yield Problem(
-            "off_step",
-            places.of(own),
+        yield (
+            own,
             f"{rater!r} gave {len(own)} labels between the card's steps of {scale.step:g}, such as "
             f"{say(own[0].label)} for item {own[0].item_id!r}",
         )
 
 
-def _between_categories(gold: GoldSet) -> Iterator[Problem]:
+def _between_categories(gold: GoldSet) -> Findings:
     if gold.scale.kind != "ordinal":
         return
     between = [item for item in gold.items if not float(gold.labels.get(item.item_id, 0)).is_integer()]
     if between:
-        yield Problem(
-            "between_categories",
-            item_place(gold, between),
-            f"the median of an even number of raters lies between two labels for {len(between)} items: statistics "
-            f"on the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more rater",
+        yield (
+            between,
+            f"the median of an even number of raters lies between two labels for {len(between)} items: statistics on "
+            f"the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more rater",
         )
 
 
-def _off_raters(gold: GoldSet) -> Iterator[Problem]:
+def _off_raters(gold: GoldSet) -> Findings:
     given: dict[str, list[Label]] = {}
     for rated in gold.ratings_by_rater.values():
         for item_id, label in rated.items():
@@ -162,9 +157,8 @@ def _off_raters(gold: GoldSet) -> Iterator[Problem]:
         for rating in gold.ratings
         if rating.rater == GOLD and rating.item_id in given and _is_off(gold, rating.label, given[rating.item_id])
     ]
-    places = RatingPlaces(gold)
     for rating in off:
-        yield Problem("gold_off_raters", places.of([rating]), _off_message(gold, rating, given))
+        yield [rating], _off_message(gold, rating, given)
 
 
 def _is_off(gold: GoldSet, label: Label, given: list[Label]) -> bool:
@@ -180,12 +174,9 @@ def _off_message(gold: GoldSet, rating: Rating, given: dict[str, list[Label]]) -
     measure = f" (outside their range by {tenth(gold.scale):g} or more)" if gold.scale.numeric else ""
     note = f"; its note: {rating.note}" if rating.note else "; it has no note: say why"
     return (
-        f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said {labels}"
-        f"{measure}{note}"
+        f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said "
+        f"{labels}{measure}{note}"
     )
-
-
-LABEL_CHECKS: tuple[Check, ...] = (_near_constant, _at_pass_mark, _off_step, _between_categories, _off_raters)
 
 
 _LEAST_SHARED = 30  # below this a rater is left out of the alt-test
@@ -195,7 +186,7 @@ _MORE_OFTEN = 2.0
 _BY_CHANCE = 3.3  # standard deviations; about one in two thousand
 
 
-def _thin_raters(gold: GoldSet) -> Iterator[Problem]:
+def _thin_raters(gold: GoldSet) -> Findings:
     shared: defaultdict[str, set[str]] = defaultdict(set)
     for a, b in combinations(gold.raters, 2):
         both = gold.ratings_by_rater[a].keys() & gold.ratings_by_rater[b].keys()
@@ -203,8 +194,7 @@ def _thin_raters(gold: GoldSet) -> Iterator[Problem]:
         shared[b] |= both
     for rater in gold.raters:
         if len(shared[rater]) < _LEAST_SHARED:
-            yield Problem(
-                "thin_rater",
+            yield (
                 RATINGS,
                 f"{rater!r} shares {len(shared[rater])} items with another rater: below {_LEAST_SHARED} people's own "
                 "agreement cannot be told",
@@ -255,7 +245,7 @@ def _differ(given: Sequence[Label], scale: Scale) -> bool:
     return float(given[-1]) - float(given[0]) >= tenth(scale) - 1e-9
 
 
-def _contested_raters(gold: GoldSet) -> Iterator[Problem]:
+def _contested_raters(gold: GoldSet) -> Findings:
     by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
     for rater, labels in gold.ratings_by_rater.items():
         for item_id, label in labels.items():
@@ -269,8 +259,7 @@ def _contested_raters(gold: GoldSet) -> Iterator[Problem]:
         rest = contest.items - contest.own[rater]
         rest_differ = contest.contested - contest.own_contested[rater]
         if n >= _LEAST_ASKED and rest >= _LEAST_ASKED and _mostly(differ / n, rest_differ / rest, n=n):
-            yield Problem(
-                "contested_rater",
+            yield (
                 RATINGS,
                 f"{rater!r} was asked mostly where others differ: they differ on {differ} of the {n} items that "
                 f"{rater!r} rated with two others, and on {rest_differ} of the {rest} that {rater!r} was not given: "
@@ -286,20 +275,27 @@ def _mostly(share: float, rest: float, *, n: int) -> bool:
     return (share - expected) / math.sqrt(expected * (1.0 - expected) / n) > _BY_CHANCE
 
 
-def _saw_draft(gold: GoldSet) -> Iterator[Problem]:
+def _saw_draft(gold: GoldSet) -> Findings:
     drafted: defaultdict[str, list[Rating]] = defaultdict(list)
     for rating in gold.ratings:
         if rating.saw_draft:
             drafted[rating.rater].append(rating)
     total = Counter(rating.rater for rating in gold.ratings)
-    places = RatingPlaces(gold)
     for rater, own in sorted(drafted.items()):
-        yield Problem(
-            "saw_draft",
-            places.of(own),
+        yield (
+            own,
             f"{rater!r} gave {len(own)} of {total[rater]} labels with a machine's label in sight: people lean towards "
             "what they are shown, so that machine's agreement with them flatters it",
         )
 
 
-RATER_CHECKS: tuple[Check, ...] = (_thin_raters, _contested_raters, _saw_draft)
+LABEL_CHECKS: Checks = {
+    "near_constant": _near_constant,
+    "near_pass_mark": _at_pass_mark,
+    "off_step": _off_step,
+    "between_categories": _between_categories,
+    "gold_off_raters": _off_raters,
+    "thin_rater": _thin_raters,
+    "contested_rater": _contested_raters,
+    "saw_draft": _saw_draft,
+}

@@ -14,11 +14,12 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
 from judgecal.errors import listed
-from judgecal.goldset.finding import Check, Problem, item_place
+from judgecal.goldset.finding import Checks, Findings
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, strip_accents, take_apart
 from judgecal.records import Item
@@ -186,13 +187,14 @@ def _is_end(piece: str, rest: str) -> bool:
     return not (_GERMAN_DATE.search(piece) and _MONTH.match(rest))
 
 
+@dataclass(frozen=True)
 class _Reference:
     """One reference answer to one question, and the items that share it."""
 
-    def __init__(self, item: Item) -> None:
-        self.question, self.alternatives = item.question, item.reference_answers
-        self.documents = item.reference_documents
-        self.items = [item]
+    question: str
+    alternatives: tuple[str, ...]
+    documents: tuple[str, ...]
+    items: list[Item]
 
     @cached_property
     def asked(self) -> Text:
@@ -200,48 +202,35 @@ class _Reference:
         return take_apart(self.question)
 
 
-def _references(gold: GoldSet) -> Iterable[_Reference]:
-    found: dict[tuple[object, ...], _Reference] = {}
+def _references(gold: GoldSet) -> Iterator[_Reference]:
+    same: defaultdict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Item]] = defaultdict(list)
     for item in gold.items:
         if item.reference_answers:
-            key = (item.question, item.reference_answers, item.reference_documents)
-            if key in found:
-                found[key].items.append(item)
-            else:
-                found[key] = _Reference(item)
-    return found.values()
+            same[item.question, item.reference_answers, item.reference_documents].append(item)
+    return (_Reference(*key, items) for key, items in same.items())
 
 
-def _check_references(gold: GoldSet) -> Iterator[Problem]:
-    references = [*_references(gold)]
-    yield from _long(gold, references)
-    yield from _more_than_asked(gold, references)
-    yield from _unsupported(gold, references)
-
-
-def _long(gold: GoldSet, references: Sequence[_Reference]) -> Iterator[Problem]:
-    for reference in references:
+def _long(gold: GoldSet) -> Findings:
+    for reference in _references(gold):
         count = max(len(sentences(text)) for text in reference.alternatives)
         if count > _MOST_SENTENCES:
-            yield Problem(
-                "long_reference",
-                item_place(gold, reference.items),
+            yield (
+                reference.items,
                 f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge takes each "
                 "for a point that the answer must make; keep the fewest facts that make it right",
             )
 
 
-def _more_than_asked(gold: GoldSet, references: Sequence[_Reference]) -> Iterator[Problem]:
-    for reference in references:
+def _more_than_asked(gold: GoldSet) -> Findings:
+    for reference in _references(gold):
         if _asks_one_thing(reference.question):
             extra = [_extra(text, reference) for text in reference.alternatives]
             worst = max(extra, key=len)
             if worst:
-                yield Problem(
-                    "reference_beyond_question",
-                    item_place(gold, reference.items),
-                    f"the question asks for one thing, and the reference answer also gives {listed(worst)} (heuristic: "
-                    "numbers and names behind its first sentence, in neither that nor the question; or "
+                yield (
+                    reference.items,
+                    f"the question asks for one thing, and the reference answer also gives {listed(worst)} "
+                    "(heuristic: numbers and names behind its first sentence, in neither that nor the question; or "
                     f"{_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an answer is held to more",
                 )
 
@@ -274,21 +263,20 @@ def _facts(sentence: str, known: frozenset[str]) -> Iterator[str]:
             yield word
 
 
-def _unsupported(gold: GoldSet, references: Sequence[_Reference]) -> Iterator[Problem]:
+def _unsupported(gold: GoldSet) -> Findings:
     texts = {document.document_id: document.text for document in gold.documents}
     read: dict[str, frozenset[str]] = {}
-    for reference in references:
+    for reference in _references(gold):
         if not reference.documents or not texts:
             continue
         there = frozenset[str]().union(*(_document_words(name, texts, read) for name in reference.documents))
         missing = [_missing(text, reference, there) for text in reference.alternatives]
         if all(missing):
-            yield Problem(
-                "unsupported_reference",
-                item_place(gold, reference.items),
-                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the reference answer "
-                "should stand (heuristic: a number that they lack, or fewer than half of its words by their stems): "
-                "mend the reference or its documents; a computed number or another language is no error",
+            yield (
+                reference.items,
+                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the reference "
+                "answer should stand (heuristic: a number that they lack, or fewer than half of its words by their "
+                "stems): mend the reference or its documents; a computed number or another language is no error",
             )
 
 
@@ -316,4 +304,8 @@ def _missing(text: str, reference: _Reference, there: frozenset[str]) -> list[st
     return list(missing.values()) if few else numbers
 
 
-REFERENCE_CHECKS: tuple[Check, ...] = (_check_references,)
+REFERENCE_CHECKS: Checks = {
+    "long_reference": _long,
+    "reference_beyond_question": _more_than_asked,
+    "unsupported_reference": _unsupported,
+}

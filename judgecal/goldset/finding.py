@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 from judgecal.errors import listed
 from judgecal.goldset.gold_set import DOCUMENTS, ITEMS, RATINGS, GoldSet
+from judgecal.goldset.rows import Document
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import decode, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A finding.
+    """A finding: its kind in one word, `file:line` where a line can be named, and what to do.
 
-    Attributes:
-        kind: one word for all of its kind.
-        where: `file:line` where a line can be named; else the file, the split or the ids.
-        message: what was found, by which measure, and what to do.
-        explained: why the set's owner lets it stand, from `[explained]` of card.toml; None where it is open.
+    `explained` is why the set's owner lets it stand, from `[explained]` of card.toml; None where it is open.
     """
 
     kind: str
@@ -31,47 +25,28 @@ class Problem:
     explained: str | None = None
 
 
-Check = Callable[[GoldSet], Iterable[Problem]]
-"""A family's unit: from a set to its findings of one kind or two."""
+Rows = Sequence[Item] | Sequence[Rating] | Sequence[Document]
+Findings = Iterator[tuple[str | Rows, str]]
+"""Where each stands (a place as it is printed, or rows of the set), and its message."""
+Checks = Mapping[str, Callable[[GoldSet], Findings]]
+"""kind -> from a set to its findings of that kind."""
 
 
-def item_place(gold: GoldSet, items: Iterable[Item]) -> str:
-    """The lines of items; their ids where they never were in a file."""
-    return listed(
-        [f"{ITEMS}:{gold.lines[item.item_id]}" if item.item_id in gold.lines else item.item_id for item in items]
-    )
+def place(gold: GoldSet, rows: str | Rows) -> str:
+    """The lines of rows; an item's id, or the file alone, where they never were in a file."""
+    return rows if isinstance(rows, str) else listed(list(dict.fromkeys(_line(gold, row) for row in rows)))
 
 
-class RatingPlaces:
-    """Where the ratings of a set stand; the file alone where they never were in one."""
-
-    def __init__(self, gold: GoldSet) -> None:
-        lines = _row_lines(gold.path / RATINGS, gold.sha256)
-        known = zip(gold.ratings, lines, strict=True) if len(lines) == len(gold.ratings) else ()
-        self._lines = {(rating.item_id, rating.rater): line for rating, line in known}
-
-    def of(self, ratings: Sequence[Rating]) -> str:
-        """The lines of some of them."""
-        if not self._lines:
-            return RATINGS
-        return listed([f"{RATINGS}:{self._lines[rating.item_id, rating.rater]}" for rating in ratings])
-
-
-def document_place(gold: GoldSet, positions: Iterable[int]) -> str:
-    """The lines of documents, given by their positions in the set; the file alone where there is none."""
-    lines = _row_lines(gold.path / DOCUMENTS, gold.sha256)
-    if len(lines) != len(gold.documents):
-        return DOCUMENTS
-    return listed([f"{DOCUMENTS}:{lines[position]}" for position in positions])
-
-
-@lru_cache(maxsize=8)
-def _row_lines(path: Path, sha256: str) -> tuple[int, ...]:
-    """The lines (from 1) that hold a row. A set that loads has one row on each line that is not blank."""
-    if not path.is_file():
-        return ()
-    text, _ = decode(read_bytes(path), path.name)
-    return tuple(number for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+def _line(gold: GoldSet, row: Item | Rating | Document) -> str:
+    if isinstance(row, Rating):
+        file, line = RATINGS, gold.lines.get((RATINGS, row.item_id, row.rater))
+    elif isinstance(row, Document):
+        file, line = DOCUMENTS, gold.lines.get((DOCUMENTS, row.document_id))
+    else:
+        file, line = ITEMS, gold.lines.get((ITEMS, row.item_id))
+    if line is None:
+        return row.item_id if isinstance(row, Item) else file
+    return f"{file}:{line}"
 
 
 def say(label: Label | None) -> str:

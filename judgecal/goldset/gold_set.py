@@ -49,7 +49,7 @@ class GoldSet:
         card: what card.toml says.
         items, ratings, documents: in file order.
         sha256: of the content: card, items, ratings and documents, byte by byte.
-        lines: the line of each item in items.jsonl, by item id (empty for a set that was never in a file).
+        lines: of each row, by the file and the row's ids (empty for a set that was never in a file).
     """
 
     name: str
@@ -59,7 +59,7 @@ class GoldSet:
     ratings: tuple[Rating, ...]
     documents: tuple[Document, ...]
     sha256: str
-    lines: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def scale(self) -> Scale:
@@ -190,15 +190,18 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
     documents = _load_documents(folder, items, problems)
     if problems or card is None:
         raise InputError(problems)
+    lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.rows.items()}
+    lines |= {(RATINGS, rating.item_id, rating.rater): line for line, rating in ratings.items()}
+    lines |= {(DOCUMENTS, document.document_id): line for line, document in documents.items()}
     return GoldSet(
         name=card.name,
         path=folder,
-        card=_with_categories(card, ratings),
-        items=tuple(item for _, item in items.rows),
-        ratings=tuple(ratings),
-        documents=tuple(documents),
+        card=_with_categories(card, ratings.values()),
+        items=tuple(items.rows.values()),
+        ratings=tuple(ratings.values()),
+        documents=tuple(documents.values()),
         sha256=content_sha(folder),
-        lines={item.item_id: line for line, item in items.rows},
+        lines=lines,
     )
 
 
@@ -217,9 +220,9 @@ def _find(name_or_path: str | Path, workspace: Workspace | None) -> Path:
 
 @dataclass
 class _Items:
-    """The items read, each with its line; the ids that others may refer to; whether all ids are known."""
+    """The items read, by line; the ids that others may refer to; whether all ids are known."""
 
-    rows: list[tuple[int, Item]] = field(default_factory=list)
+    rows: dict[int, Item] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
     complete: bool = True
 
@@ -255,18 +258,18 @@ def _load_items(folder: Path, problems: list[str]) -> _Items:
         if item.item_id and seen.setdefault(item.item_id, line) != line:
             first = seen[item.item_id]
             problems.append(f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ")
-        found.rows.append((line, item))
+        found.rows[line] = item
         found.ids.add(item.item_id)
     return found
 
 
-def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: list[str]) -> list[Rating]:
+def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: list[str]) -> dict[int, Rating]:
     path = folder / RATINGS
     lines = _read_rows(path, problems)
     if lines is None:
-        return []
+        return {}
     where = shown(path)
-    found: list[Rating] = []
+    found: dict[int, Rating] = {}
     seen: dict[tuple[object, object], int] = {}
     for line, row in lines.rows:
         item_id, rater = row.get("item_id"), row.get("rater")
@@ -281,42 +284,37 @@ def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: li
                 f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one row"
             )
         if rating is not None:
-            found.append(rating)
+            found[line] = rating
     return found
 
 
-def _load_documents(folder: Path, items: _Items, problems: list[str]) -> list[Document]:
+def _load_documents(folder: Path, items: _Items, problems: list[str]) -> dict[int, Document]:
     path = folder / DOCUMENTS
-    if not path.exists():
-        return []
-    lines = _read_rows(path, problems)
+    lines = _read_rows(path, problems) if path.exists() else None
     if lines is None:
-        return []
+        return {}
     where = shown(path)
-    found: dict[str, tuple[int, Document]] = {}
+    found: dict[int, Document] = {}
+    seen: dict[str, int] = {}
     for line, row in lines.rows:
-        document = read_document(row, f"{where}:{line}", problems)
-        first, _ = found.setdefault(document.document_id, (line, document))
+        found[line] = document = read_document(row, f"{where}:{line}", problems)
+        first = seen.setdefault(document.document_id, line)
         if document.document_id and first != line:
             problems.append(
                 f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: ids must differ"
             )
     if not lines.problems:
-        problems.extend(_missing_documents(items.rows, found.keys(), shown(folder / ITEMS)))
-    return [document for _, document in found.values()]
+        problems.extend(
+            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id or add "
+            "the document"
+            for line, item in items.rows.items()
+            for name in item.reference_documents
+            if name not in seen
+        )
+    return found
 
 
-def _missing_documents(rows: list[tuple[int, Item]], known: Iterable[str], where: str) -> list[str]:
-    names = frozenset(known)
-    return [
-        f"{where}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id or add the document"
-        for line, item in rows
-        for name in item.reference_documents
-        if name not in names
-    ]
-
-
-def _with_categories(card: Card, ratings: list[Rating]) -> Card:
+def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
     """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is known."""
     if card.scale.kind != "nominal" or card.scale.categories:
         return card
