@@ -3,7 +3,7 @@
 from judgecal.answering.answerer import Answerer, Grader, answerer_names, choose_grader
 from judgecal.answering.contexts import ContextOptions, context_options
 from judgecal.answering.outcomes import answered_items
-from judgecal.answering.questions import AnswersFile, questions_of
+from judgecal.answering.questions import AnswersFile, Question, RecordedAnswers, questions_of
 from judgecal.answering.result import AnswerResult, Dropped, decomposition, read_contaminated
 from judgecal.answering.run import AnswerInput, AnswerRun, plan_answers
 
@@ -16,6 +16,8 @@ __all__ = [
     "ContextOptions",
     "Dropped",
     "Grader",
+    "Question",
+    "RecordedAnswers",
     "answered_items",
     "answerer_names",
     "choose_grader",

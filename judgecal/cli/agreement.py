@@ -33,7 +33,7 @@ def agreement(
     json: shared.Json = False,
 ) -> None:
     """Agreement of judgements recorded anywhere with the people of a gold set."""
-    from judgecal.experiment import AgreementRun, RunOptions, gold_config, plan_experiment, read_recorded
+    from judgecal.experiment import RunOptions, plan_agreement, read_recorded
     from judgecal.goldset import load_gold
     from judgecal.report.judges import judges_document
     from judgecal.selection.standing import MARGIN, standing
@@ -46,22 +46,7 @@ def agreement(
         judgements, gold_set, judge_column=judge_column, verdict_column=verdict_column, item_column=item_column
     )
     columns = {"judge_column": judge_column, "verdict_column": verdict_column, "item_column": item_column}
-    config = {
-        "command": "agreement",
-        "gold": gold_config(gold_set),
-        "split": split,
-        "recorded": {"file": recorded.name, "sha256": recorded.sha256, **columns},
-        "seed": seed,
-    }
-    run = AgreementRun(
-        workspace=workspace,
-        gold=gold_set,
-        recorded=recorded,
-        split=split,
-        options=options,
-        seed=seed,
-        experiment=plan_experiment(workspace, config, out=name),
-    )
+    run = plan_agreement(workspace, recorded, columns, gold_set, split=split, options=options, seed=seed, out=name)
     result, stored = run.run()
     found = standing(workspace, stored, margin=MARGIN, result=result)
     print_result(result, judges_document(found), json=json, full=full)

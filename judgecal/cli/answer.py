@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,80 @@ from judgecal.cli import options as shared
 from judgecal.cli.output import print_result
 
 if TYPE_CHECKING:
-    from judgecal.answering import AnswerResult, AnswerRun
+    from judgecal.answering import AnswerResult, AnswerRun, ContextOptions, Dropped, Question, RecordedAnswers
+    from judgecal.goldset import GoldSet
+    from judgecal.workspace import Workspace
+
+DropContaminated = Annotated[
+    str | None,
+    typer.Option(
+        "--drop-contaminated", metavar="EXPERIMENT", help="Leave out what a --context none run answered right."
+    ),
+]
+RightAt = Annotated[
+    float | None,
+    typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
+]
+OneQuestion = Annotated[
+    str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
+]
+Lock = Annotated[Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextArguments:
+    """What an answerer is shown."""
+
+    context: Annotated[
+        str,
+        typer.Option("--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."),
+    ] = "controlled"
+    distractors: Annotated[
+        int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
+    ] = 3
+    position: Annotated[
+        str, typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1.")
+    ] = "first"
+    without_reference: Annotated[
+        bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
+    ] = False
+    k: Annotated[int, typer.Option("-k", help="Documents of --context topk.")] = 5
+    tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words"
+
+    def options(self, *, called: bool) -> list[ContextOptions]:
+        """One for each context that is asked for; where all answers come from a file, that alone."""
+        from judgecal.answering import ContextOptions, context_options
+
+        options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
+        kinds = shared.names(self.context) if called else ["recorded"]
+        return context_options(kinds, ContextOptions(**options), called=called)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedArguments:
+    """Answers that a system elsewhere gave."""
+
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")
+    ] = None
+    question_column: Annotated[
+        str | None,
+        typer.Option(
+            "--question-column", help="Of --answers: question id or text; by default question_id, group or question."
+        ),
+    ] = None
+    answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer"
+    system_column: Annotated[
+        str | None, typer.Option("--system-column", help="Of --answers: by default system, or else it is one system.")
+    ] = None
+
+    def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
+        """The answers, held against the questions; None where no file is named."""
+        from judgecal.answering import AnswersFile
+
+        if self.answers is None:
+            return None
+        return AnswersFile(self.answers, self.question_column, self.answer_column, self.system_column).read(questions)
 
 
 def answer(
@@ -24,107 +98,58 @@ def answer(
         str | None, typer.Option("--signatures", help="Answerers' signatures, separated by commas.")
     ] = None,
     gold: shared.GoldName = "starter",
-    context: Annotated[
-        str,
-        typer.Option("--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."),
-    ] = "controlled",
-    distractors: Annotated[
-        int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
-    ] = 3,
-    position: Annotated[
-        str, typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1.")
-    ] = "first",
-    without_reference: Annotated[
-        bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
-    ] = False,
-    k: Annotated[int, typer.Option("-k", help="Documents of --context topk.")] = 5,
-    tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words",
-    answers: Annotated[
-        Path | None, typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")
-    ] = None,
-    question_column: Annotated[
-        str | None,
-        typer.Option(
-            "--question-column", help="Of --answers: question id or text; by default question_id, group or question."
-        ),
-    ] = None,
-    answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer",
-    system_column: Annotated[
-        str | None, typer.Option("--system-column", help="Of --answers: by default system, or else it is one system.")
-    ] = None,
     judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None,
-    lock: Annotated[
-        Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
-    ] = None,
-    drop_contaminated: Annotated[
-        str | None,
-        typer.Option(
-            "--drop-contaminated", metavar="EXPERIMENT", help="Leave out what a --context none run answered right."
-        ),
-    ] = None,
-    right_at: Annotated[
-        float | None,
-        typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
-    ] = None,
+    lock: Lock = None,
+    drop_contaminated: DropContaminated = None,
+    right_at: RightAt = None,
+    question: OneQuestion = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
     *,
+    how: ContextArguments,
+    table: RecordedArguments,
     call: shared.RunArguments,
 ) -> None:
     """The answerer test: every signature x model pair with the right document in hand, rated by one judge."""
-    options = call.options(repeats=repeats)
-    from judgecal.answering import (
-        Answerer,
-        AnswerInput,
-        AnswersFile,
-        ContextOptions,
-        answerer_names,
-        choose_grader,
-        context_options,
-        plan_answers,
-        questions_of,
-        read_contaminated,
-    )
+    from judgecal.answering import Answerer, AnswerInput, answerer_names, choose_grader, plan_answers, questions_of
     from judgecal.experiment import together
-    from judgecal.experiment.stored import find_experiment
     from judgecal.goldset import load_gold
 
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
-    dropped = None
-    if drop_contaminated is not None:
-        closed = find_experiment(workspace, drop_contaminated)
-        dropped = read_contaminated(closed, gold=gold_set.name, gold_sha256=gold_set.sha256)
+    dropped = _contaminated(workspace, gold_set, drop_contaminated)
     questions = questions_of(gold_set, without=dropped.groups if dropped else ())
-    file = AnswersFile(answers, question_column, answer_column, system_column) if answers else None
     called = []
-    if file is None or models or signatures:
+    if table.answers is None or models or signatures:
         called = answerer_names(shared.names(signatures or "answer_v1"), shared.names(models or "embedded"))
     given = AnswerInput(
         workspace=workspace,
         gold=gold_set,
         questions=questions,
         answerers=tuple(Answerer(name, workspace=workspace) for name in called),
-        recorded=file.read(questions.asked) if file else None,
+        recorded=table.read(questions.asked),
         grader=choose_grader(judge, lock, workspace=workspace),
-        options=options,
+        options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,
         dropped=dropped,
     )
-    how = ContextOptions(
-        k=k, distractors=distractors, position=position, without_reference=without_reference, tokenizer=tokenizer
-    )
-    kinds = shared.names(context) if called else ["recorded"]
-    runs = plan_answers(given, context_options(kinds, how, called=bool(called)), out=call.name)
+    runs = plan_answers(given, how.options(called=bool(called)), out=call.name)
     if call.dry_run:
         shared.show_plan(together([run.preview() for run in runs]), json=call.json)
         return
     results = [run.run(question=question) for run in runs]
     _print(results, json=call.json)
     _finish(runs, results)
+
+
+def _contaminated(workspace: Workspace, gold: GoldSet, experiment: str | None) -> Dropped | None:
+    """What a closed-book experiment answered right; None where none is named."""
+    from judgecal.answering import read_contaminated
+    from judgecal.experiment.stored import find_experiment
+
+    if experiment is None:
+        return None
+    return read_contaminated(find_experiment(workspace, experiment), gold=gold.name, gold_sha256=gold.sha256)
 
 
 def _print(results: Sequence[AnswerResult], *, json: bool) -> None:

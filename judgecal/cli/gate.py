@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import DECISION_EXITS, print_result
 from judgecal.errors import InputError
+
+if TYPE_CHECKING:
+    from judgecal.selection.gate_plan import Gate
+
+RepeatsMax = Annotated[
+    int,
+    typer.Option(
+        "--repeats-max",
+        help="Passes over the items at most, the first included; further ones only where it cannot tell yet.",
+    ),
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".')
+]
 
 
 def gate(
@@ -18,18 +32,9 @@ def gate(
     margin: Annotated[
         float | None, typer.Option("--margin", help="The loss that is allowed; the lock's by default.")
     ] = None,
-    repeats_max: Annotated[
-        int,
-        typer.Option(
-            "--repeats-max",
-            help="Passes over the items at most, the first included; further ones only where it cannot tell yet.",
-        ),
-    ] = 3,
+    repeats_max: RepeatsMax = 3,
     level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
-    markdown: Annotated[
-        Path | None,
-        typer.Option("--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'),
-    ] = None,
+    markdown: Markdown = None,
     *,
     call: shared.CallArguments,
 ) -> None:
@@ -44,8 +49,7 @@ def gate(
     from judgecal.selection.gate_plan import plan_gate
     from judgecal.selection.lock import load_lock
 
-    if markdown is not None and (markdown.is_dir() or not markdown.absolute().parent.is_dir()):
-        raise InputError(f"--markdown {markdown}: give a file in a folder that is there")
+    _check_file(markdown)
     planned = plan_gate(
         shared.workspace_of(ctx),
         load_lock(lock),
@@ -58,9 +62,7 @@ def gate(
         out=call.name,
     )
     if call.dry_run:
-        shared.show_plan(planned.preview(), json=call.json)
-        if repeats_max > 1 and not call.json:
-            typer.echo(f"That is one pass; where it cannot tell, up to {repeats_max - 1} more take as much each.")
+        _preview(planned, json=call.json)
         return
     planned.check()
     slug = planned.experiment.slug
@@ -71,3 +73,15 @@ def gate(
     if markdown is not None:
         markdown.write_text(markdown_of(document), encoding="utf-8")
     raise typer.Exit(DECISION_EXITS[result.decision])
+
+
+def _check_file(markdown: Path | None) -> None:
+    if markdown is not None and (markdown.is_dir() or not markdown.absolute().parent.is_dir()):
+        raise InputError(f"--markdown {markdown}: give a file in a folder that is there")
+
+
+def _preview(planned: Gate, *, json: bool) -> None:
+    shared.show_plan(planned.preview(), json=json)
+    more = planned.repeats_max - 1
+    if more and not json:
+        typer.echo(f"That is one pass; where it cannot tell, up to {more} more take as much each.")

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from judgecal.judges import Judge
     from judgecal.selection.churn import Recent
 
+RecentAnswers = Annotated[
+    Path | None, typer.Option("--on", metavar="FILE", help="Recent production answers without labels, for the churn.")
+]
+Margin = Annotated[
+    float | None, typer.Option("--margin", help="The loss that is allowed; by default that of the lock.")
+]
+
 
 def migrate(
     ctx: typer.Context,
@@ -22,16 +29,11 @@ def migrate(
     to: Annotated[
         str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
     ],
-    on: Annotated[
-        Path | None,
-        typer.Option("--on", metavar="FILE", help="Recent production answers without labels, for the churn."),
-    ] = None,
+    on: RecentAnswers = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")
     ] = None,
-    margin: Annotated[
-        float | None, typer.Option("--margin", help="The loss that is allowed; by default that of the lock.")
-    ] = None,
+    margin: Margin = None,
     gold: Annotated[
         str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
     ] = None,
@@ -50,12 +52,12 @@ def migrate(
     locked = load_lock(lock)
     old, new = locked.runnable(workspace), judge_to(to, locked, workspace)
     run = MigrateRun(
-        workspace=workspace,
-        lock=locked,
-        lock_path=lock,
-        gold=load_gold(gold or locked.gold.set, workspace=workspace),
-        old=old,
-        new=new,
+        workspace,
+        locked,
+        lock,
+        load_gold(gold or locked.gold.set, workspace=workspace),
+        old,
+        new,
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=call.seed,
@@ -68,10 +70,7 @@ def migrate(
         return
     result = run.run()
     print_result(result, migrate_document(result), json=call.json)
-    if result.n_unscored:
-        typer.echo(
-            f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why", err=True
-        )
+    shared.say_unscored(result.n_unscored, run.experiment.journal)
     raise typer.Exit(DECISION_EXITS[result.decision])
 
 

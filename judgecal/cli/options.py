@@ -146,8 +146,14 @@ def show_plan(plan: CostEstimate, *, json: bool) -> None:
     )
 
 
+def say_unscored(n: int, journal: Path) -> None:
+    """Say where the reasons of unscored judgements are."""
+    if n:
+        typer.echo(f"judgecal: {n} judgements are unscored; {journal} holds why", err=True)
+
+
 def finish(*, n_unscored: int, journal: Path) -> None:
     """Exit 4 where items ended unscored; says where the reasons are."""
+    say_unscored(n_unscored, journal)
     if n_unscored:
-        typer.echo(f"judgecal: {n_unscored} judgements are unscored; {journal} holds why", err=True)
         raise typer.Exit(4)

@@ -32,31 +32,22 @@ def score(
 ) -> None:
     """Every signature x model pair over a split of the gold set, then the agreement table."""
     options = call.options(repeats=repeats)
-    from judgecal.experiment import ScoreRun, gold_config, judge_config, plan_experiment, preview
+    from judgecal.experiment import plan_score, preview
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
     from judgecal.report.judges import judges_document
     from judgecal.selection.standing import MARGIN, standing
 
     workspace = shared.workspace_of(ctx)
-    gold_set = load_gold(gold, workspace=workspace)
     judges = tuple(judge_named(name, workspace=workspace) for name in _judge_names(models, signatures, judge))
-    config = {
-        "command": "score",
-        "gold": gold_config(gold_set),
-        "split": split,
-        "judges": [judge_config(one) for one in judges],
-        "repeats": repeats,
-        "seed": call.seed,
-    }
-    run = ScoreRun(
-        workspace=workspace,
-        gold=gold_set,
-        judges=judges,
+    run = plan_score(
+        workspace,
+        load_gold(gold, workspace=workspace),
+        judges,
         split=split,
         options=options,
         seed=call.seed,
-        experiment=plan_experiment(workspace, config, out=call.name),
+        out=call.name,
     )
     if call.dry_run:
         run.check()

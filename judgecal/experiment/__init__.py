@@ -15,7 +15,7 @@ from judgecal.experiment.compare import CompareResult, CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.recorded import AgreementRun, Recorded, read_recorded
+from judgecal.experiment.recorded import AgreementRun, Recorded, plan_agreement, read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary, JudgeEntry, RaterEntry
 from judgecal.experiment.score import (
     FLOOR_JUDGE,
@@ -25,6 +25,7 @@ from judgecal.experiment.score import (
     full_name,
     gold_config,
     judge_config,
+    plan_score,
     preview,
     run_line,
     score,
@@ -76,8 +77,10 @@ __all__ = [
     "models_of",
     "open_experiment",
     "open_journal",
+    "plan_agreement",
     "plan_calls",
     "plan_experiment",
+    "plan_score",
     "preview",
     "rater_entries",
     "read_config",

@@ -20,9 +20,17 @@ from judgecal.experiment.agreement import (
     rater_entries,
     scale_notes,
 )
-from judgecal.experiment.folder import Experiment, open_experiment
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import asked_items, floor_columns, log_report, run_line, summary_of_gold, with_floor
+from judgecal.experiment.score import (
+    asked_items,
+    floor_columns,
+    gold_config,
+    log_report,
+    run_line,
+    summary_of_gold,
+    with_floor,
+)
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet
 from judgecal.judges import RecordedJudge
@@ -191,6 +199,29 @@ def _verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
         return scale.read(text), None
     except ValueError as error:
         return None, Failure("parse", str(error))
+
+
+def plan_agreement(
+    workspace: Workspace,
+    recorded: Recorded,
+    columns: Mapping[str, str | None],
+    gold: GoldSet,
+    *,
+    split: str,
+    options: RunOptions,
+    seed: int,
+    out: str | None = None,
+) -> AgreementRun:
+    """A run of `agreement` and the experiment that it goes to; `columns` as the file was read by."""
+    config = {
+        "command": "agreement",
+        "gold": gold_config(gold),
+        "split": split,
+        "recorded": {"file": recorded.name, "sha256": recorded.sha256, **columns},
+        "seed": seed,
+    }
+    experiment = plan_experiment(workspace, config, out=out)
+    return AgreementRun(workspace, gold, recorded, split, options, seed, experiment)
 
 
 @dataclass(frozen=True, slots=True)

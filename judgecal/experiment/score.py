@@ -21,7 +21,7 @@ from judgecal.experiment.agreement import (
     scale_notes,
 )
 from judgecal.experiment.costs import CostEstimate, plan_calls
-from judgecal.experiment.folder import Experiment, open_experiment
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
 from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
@@ -68,6 +68,29 @@ def judge_config(judge: Judge) -> dict[str, Any]:
     if judge.signature is None or judge.model is None:
         return {**told, "kind": judge.kind, "scale": str(judge.scale)}
     return {**told, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
+
+
+def plan_score(
+    workspace: Workspace,
+    gold: GoldSet,
+    judges: Sequence[Judge],
+    *,
+    split: str,
+    options: RunOptions,
+    seed: int,
+    out: str | None = None,
+) -> ScoreRun:
+    """A run of `score` and the experiment that it goes to; nothing is written or called yet."""
+    config = {
+        "command": "score",
+        "gold": gold_config(gold),
+        "split": split,
+        "judges": [judge_config(one) for one in judges],
+        "repeats": options.repeats,
+        "seed": seed,
+    }
+    experiment = plan_experiment(workspace, config, out=out)
+    return ScoreRun(workspace, gold, tuple(judges), split, options, seed, experiment)
 
 
 @dataclass(frozen=True, slots=True)
