@@ -203,16 +203,14 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
     assert asked.documents is not None
-    words = tokenizer_named("words").tokens
+    words = tokenizer_named("words")
     index = Bm25.of(words(one.text) for one in asked.documents)
     path = tmp_path / "bm25.jsonl"
     with path.open("w") as file:
-        for start, scores in index.blocks([words(one.question) for one in asked.questions]):
-            for row, best in enumerate(top(scores, len(asked.documents)).tolist()):
-                ranked = [asked.documents[number].document_id for number in best]
-                print(
-                    json.dumps({"question_id": asked.questions[start + row].question_id, "ranked": ranked}), file=file
-                )
+        scores = index.scores([words(one.question) for one in asked.questions])
+        for question, best in zip(asked.questions, top(scores, len(asked.documents)).tolist(), strict=True):
+            ranked = [asked.documents[number].document_id for number in best]
+            print(json.dumps({"question_id": question.question_id, "ranked": ranked}), file=file)
     ours, run = (measure_retrieval(asked, RetrievalOptions(), one).result for one in (None, read_run(path)))
     for name in ("reference_document_score", "mrr", "recall", "ndcg", "windows", "histogram", "hand_on", "spread"):
         assert getattr(ours, name) == getattr(run, name), name

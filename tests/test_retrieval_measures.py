@@ -218,7 +218,7 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
 
 def test_options_out_of_range_are_all_told() -> None:
     with pytest.raises(InputError) as told:
-        RetrievalOptions(k=0, window=0, n_worst=-1).check()
+        RetrievalOptions(k=0, window=0, worst=-1).check()
     assert [problem.split()[0] for problem in told.value.problems] == ["-k", "--window", "--worst"]
 
 

@@ -187,7 +187,7 @@ class _Shelf:
         self._blank = frozenset(place for place, one in enumerate(documents) if not one.text.strip())
 
     def serve(self, questions: Sequence[Question]) -> dict[str, Served]:
-        tokens = tokenizer_named(self._options.tokenizer).tokens
+        tokens = tokenizer_named(self._options.tokenizer)
         queries = tuple(Query(one.group, one.question, dict.fromkeys(one.reference_documents, 1)) for one in questions)
         pairs = Pairs.of(Collection("answer", tuple(self._documents), queries, "gold", "gold"))
         most = max(len(one.reference_documents) for one in questions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +15,7 @@ from judgecal.errors import InputError
 
 if TYPE_CHECKING:
     from judgecal.experiment import Experiment
-    from judgecal.report.rendered import Report
-    from judgecal.retrieval import Collection, FileColumns, RetrievalOptions, RetrievalResult, Run, Tested
+    from judgecal.retrieval import Collection, RetrievalOptions, Run
     from judgecal.workspace import Workspace
 
 _CHARTS = (".html", ".svg", ".png")
@@ -49,29 +48,27 @@ class CollectionArguments:
     id_pattern: Annotated[
         Name, typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")
     ] = None
-    document_id_column: Annotated[
+    document_id: Annotated[
         Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
     ] = None
-    text_column: Annotated[Name, typer.Option("--text-column", help="By default text.")] = None
-    title_column: Annotated[Name, typer.Option("--title-column", help="By default title, where it is there.")] = None
-    question_id_column: Annotated[
+    text: Annotated[Name, typer.Option("--text-column", help="By default text.")] = None
+    title: Annotated[Name, typer.Option("--title-column", help="By default title, where it is there.")] = None
+    question_id: Annotated[
         Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
     ] = None
-    question_column: Annotated[Name, typer.Option("--question-column", help="By default question, query or text.")] = (
-        None
-    )
-    reference_column: Annotated[
+    question: Annotated[Name, typer.Option("--question-column", help="By default question, query or text.")] = None
+    reference: Annotated[
         Name,
         typer.Option("--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."),
     ] = None
-    reference_separator: Annotated[
+    separator: Annotated[
         Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
     ] = None
 
     def collection(self, workspace: Workspace) -> Collection:
         """The collection that the options name; the gold set starter where they name none."""
         from judgecal.goldset import load_gold
-        from judgecal.retrieval import collection_of_files, collection_of_gold, load_repliqa
+        from judgecal.retrieval import FileColumns, collection_of_files, collection_of_gold, load_repliqa
 
         files = (self.documents, self.questions, self.qrels)
         sources = (("--gold", self.gold), ("--repliqa", self.repliqa), ("--documents/--questions", any(files)))
@@ -89,21 +86,8 @@ class CollectionArguments:
             missing.append("--questions FILE is missing: only --qrels with --run do without it")
         if missing:
             raise InputError(missing)
-        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=self._columns())
-
-    def _columns(self) -> FileColumns:
-        from judgecal.retrieval import FileColumns
-
-        return FileColumns(
-            document_id=self.document_id_column,
-            text=self.text_column,
-            title=self.title_column,
-            question_id=self.question_id_column,
-            question=self.question_column,
-            reference=self.reference_column,
-            separator=self.reference_separator,
-            id_pattern=self.id_pattern,
-        )
+        columns = FileColumns(**{field.name: getattr(self, field.name) for field in fields(FileColumns)})
+        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +105,7 @@ class RetrieverArguments:
         """As the test takes them, checked."""
         from judgecal.retrieval import RetrievalOptions
 
-        options = RetrievalOptions(self.k, self.tokenizer, self.with_title, self.window, self.worst, self.seed)
+        options = RetrievalOptions(**asdict(self))
         options.check()
         return options
 
@@ -139,9 +123,13 @@ def retrieval(
     json: shared.Json = False,
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
+    from judgecal.experiment import open_experiment
+    from judgecal.records import as_plain
     from judgecal.report.rendered import Report
     from judgecal.report.retrieval import retrieval_document
-    from judgecal.retrieval import read_run
+    from judgecal.report.retrieval_chart import chart_file
+    from judgecal.retrieval import measure_retrieval, read_run
+    from judgecal.workspace import write_text
 
     options = test.options()
     if chart is not None and chart.suffix.lower() not in _CHARTS:
@@ -149,26 +137,21 @@ def retrieval(
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     ranked = None if source.run is None else read_run(source.run)
-    result = _tested(workspace, collection, options, run=ranked, out=name)
+    experiment = _plan(workspace, collection, options, run=ranked, out=name)  # a slug that cannot be used is told now
+    tested = measure_retrieval(collection, options, ranked)
+    result = replace(tested.result, experiment=experiment.slug)
+    open_experiment(experiment)
+    lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in tested.ranks)
+    write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
+    experiment.write_summary(result)
     report = Report(retrieval_document(result))
     if markdown is not None:
         markdown.write_text(report.markdown, encoding="utf-8")
-    if chart is not None:
-        _write_chart(chart, result, report)
+    if chart is not None and chart.suffix.lower() == ".html":
+        report.write(chart)
+    elif chart is not None:
+        chart.write_bytes(chart_file(result, chart.suffix.lower()))
     print_result(result, report.document, json=json)
-
-
-def _tested(
-    workspace: Workspace, collection: Collection, options: RetrievalOptions, *, run: Run | None, out: Name
-) -> RetrievalResult:
-    """Measure and store; a slug that cannot be used is told before the work."""
-    from judgecal.retrieval import measure_retrieval
-
-    experiment = _plan(workspace, collection, options, run=run, out=out)
-    tested = measure_retrieval(collection, options, run)
-    result = replace(tested.result, experiment=experiment.slug)
-    _store(experiment, replace(tested, result=result))
-    return result
 
 
 def _plan(
@@ -183,34 +166,6 @@ def _plan(
         "command": "retrieval",
         "collection": {"name": collection.name, "documents_sha256": documents or "", "questions_sha256": questions},
         "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
-        "k": options.k,
-        "tokenizer": options.tokenizer,
-        "with_title": options.with_title,
-        "window": options.window,
-        "worst": options.n_worst,
-        "seed": options.seed,
+        **asdict(options),
     }
     return plan_experiment(workspace, config, out=out or f"retrieval-{collection.name}-{digest(config)[:8]}")
-
-
-def _store(experiment: Experiment, tested: Tested) -> None:
-    """experiment.toml, summary.json and ranks.jsonl, a line a question."""
-    from judgecal.experiment import open_experiment
-    from judgecal.records import as_plain
-    from judgecal.workspace import write_text
-
-    open_experiment(experiment)
-    lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in tested.ranks)
-    write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
-    experiment.write_summary(tested.result)
-
-
-def _write_chart(path: Path, result: RetrievalResult, report: Report) -> None:
-    """The page, or its charts as one picture."""
-    from judgecal.report.retrieval_chart import chart_file
-
-    ending = path.suffix.lower()
-    if ending == ".html":
-        report.write(path)
-    else:
-        path.write_bytes(chart_file(result, ending))

@@ -6,17 +6,6 @@ from judgecal.retrieval.sources import FileColumns, collection_of_files, load_re
 from judgecal.retrieval.trec import Run, read_qrels, read_run
 
 __all__ = [
-    "Collection",
-    "FileColumns",
-    "Question",
-    "RetrievalOptions",
-    "RetrievalResult",
-    "Run",
-    "Tested",
-    "collection_of_files",
-    "collection_of_gold",
-    "load_repliqa",
-    "measure_retrieval",
-    "read_qrels",
-    "read_run",
-]
+    "Collection", "FileColumns", "Question", "RetrievalOptions", "RetrievalResult", "Run", "Tested",
+    "collection_of_files", "collection_of_gold", "load_repliqa", "measure_retrieval", "read_qrels", "read_run",
+]  # fmt: skip

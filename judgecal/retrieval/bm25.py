@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 import re
 from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar, cast
+from functools import cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -34,25 +34,18 @@ from judgecal.errors import InputError, unknown_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-T = TypeVar("T")
+Tokenizer = Callable[[str], list[str]]
+"""From a text to its words, in order, repeated ones included."""
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 _BLOCK = 1_000_000  # scores held at once
 
 _WORD = re.compile(r"\w+")
-_PLAIN: dict[str, Callable[[str], list[str]]] = {
+_PLAIN: dict[str, Tokenizer] = {
     "words": lambda text: _WORD.findall(text.lower()),
     "split": lambda text: text.split(" "),  # as rank-bm25's own examples do: case and punctuation stay
 }
 _STEM = "stem:"
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """A tokeniser and the name that reproduces it; from a text to its words, in order, repeated ones included."""
-
-    name: str
-    tokens: Callable[[str], list[str]]
 
 
 def tokenizer_named(name: str) -> Tokenizer:
@@ -62,23 +55,9 @@ def tokenizer_named(name: str) -> Tokenizer:
         InputError: there is none of that name, or the extra `stem` is not installed.
     """
     if name in _PLAIN:
-        return Tokenizer(name, _PLAIN[name])
-    if name.startswith(_STEM):
-        return Tokenizer(name, _stemmed(name.removeprefix(_STEM)))
-    raise unknown_name("tokenizer", name, [*_PLAIN, f"{_STEM}english"])
-
-
-def _stemmed(language: str) -> Callable[[str], list[str]]:
-    stemmers = _snowball()
-    languages = stemmers.algorithms()
-    if language not in languages:
-        raise unknown_name("stemmer", language, languages)
-    stem: Callable[[str], str] = cache(stemmers.Stemmer(language).stemWord)
-    words = _PLAIN["words"]
-    return lambda text: [stem(word) for word in words(text)]
-
-
-def _snowball() -> Any:
+        return _PLAIN[name]
+    if not name.startswith(_STEM):
+        raise unknown_name("tokenizer", name, [*_PLAIN, f"{_STEM}english"])
     try:
         import Stemmer
     except ModuleNotFoundError as error:
@@ -86,20 +65,19 @@ def _snowball() -> Any:
             "stemming needs PyStemmer, which is not installed: install judgecal with the extra `stem`, "
             "or use --tokenizer words"
         ) from error
-    return Stemmer
+    language, languages = name.removeprefix(_STEM), Stemmer.algorithms()
+    if language not in languages:
+        raise unknown_name("stemmer", language, languages)
+    stem: Callable[[str], str] = cache(Stemmer.Stemmer(language).stemWord)
+    return lambda text: [stem(word) for word in _PLAIN["words"](text)]
 
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """An index over documents.
+    """An index over documents: what a word in a query adds to a document's score."""
 
-    Attributes:
-        vocabulary: word to its row, in the order of first appearance.
-        weights: words x documents: what a word in a query adds to a document's score.
-    """
-
-    vocabulary: dict[str, int]
-    weights: csr_array
+    vocabulary: dict[str, int]  # word to its row, in the order of first appearance
+    weights: csr_array  # words x documents
 
     @classmethod
     def of(cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> Bm25:
@@ -121,35 +99,17 @@ class Bm25:
         """Documents in the index, empty ones included."""
         return int(self.weights.shape[1])
 
-    def blocks(self, queries: Sequence[Sequence[str]]) -> Iterator[tuple[int, Floats]]:
-        """Some queries at a time: the number of the first one, and queries x documents scores."""
-        return self.map_blocks(queries, lambda start, scores: (start, scores))
-
-    def map_blocks(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], T]) -> Iterator[T]:
-        """What `work` makes of each of the `blocks`, in their order; it is called in threads, several at once."""
+    def each_block(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], None]) -> None:
+        """Call `work` with the number of a first query and with scores from there on; in threads, several at once."""
         step = max(1, _BLOCK // self.n_documents)
-        starts = range(0, len(queries), step)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # scipy and numpy let go of the interpreter meanwhile
+            starts = range(0, len(queries), step)
+            list(pool.map(lambda start: work(start, self.scores(queries[start : start + step])), starts))
 
-        def made(start: int) -> T:
-            return work(start, self._block(queries[start : start + step]))
-
-        under_way: deque[Future[T]] = deque()
-        workers = os.cpu_count() or 1
-        with ThreadPoolExecutor(workers) as pool:  # scipy and numpy let go of the interpreter meanwhile
-            for start in starts:
-                under_way.append(pool.submit(made, start))
-                if len(under_way) > workers:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
-
-    def _block(self, queries: Sequence[Sequence[str]]) -> Floats:
+    def scores(self, queries: Sequence[Sequence[str]]) -> Floats:
+        """Scores of queries against all documents: queries x documents."""
         scores: Floats = (self._query_matrix(queries) @ self.weights).toarray()
         return scores
-
-    def scores(self, query: Sequence[str]) -> Floats:
-        """Scores of one query against all documents."""
-        return cast(Floats, self._block([query])[0])
 
     def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
         """What each word of a query adds to a document's score, the largest first; without those that add nothing."""
@@ -191,13 +151,9 @@ def _counted(documents: Iterable[Sequence[str]]) -> tuple[dict[str, int], Ints, 
 
 def _idf(held: Ints, n_documents: int, epsilon: float) -> Floats:
     """idf by word. The sum for the mean goes word by word, and logarithms are libm's, as in rank-bm25."""
-    known: dict[int, float] = {}
-    for n in np.unique(held).tolist():
-        known[n] = math.log(n_documents - n + 0.5) - math.log(n + 0.5)
+    known = {n: math.log(n_documents - n + 0.5) - math.log(n + 0.5) for n in np.unique(held).tolist()}
     values = [known[n] for n in held.tolist()]
-    total = 0.0
-    for value in values:
-        total += value
+    total = reduce(operator.add, values, 0.0)  # not sum(), which adds more exactly
     floor = epsilon * (total / len(values)) if values else 0.0
     idf = np.array(values, dtype=np.float64)
     return np.where(idf < 0.0, floor, idf)

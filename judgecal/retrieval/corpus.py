@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,12 +16,9 @@ from judgecal.records import Item
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and what is known of its documents.
+    """A question and what is known of its documents; its text is empty where only qrels and a run were given.
 
-    Attributes:
-        question_id, question: its id and text (the text is empty where only qrels and a run were given).
-        grades: document id to relevance, in the order given. Above 0 it is a reference document; 0 and below, it
-            was judged and is none.
+    `grades`: document id to relevance, in the order given: above 0 a reference document, else judged and none.
     """
 
     question_id: str
@@ -36,37 +33,24 @@ class Question:
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents and questions, with what was noticed while they were read.
+    """Documents and questions, both in file order with unique ids, and what was noticed while they were read."""
 
-    Attributes:
-        name: what the results are called after: a gold set, a file, a split.
-        documents: in corpus order, ids unique; None where only qrels and a run were given.
-        questions: in file order, ids unique.
-        documents_from, questions_from: where they come from, as the run line names it.
-        graded: the relevance comes from qrels, so a document may have been judged and be no reference.
-        repeated: ids of documents that stood there more than once with the same text, with how often.
-        notes: what else the reader must know.
-    """
-
-    name: str
-    documents: tuple[Document, ...] | None
+    name: str  # what the results are called after: a gold set, a file, a split
+    documents: tuple[Document, ...] | None  # None where only qrels and a run were given
     questions: tuple[Question, ...]
-    documents_from: str
+    documents_from: str  # as the run line names it
     questions_from: str
-    graded: bool = False
-    repeated: Mapping[str, int] = field(default_factory=dict)
+    graded: bool = False  # the relevance comes from qrels: a document may have been judged and be no reference
+    repeated: Mapping[str, int] = field(default_factory=dict)  # how often an id came again with the same text
     notes: tuple[str, ...] = ()
 
     @cached_property
-    def known(self) -> frozenset[str] | None:
-        """The ids in the corpus; None where the corpus is not known."""
-        if self.documents is None:
-            return None
-        return frozenset(document.document_id for document in self.documents)
+    def _ids(self) -> frozenset[str]:
+        return frozenset(document.document_id for document in self.documents or ())
 
     def lacks(self, document_id: str) -> bool:
         """Whether the corpus is known and has no such document."""
-        return self.known is not None and document_id not in self.known
+        return self.documents is not None and document_id not in self._ids
 
     @cached_property
     def shas(self) -> tuple[str | None, str]:
@@ -144,19 +128,11 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     groups: dict[str, list[Item]] = {}
     for item in gold.items:
         groups.setdefault(item.group, []).append(item)
-    source = f"{gold.name}@{gold.sha256[:12]}"
+    questions = (
+        Question(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
+        for group, items in groups.items()
+    )
+    source = f"gold:{gold.name}@{gold.sha256[:12]}"
     several = sum(len({item.question for item in items}) > 1 for items in groups.values())
     notes = (f"{several} groups hold more than one wording: the first was asked",) if several else ()
-    return Collection(
-        name=gold.name,
-        documents=gold.documents,
-        questions=tuple(_question(name, items) for name, items in groups.items()),
-        documents_from=f"gold:{source}",
-        questions_from=f"gold:{source}",
-        notes=notes,
-    )
-
-
-def _question(group: str, items: Sequence[Item]) -> Question:
-    named = dict.fromkeys(document for item in items for document in item.reference_documents)
-    return Question(group, items[0].question, dict.fromkeys(named, 1))
+    return Collection(gold.name, gold.documents, tuple(questions), source, source, notes=notes)

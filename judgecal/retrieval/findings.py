@@ -73,6 +73,15 @@ class RunFindings:
     unknown_questions: tuple[str, ...]
     unknown_documents: tuple[str, ...]
 
+    def notes(self, n_questions: int) -> Iterable[str]:
+        for names, what in (
+            (self.absent_questions, f"of {n_questions} questions are absent from the run and score 0"),
+            (self.unknown_questions, "questions of the run are none of these and were passed over"),
+            (self.unknown_documents, "documents of the run are not in the corpus and keep their ranks"),
+        ):
+            if names:
+                yield f"{len(names)} {what}: {listed(names)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -86,21 +95,32 @@ class Findings:
 
     def notes(self, *, n_questions: int, n_documents: int | None) -> list[str]:
         """The findings in words, the gravest first."""
-        notes = [*_missing_notes(self.missing_references, n_questions), *_unmatched_notes(self.unmatched_ids)]
-        empty, twice = self.empty_documents, self.duplicates
-        if empty.n:
+        missing, ids, empty, twice = self.missing_references, self.unmatched_ids, self.empty_documents, self.duplicates
+        notes = []
+        if missing.n_questions:
             notes.append(
-                f"{empty.n} of {n_documents} documents are empty and can never be found: {listed(empty.documents)}"
+                f"{missing.n_questions} of {n_questions} questions name {missing.n_documents} reference documents that "
+                f"the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} of them name no other and "
+                f"score 0: {listed(missing.questions)}"
             )
-        if twice.documents:
+        if ids is not None and ids.n_documents:
+            named, spare = (", ".join(map(repr, names)) for names in (ids.references, ids.documents))
             notes.append(
-                f"{twice.n_rows} rows repeat a document with the same text and count once: {listed(twice.documents)}"
+                f"ids without a partner: {ids.n_references} that questions name, such as {named}, and "
+                f"{ids.n_documents} documents that no question names, such as {spare}"
+                + (f"; {ids.hint}" if ids.hint else "")
             )
+        for n, names, what in (
+            (empty.n, empty.documents, f"of {n_documents} documents are empty and can never be found"),
+            (twice.n_rows, twice.documents, "rows repeat a document with the same text and count once"),
+        ):
+            if names:
+                notes.append(f"{n} {what}: {listed(names)}")
         if twice.n_same_text:
             notes.append(
                 f"{twice.n_same_text} documents share their text with another id: which of them is found is chance"
             )
-        return [*notes, *(_run_notes(self.run, n_questions) if self.run else ())]
+        return [*notes, *(self.run.notes(n_questions) if self.run else ())]
 
 
 def findings_of(collection: Collection, run: Run | None) -> Findings:
@@ -168,36 +188,3 @@ def _run_findings(run: Run, collection: Collection) -> RunFindings:
         unknown_questions=tuple(name for name in run.ranked if name not in asked),
         unknown_documents=tuple(sorted(unknown)),
     )
-
-
-def _missing_notes(missing: MissingReferences, n_questions: int) -> Iterable[str]:
-    if missing.n_questions:
-        yield (
-            f"{missing.n_questions} of {n_questions} questions name {missing.n_documents} reference documents that "
-            f"the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} of them name no other and score "
-            f"0: {listed(missing.questions)}"
-        )
-
-
-def _unmatched_notes(unmatched: UnmatchedIds | None) -> Iterable[str]:
-    if unmatched is not None and unmatched.n_documents:
-        hint = f"; {unmatched.hint}" if unmatched.hint else ""
-        yield (
-            f"ids without a partner: {unmatched.n_references} that questions name, such as "
-            f"{_quoted(unmatched.references)}, and {unmatched.n_documents} documents that no question names, such as "
-            f"{_quoted(unmatched.documents)}{hint}"
-        )
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
-def _run_notes(run: RunFindings, n_questions: int) -> Iterable[str]:
-    for names, what in (
-        (run.absent_questions, f"of {n_questions} questions are absent from the run and score 0"),
-        (run.unknown_questions, "questions of the run are none of these and were passed over"),
-        (run.unknown_documents, "documents of the run are not in the corpus and keep their ranks"),
-    ):
-        if names:
-            yield f"{len(names)} {what}: {listed(names)}"

@@ -25,19 +25,12 @@ _BINS = (10, 20, 50, 100)  # the last ranks of the histogram's wider bins
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The judged documents of all questions, question by question: P pairs.
-
-    Attributes:
-        question, document: their numbers; -1 for a document that the corpus lacks.
-        grade: its relevance.
-        names: the pair's document id.
-        n_questions: how many questions there are.
-    """
+    """The judged documents of all questions, question by question: P pairs."""
 
     question: Ints
-    document: Ints
+    document: Ints  # -1 for one that the corpus lacks
     grade: Ints
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the documents' ids
     n_questions: int
 
     @classmethod
@@ -54,21 +47,13 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Ranks of P pairs, and the head of each of Q rankings.
+    """Ranks of P pairs, and the head of each of Q rankings."""
 
-    Attributes:
-        rank: P ranks from 1; 0 where the document is not in the ranking.
-        ties: P counts of other documents with the same score.
-        score: P scores; NaN where there is none.
-        head: Q x K document numbers, best first; -1 beyond the end, and for a document that the corpus lacks.
-        depth: Q counts of documents ranked.
-    """
-
-    rank: Ints
-    ties: Ints
-    score: Floats
-    head: Ints
-    depth: Ints
+    rank: Ints  # P, from 1; 0 where the document is not in the ranking
+    ties: Ints  # P counts of other documents with the same score
+    score: Floats  # P; NaN where there is none
+    head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for a document that the corpus lacks
+    depth: Ints  # Q counts of documents ranked
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep: int) -> Ranking:
@@ -89,8 +74,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep
             rank[part], ties[part] = standing(scores[rows], documents)
             score[part] = scores[rows, documents]
 
-    for _ in index.map_blocks(queries, rank_block):
-        pass
+    index.each_block(queries, rank_block)
     return Ranking(rank, ties, score, head, np.full(len(queries), n_documents, dtype=np.int64))
 
 
@@ -178,7 +162,7 @@ class Measured:
 
     def success(self, k: int) -> Floats:
         """1 where some reference document is among the first k (`success_k`)."""
-        return self._defined(((self.rank > 0) & (self.rank <= k)).astype(np.float64))
+        return self._defined((self.rank > 0) & (self.rank <= k))
 
     def recall(self, k: int) -> Floats:
         """The share of the reference documents among the first k (`recall_k`)."""
@@ -214,7 +198,7 @@ class Measured:
         total = np.bincount(self.pairs.question, weights=values, minlength=self.pairs.n_questions)
         return total.astype(np.float64, copy=False)
 
-    def _defined(self, values: Floats) -> Floats:
+    def _defined(self, values: Floats | Marks) -> Floats:
         return np.where(self.has_reference, values, np.nan)
 
 

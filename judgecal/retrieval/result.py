@@ -10,7 +10,7 @@ import numpy as np
 from judgecal import __version__
 from judgecal.errors import InputError
 from judgecal.records import Estimate, Result
-from judgecal.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, Tokenizer, tokenizer_named
+from judgecal.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named
 from judgecal.retrieval.corpus import Collection
 from judgecal.retrieval.findings import (
     Duplicates,
@@ -20,39 +20,31 @@ from judgecal.retrieval.findings import (
     UnmatchedIds,
     findings_of,
 )
-from judgecal.retrieval.ranking import CUTS, Marks, Measured, Pairs, RankBin, by_bm25, by_run, cuts, histogram
+from judgecal.retrieval.ranking import CUTS, Measured, Pairs, RankBin, by_bm25, by_run, cuts, histogram
 from judgecal.retrieval.trec import Run
 from judgecal.retrieval.weak_spots import Spread, Window, WorstQuestion, windows, worst_questions
 from judgecal.stats.intervals import mean_estimate
 
+_LEVEL = 0.95  # nominal coverage of the intervals
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
-    """What is asked of a test.
+    """What is asked of a test."""
 
-    Attributes:
-        k: how many documents are handed on; the score falls from 1 to 0 over them.
-        tokenizer: by name; with a run it counts the tokens handed on and nothing else.
-        with_title: titles are indexed too, in front of the texts.
-        window: questions a window. n_worst: how many questions to show. seed: of the windows' draws.
-        level: nominal coverage of the intervals.
-    """
-
-    k: int = 5
-    tokenizer: str = "words"
-    with_title: bool = False
-    window: int = 110
-    n_worst: int = 10
-    seed: int = 0
-    level: float = 0.95
+    k: int = 5  # documents handed on; the score falls from 1 to 0 over them
+    tokenizer: str = "words"  # with a run it counts the tokens handed on and nothing else
+    with_title: bool = False  # titles are indexed too, in front of the texts
+    window: int = 110  # questions a window
+    worst: int = 10  # how many of the worst questions to show
+    seed: int = 0  # of the windows' draws
 
     def check(self) -> None:
         """Raises: InputError: a number is out of its range; all of them are listed."""
         problems = [
             f"{name} {value}: it must be at least {least}"
-            for name, value, least in (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.n_worst, 0))
+            for name, value, least in (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
             if value < least
         ]
         if problems:
@@ -90,28 +82,19 @@ class RankRow:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalResult(Result):
-    """What a retriever comes to; the mappings are by depth, such as "5".
-
-    Attributes:
-        n_documents: None where the corpus is not known.
-        reference_document_score: 1 for a reference document that comes first, less 1/k for each place behind.
-        judged: the share of the first documents that qrels judge at all; None without qrels.
-        one_reference: no question names several reference documents.
-        hand_on: over how many documents are handed on. tokens_by: the tokenizer that counts them.
-        run: what of a run does not meet the collection; None for BM25.
-    """
+    """What a retriever comes to; the mappings are by depth, such as "5"."""
 
     n_questions: int
-    n_documents: int | None
+    n_documents: int | None  # None where the corpus is not known
     n_without_reference: int
     k: int
-    reference_document_score: Estimate
+    reference_document_score: Estimate  # 1 for a reference document that comes first, less 1/k for each place behind
     mrr: Estimate
     recall: Mapping[str, Estimate]
     success: Mapping[str, Estimate]
     ndcg: Mapping[str, Estimate]
-    judged: Mapping[str, Estimate] | None
-    one_reference: bool
+    judged: Mapping[str, Estimate] | None  # the share of the first documents that qrels judge; None without qrels
+    one_reference: bool  # no question names several reference documents
     histogram: tuple[RankBin, ...]
     ties: Ties
     hand_on: tuple[HandOn, ...]
@@ -123,7 +106,7 @@ class RetrievalResult(Result):
     unmatched_ids: UnmatchedIds | None
     empty_documents: EmptyDocuments
     duplicates: Duplicates
-    run: RunFindings | None
+    run: RunFindings | None  # None for BM25
     notes: tuple[str, ...]
     run_line: str
     experiment: str = ""
@@ -137,16 +120,6 @@ class Tested:
     ranks: tuple[RankRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """Rankings and what made them: the index and queries of BM25, or a run; token counts where texts are known."""
-
-    measured: Measured
-    lengths: Ints | None
-    index: Bm25 | None = None
-    queries: Sequence[Sequence[str]] = ()
-
-
 def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Run | None = None) -> Tested:
     """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure.
 
@@ -155,16 +128,27 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
     """
     options.check()
     _check(collection, run)
-    tokenizer = tokenizer_named(options.tokenizer)
-    pairs = Pairs.of(collection)
-    keep = max(options.k, *CUTS)
+    tokens, pairs, keep = tokenizer_named(options.tokenizer), Pairs.of(collection), max(options.k, *CUTS)
+    lengths: list[int] = []
+
+    def documents() -> Iterator[list[str]]:
+        titled = options.with_title and run is None
+        for document in collection.documents or ():
+            words = tokens(f"{document.title} {document.text}" if titled and document.title else document.text)
+            lengths.append(len(words))
+            yield words
+
     if run is not None:
-        by_it = Measured(pairs, by_run(run, collection, pairs, keep=keep))
-        ranked = _Ranked(by_it, _lengths(collection, tokenizer))
+        measured = Measured(pairs, by_run(run, collection, pairs, keep=keep))
+        for _ in documents():  # for their lengths alone
+            pass
+        worst = worst_questions(collection, measured, n=options.worst, run=run)
     else:
-        ranked = _by_bm25(collection, pairs, tokenizer, with_title=options.with_title, keep=keep)
-    result = _result(collection, options, ranked, run=run)
-    return Tested(result, _rows(collection, ranked.measured, options.k))
+        index, queries = Bm25.of(documents()), [tokens(question.question) for question in collection.questions]
+        measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
+        worst = worst_questions(collection, measured, n=options.worst, index=index, queries=queries)
+    result = _result(collection, options, measured, run=run, lengths=lengths, worst=worst)
+    return Tested(result, _rows(collection, measured, options.k))
 
 
 def _check(collection: Collection, run: Run | None) -> None:
@@ -177,67 +161,54 @@ def _check(collection: Collection, run: Run | None) -> None:
         )
 
 
-def _by_bm25(collection: Collection, pairs: Pairs, tokenizer: Tokenizer, *, with_title: bool, keep: int) -> _Ranked:
-    lengths: list[int] = []
-
-    def documents() -> Iterator[list[str]]:
-        for document in collection.documents or ():
-            headed = f"{document.title} {document.text}" if with_title and document.title else document.text
-            words = tokenizer.tokens(headed)
-            lengths.append(len(words))
-            yield words
-
-    index = Bm25.of(documents())
-    queries = [tokenizer.tokens(question.question) for question in collection.questions]
-    measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
-    return _Ranked(measured, np.array(lengths, dtype=np.int64), index, queries)
-
-
-def _lengths(collection: Collection, tokenizer: Tokenizer) -> Ints | None:
-    if collection.documents is None:
-        return None
-    return np.array([len(tokenizer.tokens(one.text)) for one in collection.documents], dtype=np.int64)
-
-
-def _result(collection: Collection, options: RetrievalOptions, ranked: _Ranked, *, run: Run | None) -> RetrievalResult:
-    measured, k = ranked.measured, options.k
+def _result(
+    collection: Collection,
+    options: RetrievalOptions,
+    measured: Measured,
+    *,
+    run: Run | None,
+    lengths: Sequence[int],
+    worst: tuple[WorstQuestion, ...],
+) -> RetrievalResult:
+    k, n_questions, scored = options.k, len(collection.questions), measured.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
-    scored, n_questions = int(measured.has_reference.sum()), len(collection.questions)
-    means = _Means(_groups(collection), measured.has_reference, options.level)
-    rows, spread = windows(measured.score(k), means.groups, size=options.window, seed=options.seed)
-    findings = findings_of(collection, run)
+    groups, tied, findings = _groups(collection), measured.ties > 0, findings_of(collection, run)
+    rows, spread = windows(measured.score(k), groups, size=options.window, seed=options.seed)
+    of_scored, n = groups[scored].tolist(), int(scored.sum())
+
+    def mean(values: Floats) -> Estimate:
+        """Over the questions that name a reference document, with the interval by document."""
+        return mean_estimate(values[scored], of_scored, level=_LEVEL)
 
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
-        return {str(depth): means.of(measure(depth)) for depth in cuts(k, n_documents)}
+        return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
     return RetrievalResult(
         n_questions=n_questions,
         n_documents=n_documents,
-        n_without_reference=n_questions - scored,
+        n_without_reference=n_questions - n,
         k=k,
-        reference_document_score=means.of(measured.score(k)),
-        mrr=means.of(measured.reciprocal_rank()),
+        reference_document_score=mean(measured.score(k)),
+        mrr=mean(measured.reciprocal_rank()),
         recall=by_depth(measured.recall),
         success=by_depth(measured.success),
         ndcg=by_depth(measured.ndcg),
         judged=by_depth(measured.judged) if collection.graded else None,
         one_reference=bool(measured.n_references.max() == 1),
-        histogram=histogram(measured.rank[measured.has_reference], k),
-        ties=_ties(measured, k),
-        hand_on=_hand_on(measured, means, ranked.lengths, k=k),
+        histogram=histogram(measured.rank[scored], k),
+        ties=Ties(int(tied.sum()), int((tied & (measured.rank <= k)).sum())),
+        hand_on=_hand_on(measured, mean, None if n_documents is None else lengths, k=k),
         tokens_by=options.tokenizer,
         windows=rows,
         spread=spread,
-        worst=worst_questions(
-            collection, measured, n=options.n_worst, index=ranked.index, queries=ranked.queries, run=run
-        ),
+        worst=worst,
         missing_references=findings.missing_references,
         unmatched_ids=findings.unmatched_ids,
         empty_documents=findings.empty_documents,
         duplicates=findings.duplicates,
         run=findings.run,
-        notes=(*findings.notes(n_questions=scored, n_documents=n_documents), *collection.notes),
-        run_line=_run_line(collection, options, scored, run=run),
+        notes=(*findings.notes(n_questions=n, n_documents=n_documents), *collection.notes),
+        run_line=_run_line(collection, options, n, run=run),
     )
 
 
@@ -248,31 +219,16 @@ def _groups(collection: Collection) -> Ints:
     return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """Means over the questions that name a reference document, with intervals by document."""
-
-    groups: Ints
-    scored: Marks
-    level: float
-
-    def of(self, values: Floats) -> Estimate:
-        return mean_estimate(values[self.scored], self.groups[self.scored].tolist(), level=self.level)
-
-
-def _ties(measured: Measured, k: int) -> Ties:
-    tied = measured.ties > 0
-    return Ties(int(tied.sum()), int((tied & (measured.rank <= k)).sum()))
-
-
-def _hand_on(measured: Measured, means: _Means, lengths: Ints | None, *, k: int) -> tuple[HandOn, ...]:
+def _hand_on(
+    measured: Measured, mean: Callable[[Floats], Estimate], lengths: Sequence[int] | None, *, k: int
+) -> tuple[HandOn, ...]:
     """Recall and the mean tokens of the first documents, over how many are handed on; k is among them."""
     head = measured.ranking.head[measured.has_reference]
     most = head.shape[1] if lengths is None else min(head.shape[1], len(lengths))
     # A head's -1 is the 0 behind the last document.
-    tokens = None if lengths is None else np.cumsum(np.append(lengths, 0)[head], axis=1)
+    tokens = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
     return tuple(
-        HandOn(depth, means.of(measured.recall(depth)), None if tokens is None else float(tokens[:, depth - 1].mean()))
+        HandOn(depth, mean(measured.recall(depth)), None if tokens is None else float(tokens[:, depth - 1].mean()))
         for depth in sorted({k, *_HANDED_ON})
         if depth <= most
     )
@@ -287,7 +243,7 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run:
     else:
         parts += [f"bm25:k1={K1:g},b={B:g},epsilon={EPSILON:g}", f"tokenizer:{options.tokenizer}"]
         parts += ["indexed:title+text" if options.with_title else "indexed:text"]
-    parts += [f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{options.level:g}|by:document"]
+    parts += [f"k:{options.k}|window:{options.window}|seed:{options.seed}|level:{_LEVEL:g}|by:document"]
     return "|".join([*parts, f"version:{__version__}"])
 
 

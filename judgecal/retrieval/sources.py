@@ -22,7 +22,7 @@ Placed = tuple[Document, str, str]  # a document, the name that an id pattern is
 
 _TEXT_FILES = (".txt", ".text", ".md")
 _MARK = "<id>"
-_SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")
+_SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")  # then the folder's name says more
 
 # The name of the contract first, then what data sets of the field call the same.
 _DOCUMENT_ID = ("document_id", "doc_id", "docid", "_id", "id")
@@ -40,24 +40,16 @@ _BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """Which column is what; None takes the first usual name that the file has.
-
-    Attributes:
-        document_id, text, title: of the documents; a title may be absent.
-        question_id, question: of the questions; without ids they are numbered by their line.
-        reference: the reference documents: an id, a JSON list, or ids between separators.
-        separator: the text between ids in one cell.
-        id_pattern: what wraps an id in a file's name or a document's id, with `<id>` in its place.
-    """
+    """Which column is what; None takes the first usual name that the file has."""
 
     document_id: str | None = None
     text: str | None = None
-    title: str | None = None
-    question_id: str | None = None
+    title: str | None = None  # may be absent
+    question_id: str | None = None  # without ids questions are numbered by their line
     question: str | None = None
-    reference: str | None = None
+    reference: str | None = None  # an id, a JSON list, or ids between separators
     separator: str | None = None
-    id_pattern: str | None = None
+    id_pattern: str | None = None  # what wraps an id in a file's name or a document's id, with `<id>` in its place
 
 
 def collection_of_files(
@@ -79,11 +71,18 @@ def collection_of_files(
     judged = read_qrels(qrels) if qrels is not None else None
     if questions is not None:
         asked = _questions(questions, columns, judged)
-        notes += _without_text(judged or {}, asked, questions)
+        known = {question.question_id for question in asked}
+        missing = [name for name in judged or {} if name not in known]
+        if missing:
+            notes.append(
+                f"{len(missing)} of {len(judged or {})} questions of the qrels are not in {questions.name} and could "
+                f"not be asked: {listed(missing)}"
+            )
     else:
         asked = tuple(Question(name, "", grades) for name, grades in (judged or {}).items())
+    path = documents or questions or qrels or Path("run")
     return Collection(
-        name=_collection_name(documents or questions or qrels or Path("run")),
+        name=path.resolve().parent.name if path.stem in _SAYS_NOTHING else path.stem,
         documents=corpus,
         questions=asked,
         documents_from=documents.name if documents else "",
@@ -92,11 +91,6 @@ def collection_of_files(
         repeated=repeated,
         notes=tuple(notes),
     )
-
-
-def _collection_name(path: Path) -> str:
-    """A file's name, or its folder's where that says more."""
-    return path.resolve().parent.name if path.stem in _SAYS_NOTHING else path.stem
 
 
 def _unwrap(pattern: str | None) -> Callable[[str], str | None]:
@@ -212,17 +206,6 @@ def _references(row: Row, column: str, separator: str | None) -> dict[str, int]:
         if isinstance(listed, list):
             parts = [str(one) for one in listed]
     return dict.fromkeys(parts, 1)
-
-
-def _without_text(judged: Grades, asked: Sequence[Question], path: Path) -> list[str]:
-    known = {question.question_id for question in asked}
-    missing = [name for name in judged if name not in known]
-    if not missing:
-        return []
-    return [
-        f"{len(missing)} of {len(judged)} questions of the qrels are not in {path.name} and could not be asked: "
-        f"{listed(missing)}"
-    ]
 
 
 def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,7 +128,7 @@ def _read_json(data: bytes, where: str, problems: list[str]) -> dict[str, list[s
     found: dict[str, list[str]] = {}
     for line, row in lines.rows:
         name, ids = row.get("question_id"), row.get("ranked")
-        if not isinstance(name, str | int) or not isinstance(ids, list) or not _are_ids(ids):
+        if not (isinstance(name, str | int) and isinstance(ids, list) and all(type(one) in (str, int) for one in ids)):
             problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: mend the line')
             continue
         ranked = [str(one) for one in ids]
@@ -138,7 +138,3 @@ def _read_json(data: bytes, where: str, problems: list[str]) -> dict[str, list[s
         elif found.setdefault(str(name), ranked) is not ranked:
             problems.append(f"{where}:{line}: question {name} stands there already: keep one line")
     return found
-
-
-def _are_ids(ids: Iterable[object]) -> bool:
-    return all(isinstance(one, str | int) and not isinstance(one, bool) for one in ids)

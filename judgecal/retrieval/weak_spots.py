@@ -22,11 +22,9 @@ _WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Consecutive questions, named by zero-based start and count (five digits each).
+    """Consecutive questions, named by zero-based start and count (five digits each); `n` of them are scored.
 
-    Attributes:
-        n: questions that are scored, of `n_documents`; where none is, score and chance are None.
-        chance: where 95% of the draws lie. outside: on which side of that the score is, if any.
+    `chance` is where 95% of the draws lie, `outside` on which side of that the score is, if any.
     """
 
     name: str
@@ -96,21 +94,15 @@ class WordWon:
 
 @dataclass(frozen=True, slots=True)
 class WorstQuestion:
-    """A question whose reference document ranks low.
-
-    Attributes:
-        rank: None where the document is not in the ranking. ties: other documents with its score.
-        above: the first documents of the ranking.
-        words: those by which the first one won most; None for a retriever of the user's own.
-    """
+    """A question whose reference document ranks low."""
 
     question_id: str
     question: str
     reference_document: str
-    rank: int | None
-    ties: int
-    above: tuple[Above, ...]
-    words: tuple[WordWon, ...] | None
+    rank: int | None  # None where the document is not in the ranking
+    ties: int  # other documents with its score
+    above: tuple[Above, ...]  # the first documents of the ranking
+    words: tuple[WordWon, ...] | None  # by which the first one won most; None for a retriever of the user's own
 
 
 def windows(scores: Floats, groups: Ints, *, size: int, seed: int) -> tuple[tuple[Window, ...], Spread | None]:
@@ -139,9 +131,8 @@ def _window(name: str, scores: Floats, groups: Ints, *, drawn: Floats) -> Window
         return Window(name, 0)
     score = float(scores[known].mean())
     low, high = np.quantile(drawn, _BAND).tolist()
-    outside: Literal["below", "above"] | None = (
-        "below" if score < low - _EPS else "above" if score > high + _EPS else None
-    )
+    outside: Literal["below", "above"] | None = "below" if score < low - _EPS else None
+    outside = "above" if score > high + _EPS else outside
     return Window(name, int(known.sum()), score, len(np.unique(groups[known])), (low, high), outside)
 
 
@@ -170,25 +161,12 @@ def _spread(rows: Sequence[Window], drawn: Floats, *, together: bool) -> Spread 
         return None
     observed = Observed(float(scores.std(ddof=1)), float(scores.min()), float(scores.max()))
     sd, low, high = drawn.std(axis=1, ddof=1), drawn.min(axis=1), drawn.max(axis=1)
-    return Spread(
-        n_windows=len(scores),
-        observed=observed,
-        chance=Chance(_of_draws(sd), _of_draws(low), _of_draws(high)),
-        p_sd=_share(sd >= observed.sd - _EPS),
-        p_min=_share(low <= observed.min + _EPS),
-        draws=_DRAWS,
-        documents_together=together,
+    chance = Chance(*(Drawn(float(of.mean()), *np.quantile(of, _BAND).tolist()) for of in (sd, low, high)))
+    # The p values of Monte Carlo tests: the data are one draw more (Davison and Hinkley 1997).
+    p_sd, p_min = (
+        (int(as_far.sum()) + 1) / (_DRAWS + 1) for as_far in (sd >= observed.sd - _EPS, low <= observed.min + _EPS)
     )
-
-
-def _of_draws(values: Floats) -> Drawn:
-    low, high = np.quantile(values, _BAND).tolist()
-    return Drawn(float(values.mean()), low, high)
-
-
-def _share(as_far: np.typing.NDArray[np.bool_]) -> float:
-    """The p value of a Monte Carlo test: the data are one draw more (Davison and Hinkley 1997)."""
-    return (int(as_far.sum()) + 1) / (len(as_far) + 1)
+    return Spread(len(scores), observed, chance, p_sd, p_min, _DRAWS, together)
 
 
 def worst_questions(
