@@ -13,7 +13,7 @@ from judgecal.report import document as doc
 from judgecal.report.visible import visible
 
 _GAP = 2  # columns between two columns of a table
-_NARROWEST = 12  # columns that a column of words keeps
+_LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
 
 
@@ -139,7 +139,7 @@ def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, wi
     """The columns of one table, or of several one below the other, each with the columns of words before it."""
     widths = _widths(header, rows)
     words, numbers = list(range(left)), range(left, len(header))
-    taken = sum(min(widths[place], _NARROWEST) + _GAP for place in words)
+    taken = sum(least + _GAP for least in _narrowest(header, rows, left))
     if taken + sum(widths[place] + _GAP for place in numbers) - _GAP <= width:
         return [list(range(len(header)))]
     parts, used = [list(words)], taken
@@ -158,14 +158,24 @@ def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(header, *whole, strict=True)]
 
 
+def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[int]:
+    """How narrow each column of words may become: its longest word stays whole, where it is no monster."""
+    whole = [header, *(row for row in rows if len(row) == len(header))]
+    return [
+        min(_LONGEST_WORD, max((cell_len(word) for row in whole for word in row[place].split()), default=1))
+        for place in range(left)
+    ]
+
+
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> str:
     """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
     widths = _widths(header, rows)
+    least = _narrowest(header, rows, left)
     while sum(widths) + _GAP * (len(widths) - 1) > width:
-        widest = max(range(left), key=lambda place: widths[place], default=None)
-        if widest is None or widths[widest] <= _NARROWEST:
+        spare = [place for place in range(left) if widths[place] > least[place]]
+        if not spare:
             break
-        widths[widest] -= 1
+        widths[max(spare, key=lambda place: widths[place])] -= 1
     rule = "-" * (sum(widths) + _GAP * (len(widths) - 1))
     lines = [*_line(header, widths, left), rule]
     for row in rows:
