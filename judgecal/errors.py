@@ -12,7 +12,14 @@ A failed *judgement* is not an exception: it is a row with an error (`records.Fa
 from __future__ import annotations
 
 import difflib
+import re
+import sys
 from collections.abc import Iterable, Sequence
+
+# What moves a cursor, changes colours or turns the direction of what follows, and what no XML may hold.
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 class JudgecalError(Exception):
@@ -71,3 +78,20 @@ def refuse(problems: Sequence[str], most: int = 20) -> None:
     if problems:
         more = [f"... and {len(problems) - most:,} more problems"] if len(problems) > most else []
         raise InputError([*problems[:most], *more])
+
+
+def visible(text: str) -> str:
+    """Text without anything that acts: control characters, turns of direction and lone surrogates as their codes."""
+    return UNSEEN.sub(_code, text)
+
+
+def _code(match: re.Match[str]) -> str:
+    point = ord(match[0])
+    if point < 0x20:
+        return chr(0x2400 + point)  # Unicode's own pictures of control characters
+    return "\u2421" if point == 0x7F else f"[U+{point:04X}]"
+
+
+def notice(text: str) -> None:
+    """Print a message on stderr, so that no name in it acts on the terminal."""
+    sys.stderr.write(f"{visible(text)}\n")

@@ -536,10 +536,10 @@ def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) 
     now = 0.0
     monkeypatch.setattr("judgecal.engine.run.time.monotonic", lambda: now)
     stream = io.StringIO()
-    progress = Progress("judge", 3, stream=stream)
+    progress = Progress("judge\x1b[2J", 3, stream=stream)
     for now in (10.0, 29.0, 31.0, 40.0, 62.0):  # noqa: B007 - read by the clock
         progress.show()
-    assert stream.getvalue() == "judge: 0/3, 0.0/s\n" * 2
+    assert stream.getvalue() == "judge␛[2J: 0/3, 0.0/s\n" * 2
 
 
 def test_no_calls_need_no_key() -> None:

@@ -14,7 +14,6 @@ from judgecal.report import document as doc
 from judgecal.report.html import html, rendered
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
-from judgecal.report.visible import visible
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
 
@@ -122,8 +121,3 @@ def test_what_is_not_short_stands_on_the_page_alone() -> None:
     assert "only on the page" in html(made)
     assert "only on the page" not in markdown(made) and "only on the page" not in terminal(made)
     assert "only on the page" in terminal(made, full=True)
-
-
-def test_unseen_characters_are_named() -> None:
-    assert visible("a\tb\nc") == "a\tb\nc"
-    assert visible("\x1b[31m\x7f\x85\ud800") == "␛[31m␡[U+0085][U+D800]"

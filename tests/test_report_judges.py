@@ -18,7 +18,6 @@ from judgecal.report.experiments import load_report
 from judgecal.report.html import rendered, script_json
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
-from judgecal.report.visible import visible
 from judgecal.scale import Scale
 from judgecal.selection.choice import Candidate
 from judgecal.selection.standing import Basis, Pick, Standing, standing
@@ -447,12 +446,11 @@ def test_escapes(text: str, html: str, markdown: str) -> None:
     assert escaped(text) == markdown
 
 
-def test_script_json_and_terminal() -> None:
+def test_script_json() -> None:
     value = {"a": f"{ATTACK}&\u2028\u2029", "b": [float("nan"), Estimate(1.0)]}
     raw = script_json(value)
     assert not set("<>&\u2028\u2029") & set(raw)
     assert json.loads(raw)["a"] == value["a"] and json.loads(raw)["b"][0] is None
-    assert visible("\x9b31m\u202e") == "[U+009B]31m[U+202E]"
 
 
 # --- beside the page
@@ -504,3 +502,32 @@ def test_twelve_judges_of_two_thousand_items(judgecal: Run, workspace_dir: Path,
     page = page_of(judgecal, slug)
     assert len(page.encode("utf-8")) < 6_000_000
     assert "a random 400 of 2,000 judgements each" in page
+
+
+def test_no_name_acts_on_a_terminal_or_ends_the_renderer(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    rows = made_items(40)
+    labels = rated(rows, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "made", rows, labels, scale='kind = "binary"')
+    evil = "sharp\x1b[2J\x00\u202e\ufffe"  # the last is no control, and no XML may hold it
+    sharp = ["yes" if row["kind"] == "full" else "no" for row in rows]
+    lax = ["no" if row["kind"] == "none" else "yes" for row in rows]
+    slug = recorded(judgecal, tmp_path, {evil: sharp, "lax": lax}, rows)
+    printed = [
+        judgecal(*argv)
+        for argv in (
+            ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "again", "--full"),
+            ("compare", slug, evil, "lax"),
+            ("compare", slug, f"{evil}er", "lax"),
+            ("compare", slug, "no-such\x1b[2J\u202e", "lax"),
+            ("select", slug),
+            ("report", slug),
+            ("report", slug, "--format", "md"),
+        )
+    ]
+    for ran in printed:
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ufffe]", ran.out + ran.err)
+    assert [ran.code for ran in printed] == [0, 0, 2, 2, 0, 0, 0]
+    assert "sharp␛[2J␀[U+202E][U+FFFE]" in printed[0].out and "no-such" in printed[3].err
+    page = page_of(judgecal, slug)
+    assert page.count("<svg") >= 2 and "sharp␛[2J␀[U+202E][U+FFFE]" in page
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\ufffe]", page)

@@ -27,7 +27,7 @@ from judgecal.cli.retrieval import retrieval
 from judgecal.cli.score import score
 from judgecal.cli.select import select
 from judgecal.cli.workspace import init, models
-from judgecal.errors import JudgecalError
+from judgecal.errors import JudgecalError, notice
 
 __all__ = ["app", "main", "run"]
 
@@ -117,7 +117,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _failed(message: str) -> int:
-    print(f"judgecal: {message}", file=sys.stderr)  # noqa: T201
+    notice(f"judgecal: {message}")
     return 2
 
 

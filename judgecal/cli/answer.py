@@ -13,6 +13,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result
+from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.answering import AnswerResult, AnswerRun, ContextOptions, Dropped, Question, RecordedAnswers
@@ -176,10 +177,9 @@ def _finish(runs: Sequence[AnswerRun], results: Sequence[AnswerResult]) -> None:
             for one in result.systems:
                 counts.update(one.unscored)
             named = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            typer.echo(
+            notice(
                 f"judgecal: {result.n_unscored} of {result.n_expected} answers have no rating ({named}); "
-                f"{run.answers} and {run.experiment.journal.name} hold why",
-                err=True,
+                f"{run.answers} and {run.experiment.journal.name} hold why"
             )
     if any(result.n_unscored for result in results):
         raise typer.Exit(4)

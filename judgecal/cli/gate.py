@@ -9,7 +9,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import DECISION_EXITS, print_result
-from judgecal.errors import InputError
+from judgecal.errors import InputError, notice
 
 if TYPE_CHECKING:
     from judgecal.selection.gate_plan import Gate
@@ -66,7 +66,7 @@ def gate(
         return
     planned.check()
     slug = planned.experiment.slug
-    typer.echo(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it", err=True)
+    notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
     result = run_gate(planned)
     document = gate_document(result, {})
     print_result(result, document, json=call.json)

@@ -10,6 +10,7 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
+from judgecal.errors import notice
 
 
 def judge(
@@ -56,5 +57,5 @@ def judge(
     print_result(result, judge_document(result), json=call.json)
     if result.n_unscored:
         error = result.columns["error"]
-        typer.echo(f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why", err=True)
+        notice(f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why")
         raise typer.Exit(4)

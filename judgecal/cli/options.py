@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from judgecal.errors import notice
+
 if TYPE_CHECKING:
     from judgecal.experiment import CostEstimate, RunOptions
     from judgecal.workspace import Workspace
@@ -149,7 +151,7 @@ def show_plan(plan: CostEstimate, *, json: bool) -> None:
 def say_unscored(n: int, journal: Path) -> None:
     """Say where the reasons of unscored judgements are."""
     if n:
-        typer.echo(f"judgecal: {n} judgements are unscored; {journal} holds why", err=True)
+        notice(f"judgecal: {n} judgements are unscored; {journal} holds why")
 
 
 def finish(*, n_unscored: int, journal: Path) -> None:

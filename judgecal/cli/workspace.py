@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.errors import notice
 
 
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")]) -> None:
@@ -16,7 +17,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
 
     made = init_workspace(directory)
     typer.echo(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
-    typer.echo(f"next: cd {made.root} && judgecal optimize", err=True)
+    notice(f"next: cd {made.root} && judgecal optimize")
 
 
 def models(ctx: typer.Context, json: shared.Json = False) -> None:

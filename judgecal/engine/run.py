@@ -22,7 +22,7 @@ from judgecal.engine.limits import Budget, Limiter, Purse
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
-from judgecal.errors import JudgecalError
+from judgecal.errors import JudgecalError, visible
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
@@ -45,7 +45,7 @@ class Progress:
     """
 
     def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
-        self.label = label
+        self.label = visible(label)
         self.total = total
         self.done = 0
         self.unscored = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from judgecal.engine import (
     run_calls,
     take_verdicts,
 )
-from judgecal.errors import InputError
+from judgecal.errors import InputError, notice
 from judgecal.judges import Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
@@ -112,9 +111,9 @@ def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) 
     """
     journal = LongJournal(path) if long else Journal(path)
     if journal.mended and not options.quiet:
-        sys.stderr.write(
+        notice(
             f"judgecal: {path}: the last line was torn ({journal.mended} bytes) and is cut off; "
-            "its call will be made again\n"
+            "its call will be made again"
         )
     return journal
 
@@ -256,7 +255,7 @@ def _call(
     due = Due(judge, items, journal, options)
     total = due.count()
     silent = options.quiet or not total
-    progress = None if silent else Progress(label or judge.name, total, stream=sys.stderr)
+    progress = None if silent else Progress(label or judge.name, total)
     if calls_a_model(judge):
         calls = (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
         run_calls(calls, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress, total=total)

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import dspy
 
 from judgecal.engine import Progress, ReplyCache, cache_folder
-from judgecal.errors import InputError
+from judgecal.errors import InputError, visible
 from judgecal.judges import JudgeAdapter, read_reply
 from judgecal.optimize.call_log import CALL_LOG, CallLog
 from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
@@ -185,7 +185,7 @@ class _Barless(io.TextIOBase):
     def write(self, text: str) -> int:
         drawn = "\r" in text or "\x1b[A" in text
         if not drawn and not (self._after_bar and text in ("", "\n")):
-            self._stream.write(text)
+            self._stream.write(visible(text))
         self._after_bar = drawn
         return len(text)
 

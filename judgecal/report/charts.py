@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from judgecal.errors import visible
+
 # Colours that stand for the page's: what is drawn in them takes the theme of the reader.
 INK, SOFT, LINE, ACCENT, WARM = "#101112", "#606162", "#d0d1d2", "#0072b3", "#d55e00"
 _VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", WARM: "--warm"}
@@ -48,11 +50,20 @@ def shortened(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
 
 
+def _visible(value: Any) -> Any:
+    """The renderer ends the whole process at a character that XML may not hold."""
+    if isinstance(value, dict):
+        return {key: _visible(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_visible(inner) for inner in value]
+    return visible(value) if isinstance(value, str) else value
+
+
 def drawn(chart: Any) -> str:
     """A chart as SVG that scales down with its place and follows light and dark; nothing to run or to load."""
     import vl_convert
 
-    spec = chart.to_dict()
+    spec = _visible(chart.to_dict())
     spec["config"] = {**spec.get("config", {}), **_CONFIG}
     spec.setdefault("padding", _PADDING)
     svg = str(vl_convert.vegalite_to_svg(spec))

@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from judgecal.errors import UNSEEN, visible
 from judgecal.records import as_plain
 from judgecal.report.document import Block, Document
-from judgecal.report.visible import UNSEEN, visible
 
 _FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import singledispatch
 
+from judgecal.errors import visible
 from judgecal.report import document as doc
-from judgecal.report.visible import visible
 
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#!~&$@"})
 _FENCE = re.compile("`{3,}")

@@ -9,8 +9,8 @@ from functools import singledispatch
 
 from rich.cells import cell_len
 
+from judgecal.errors import visible
 from judgecal.report import document as doc
-from judgecal.report.visible import visible
 
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
