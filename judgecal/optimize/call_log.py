@@ -26,13 +26,10 @@ CALL_LOG = "optimizer_calls.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
-    """One call that an optimiser asks for.
+    """One call that an optimiser asks for: `task` of the judge at work, `reflection` of whoever writes instructions.
 
-    Attributes:
-        spec: the model, with the sampling settings of this call.
-        messages: the chat messages.
-        purpose: `task` (the judge at work) or `reflection` (the model that writes instructions).
-        repeat: tells samples of one prompt from each other; 0 where DSPy asks for none in particular.
+    `spec` has the sampling settings of this call; `repeat` tells samples of one prompt from each other, 0 where DSPy
+    asks for none in particular.
     """
 
     spec: ModelSpec
@@ -47,11 +44,7 @@ class ProgramCall:
 
 
 class CallLog:
-    """The calls of an optimiser; a context manager.
-
-    Args:
-        path: the file, made if it is not there.
-        optimizer: who makes the calls that are added.
+    """The calls of an optimiser in a file that is made if it is not there; a context manager.
 
     Raises:
         InputError: a line in the middle cannot be read; the message names it.
@@ -74,11 +67,7 @@ class CallLog:
         return self._replies.get(key)
 
     def add(self, call: ProgramCall, outcome: Outcome) -> None:
-        """Keep one call.
-
-        Raises:
-            OSError: the disk is full or the folder read-only.
-        """
+        """Keep one call."""
         data = (json.dumps(_row(call, outcome, self._optimizer)) + "\n").encode("ascii")
         while data:
             data = data[self._file.write(data) or 0 :]
@@ -117,19 +106,10 @@ def _read(path: Path) -> Iterator[tuple[str, Reply]]:
                 row = json.loads(line)
                 if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
                     continue
-                yield row["key"], _reply(row)
+                names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
+                yield row["key"], Reply(row["text"] or "", **{name: row[name] for name in names})
             except (ValueError, TypeError, KeyError) as error:
                 raise InputError(
                     f"{path}:{number}: no call can be read from this line ({error}); mend or delete the line, its "
                     "call will be made again"
                 ) from error
-
-
-def _reply(row: dict[str, Any]) -> Reply:
-    return Reply(
-        row["text"] or "",
-        row["model_id"],
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
-        stopped=row["stopped"],
-    )

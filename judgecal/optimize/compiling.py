@@ -51,11 +51,11 @@ class OptimiserAdapter(JudgeAdapter):
         if set(signature.output_fields) != set(self._judged.cls.output_fields):
             return self._own_question(signature, completion)
         reading = read_reply(self._judged, completion)
-        found: dict[str, Any] = dict.fromkeys(signature.output_fields)
-        found[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
+        fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
+        fields[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
         if self._judged.reasoning:
-            found[self._judged.reasoning] = reading.reasoning
-        return found
+            fields[self._judged.reasoning] = reading.reasoning
+        return fields
 
     def _own_question(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The reply to an optimiser's own question; where one text is asked for, a reply without markers is it."""
@@ -84,29 +84,17 @@ def _typed(signature: LoadedSignature, verdict: Label | None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What an optimiser works with.
-
-    Attributes:
-        task: the judge's model; DSPy's default in the room.
-        reflection: the model that writes instructions.
-        adapter: DSPy's default in the room.
-        threads: calls that it should have in flight.
-    """
+    """What an optimiser works with; the judge's model and the adapter are DSPy's defaults in the room."""
 
     task: Any
-    reflection: Any
+    reflection: Any  # the model that writes instructions
     adapter: OptimiserAdapter
-    threads: int
+    threads: int  # calls that it should have in flight
 
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iterator[Room]:
     """Let one of DSPy's optimisers work; leave the room before the candidate is scored.
-
-    Args:
-        training: what it may see.
-        optimizer: its name.
-        calls_at_most: for progress on stderr.
 
     Raises:
         JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of the
@@ -134,18 +122,14 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
             if calls.error is None:
                 raise KeyboardInterrupt from None
         except dspy.AdapterParseError as error:
-            raise InputError(_unreadable(error, training, optimizer)) from error
+            reply = " ".join(str(error.lm_response).split())[:80]
+            raise InputError(
+                f"optimizer {optimizer}: model {training.reflection_model.alias} was asked for "
+                f"{', '.join(error.signature.output_fields)} and its reply holds none: {reply!r}; its replies are in "
+                f"{CALL_LOG}: try another --reflection-model"
+            ) from error
         if calls.error is not None:
             raise calls.error
-
-
-def _unreadable(error: dspy.AdapterParseError, training: Training, optimizer: str) -> str:
-    said = " ".join(str(error.lm_response).split())[:80]
-    return (
-        f"optimizer {optimizer}: model {training.reflection_model.alias} was asked for "
-        f"{', '.join(error.signature.output_fields)} and its reply holds none: {said!r}; its replies are in "
-        f"{CALL_LOG}: try another --reflection-model"
-    )
 
 
 @contextlib.contextmanager

@@ -15,60 +15,43 @@ from judgecal.experiment import Column, Table, require_metric, verdict_matrix
 from judgecal.judges import PromptJudge
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate
-from judgecal.stats import (
-    PairedDifference,
-    PairedLabels,
-    compare_paired,
-    recalibrated_agreement,
-    recalibrated_difference,
-)
+from judgecal.stats import PairedLabels, compare_paired, recalibrated_agreement, recalibrated_difference
 
 _MIN_GROUPS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A candidate on dev.
+    """A candidate on dev, or the judge as it was."""
 
-    Attributes:
-        name: `before` for the judge as it was.
-        n_demos, judge_fingerprint: of its judge.
-        rated_in_training, unusable_in_training: replies that its making asked for, and those without a verdict.
-        as_wrong: the deciding metric, an unscored item counted as wrong.
-        recalibrated: the same once recalibrated; None on labels without order.
-    """
-
-    name: str
+    name: str  # `before` of the judge as it was
     n_demos: int
     judge_fingerprint: str
-    rated_in_training: int
-    unusable_in_training: int
-    as_wrong: Estimate
-    recalibrated: Estimate | None
+    rated_in_training: int  # replies that its making asked for
+    unusable_in_training: int  # those of them without a verdict
+    as_wrong: Estimate  # the deciding metric, an unscored item counted as wrong
+    recalibrated: Estimate | None  # the same once recalibrated; None on labels without order
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate with its judgements on dev and what they come to.
-
-    Attributes:
-        candidate: what was compiled; None for the judge as it was.
-        judge: the judge that its program makes.
-        column: its judgements.
-        estimates: metric -> Estimate on dev, an unscored item counted as wrong.
-        recalibrated: the deciding metric once recalibrated; None on labels without order.
-    """
+    """A candidate, or the judge as it was, with its judgements on dev and what they come to (as in `Tried`)."""
 
     candidate: Candidate | None
     judge: PromptJudge
     column: Column
-    estimates: dict[str, Estimate]
+    estimates: dict[str, Estimate]  # by metric
     recalibrated: Estimate | None
 
     @property
     def name(self) -> str:
         """The candidate's name, or `before`."""
         return self.candidate.name if self.candidate else "before"
+
+    @property
+    def trained_on(self) -> frozenset[str]:
+        """The groups whose labels its judge carries."""
+        return self.candidate.trained_on if self.candidate else frozenset()
 
     def tried(self, metric: str) -> Tried:
         """What the result says of it."""
@@ -155,19 +138,15 @@ class BeforeAfter:
 class OnTest:
     """The numbers on test; all None where test stayed sealed.
 
-    Attributes:
-        before, after: metric -> Estimate, an unscored item counted as the verdict farthest from its label.
-        difference: after minus before in the metric, paired, by group.
-        difference_recalibrated: the same once both were recalibrated by a monotone map fitted on train and dev.
-        p_value: of the difference, None where there are too few groups.
-        complete_case: before and after over the scored items alone.
+    `before`, `after` (metric -> Estimate) and what is made of them count an unscored item as the verdict farthest from
+    its label; `complete_case` leaves it out.
     """
 
     before: dict[str, Estimate] | None = None
     after: dict[str, Estimate] | None = None
-    difference: Estimate | None = None
-    difference_recalibrated: Estimate | None = None
-    p_value: float | None = None
+    difference: Estimate | None = None  # after minus before in the metric, paired, by group
+    difference_recalibrated: Estimate | None = None  # the same once both are recalibrated by maps from train and dev
+    p_value: float | None = None  # None where there are too few groups too
     complete_case: BeforeAfter | None = None
 
 
@@ -189,11 +168,13 @@ def confirm(*, test: Table, fit: Table, before: Column, after: Column, metric: s
         before, after: both judges' judgements over test and fit items.
         metric: what decides; a mean such as macro_agreement.
     """
-    earlier, later = test.agreements(before), test.agreements(after)
-    paired = _paired(test, before, after, metric)
+    earlier, later, pairs = test.agreements(before), test.agreements(after), _paired(test, before, after)
+    scales = {"scale": test.gold.scale, "a_scale": after.scale, "b_scale": before.scale}
+    how: dict[str, Any] = {**scales, "metric": metric, "level": test.level, "seed": test.seed}
+    paired = compare_paired(pairs.gold, pairs.a, pairs.b, groups=pairs.groups, **how)
     ordered = test.gold.scale.numeric
     recalibrated = (
-        _recalibrated(test, fit, before, after, metric)
+        recalibrated_difference(_paired(fit, before, after), pairs, **how)
         if ordered
         else Estimate(None, level=test.level, reason="labels without an order cannot be rescaled")
     )
@@ -208,40 +189,9 @@ def confirm(*, test: Table, fit: Table, before: Column, after: Column, metric: s
     return Confirmation(numbers, *_decide(paired.difference, recalibrated, metric, ordered=ordered))
 
 
-def _verdicts(table: Table, column: Column) -> Sequence[Any]:
-    return verdict_matrix(column.rows, table.items, table.repeats)
-
-
-def _paired(test: Table, before: Column, after: Column, metric: str) -> PairedDifference:
-    return compare_paired(
-        test.labels,
-        _verdicts(test, after),
-        _verdicts(test, before),
-        scale=test.gold.scale,
-        a_scale=after.scale,
-        b_scale=before.scale,
-        metric=metric,
-        groups=test.groups,
-        level=test.level,
-        seed=test.seed,
-    )
-
-
-def _recalibrated(test: Table, fit: Table, before: Column, after: Column, metric: str) -> Estimate:
-    return recalibrated_difference(
-        _labels(fit, before, after),
-        _labels(test, before, after),
-        scale=test.gold.scale,
-        a_scale=after.scale,
-        b_scale=before.scale,
-        metric=metric,
-        level=test.level,
-        seed=test.seed,
-    )
-
-
-def _labels(table: Table, before: Column, after: Column) -> PairedLabels:
-    return PairedLabels(table.labels, _verdicts(table, after), _verdicts(table, before), table.groups)
+def _paired(table: Table, before: Column, after: Column) -> PairedLabels:
+    later, earlier = (verdict_matrix(one.rows, table.items, table.repeats) for one in (after, before))
+    return PairedLabels(table.labels, later, earlier, table.groups)
 
 
 def _decide(difference: Estimate, recalibrated: Estimate, metric: str, *, ordered: bool) -> tuple[str, str]:
@@ -255,7 +205,7 @@ def _decide(difference: Estimate, recalibrated: Estimate, metric: str, *, ordere
         return BETTER, f"{metric} rose, and its interval lies above 0"
     if recalibrated.low is None:
         # Without the check a mere change of scale could not be told from a better judge.
-        return (CANNOT_TELL, f"{metric} rose, but the recalibration check could not be made: {recalibrated.reason}")
+        return CANNOT_TELL, f"{metric} rose, but the recalibration check could not be made: {recalibrated.reason}"
     if recalibrated.low <= 0.0:
-        return (RESCALED_ONLY, f"{metric} rose, but once both judges are recalibrated the gain is not clear of 0")
+        return RESCALED_ONLY, f"{metric} rose, but once both judges are recalibrated the gain is not clear of 0"
     return BETTER, f"{metric} rose, also when both judges are recalibrated, and both intervals lie above 0"

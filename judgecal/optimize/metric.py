@@ -12,7 +12,7 @@ the weight of a stratum for the quality of a judge; scores divided by the larges
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, get_args
 
@@ -31,22 +31,13 @@ those in which an optimiser shows whole examples to the model that writes instru
 
 
 class AgreementMetric:
-    """A DSPy metric over one gold set.
+    """A DSPy metric over the labels (by item id) of the training items, whose strata make the weights.
 
     Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction, from 0
     up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for the feedback
     on a prediction that it has scored) it returns score and feedback in words. In bootstrapping (a trace and no
     `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in every stratum.
-
-    Args:
-        signature: the judge's signature.
-        people: the people's scale.
-        labels: item id -> gold label of the training items; their strata make the weights.
-        weighted: False for plain agreement, 0 to 1, over examples that are balanced themselves.
-
-    Attributes:
-        calls: predictions rated so far.
-        unusable: those of them without a verdict.
+    `calls` counts the predictions rated so far, `unusable` those of them without a verdict.
     """
 
     def __init__(
@@ -56,8 +47,9 @@ class AgreementMetric:
         self._people = people
         self._labels = dict(labels)
         self._common = common_scale(people, signature.judge_scale())
-        strata = [self._stratum(label) for label in self._labels.values()]
-        self._weights = _weights(strata) if weighted else dict.fromkeys(strata, 1.0)
+        sizes = Counter(stratum_of(label, people) for label in self._labels.values())
+        n = len(self._labels)  # the mean weight over the items is 1
+        self._weights = {one: n / (len(sizes) * size) if weighted else 1.0 for one, size in sizes.items()}
         self._counting = Lock()
         self.calls = 0
         self.unusable = 0
@@ -70,26 +62,20 @@ class AgreementMetric:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> float | dspy.Prediction:
-        label = self._labels[example[ITEM_ID]]
-        verdict = self._verdict(prediction)
+        label, verdict = self._labels[example[ITEM_ID]], self._verdict(prediction)
         agreement = self.agreement(label, verdict)
-        weighted = agreement * self._weights[self._stratum(label)]
+        weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
             return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
-        self._count(verdict)
+        with self._counting:
+            self.calls += 1
+            self.unusable += verdict is None
         return agreement if trace is not None else weighted
 
     def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
         """Score and feedback at once, for an optimiser that takes both where it scores."""
-        label, verdict = self._labels[example[ITEM_ID]], self._verdict(prediction)
-        self._count(verdict)
-        weighted = self.agreement(label, verdict) * self._weights[self._stratum(label)]
-        return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
-
-    def _count(self, verdict: Label | None) -> None:
-        with self._counting:
-            self.calls += 1
-            self.unusable += verdict is None
+        self(example, prediction)
+        return self(example, prediction, pred_name="judge")
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
         """1 - |verdict - label| / range on the common scale (nominal: 1 where equal); 0..1.
@@ -98,7 +84,7 @@ class AgreementMetric:
         """
         if isinstance(label, str) or isinstance(verdict, str):
             return float(label == verdict)
-        common, target = self._common, self._on_common(label)
+        common, target = self._common, onto(self._common, self._people, label)
         given = common.farthest(target) if verdict is None else onto(common, self._signature.judge_scale(), verdict)
         return 1.0 - abs(given - target) / common.span
 
@@ -132,11 +118,10 @@ class AgreementMetric:
         value = getattr(prediction, str(self._signature.verdict), None)
         return None if value is None else read_verdict(self._signature, value)[0]
 
-    def _on_common(self, label: float) -> float:
-        return onto(self._common, self._people, label)
 
-    def _stratum(self, label: Label) -> Any:
-        return label if isinstance(label, str) else self._people.stratum(label)
+def stratum_of(label: Label, scale: Scale) -> Any:
+    """What counts equally with the others: a class of a nominal scale, a third of any other."""
+    return label if isinstance(label, str) else scale.stratum(label)
 
 
 def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
@@ -148,10 +133,9 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
         InputError: one side is nominal and the other is not.
     """
     scale = signature.judge_scale()
-    if isinstance(label, str):
-        common_scale(people, scale)
-        return label
     common_scale(people, scale)
+    if isinstance(label, str):
+        return label
     value = onto(scale, people, label)
     annotation = signature.cls.output_fields[signature.verdict].annotation
     if scale.kind == "binary":
@@ -161,10 +145,3 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
         return passed if annotation is bool else int(passed)
     whole = annotation is int or bool(get_args(annotation))
     return round(value) if whole else value
-
-
-def _weights(strata: Iterable[Any]) -> dict[Any, float]:
-    """N / (strata x size of the stratum): the mean weight over the items is 1."""
-    counts = Counter(strata)
-    total = sum(counts.values())
-    return {stratum: total / (len(counts) * size) for stratum, size in counts.items()}

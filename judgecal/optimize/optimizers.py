@@ -21,7 +21,7 @@ from judgecal.errors import InputError, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, compiling
 from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.training import Bounds, Candidate, Optimizer, Training
+from judgecal.optimize.training import CLIMBED_ON, Bounds, Candidate, Optimizer, Training
 
 _LABELED_SIZES = (4, 8, 16, 32)
 _DRAWS = 3
@@ -59,16 +59,10 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
 
 
 _HANDED_OVER = 3
-_AT_MOST = 60  # examples that a program is climbed on; with more, calls grow faster than what is learnt
 _SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
 
-_MIPRO: dict[str, Any] = {
-    "candidates": 5,  # instructions, the present ones among them, and sets of demos, none among them
-    "trials": 10,
-    "bootstrapped": 3,
-    "labeled": 8,
-    "threshold": GOOD_ENOUGH,
-}
+# Candidates of MIPRO: instructions, the present ones among them, and sets of demos, none among them.
+_MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": GOOD_ENOUGH}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 
@@ -76,7 +70,7 @@ _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 def _mipro(training: Training) -> Iterator[Candidate]:
     """Instructions written from a summary of the data, and sets of demos; which of both, a search on train says."""
     metric = training.metric(weighted=False)
-    learn, climb = training.halves(at_most=_AT_MOST)
+    learn, climb = training.halves()
     with compiling(training, "mipro", calls_at_most=_mipro_bounds(training).calls) as room:
         optimizer = dspy.MIPROv2(
             metric=metric,
@@ -99,12 +93,11 @@ def _mipro(training: Training) -> Iterator[Candidate]:
             minibatch=False,
             view_data_batch_size=_SUMMARY_BATCH,
         )
-    found = [one["program"] for one in best.candidate_programs]
-    yield from _handed_over(training, "mipro", found, metric=metric)
+    yield from _handed_over(training, "mipro", [one["program"] for one in best.candidate_programs], metric=metric)
 
 
 def _mipro_bounds(training: Training) -> Bounds:
-    learn, climb = training.halves(at_most=_AT_MOST)
+    learn, climb = training.halves()
     sets = _MIPRO["candidates"]
     combinations = min(_MIPRO["trials"] + 1, sets * sets)
     summary = min(10, math.ceil(len(learn) / _SUMMARY_BATCH)) + 1
@@ -115,7 +108,7 @@ def _mipro_bounds(training: Training) -> Bounds:
 def _gepa(training: Training) -> Iterator[Candidate]:
     """Instructions rewritten by reflection on a few judged answers at a time, and on what people said of them."""
     metric = training.metric(weighted=False)
-    learn, climb = training.halves(at_most=_AT_MOST)
+    learn, climb = training.halves()
     with compiling(training, "gepa", calls_at_most=_gepa_bounds(training).calls) as room:
         optimizer = dspy.GEPA(
             metric=metric,
@@ -130,9 +123,9 @@ def _gepa(training: Training) -> Iterator[Candidate]:
             seed=training.seed,
         )
         best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
-    found = best.detailed_results
-    ranked = sorted(range(len(found.candidates)), key=lambda one: -found.val_aggregate_scores[one])
-    yield from _handed_over(training, "gepa", [found.candidates[one] for one in ranked], metric=metric)
+    climbed = best.detailed_results
+    ranked = sorted(zip(climbed.val_aggregate_scores, climbed.candidates, strict=True), key=lambda pair: -pair[0])
+    yield from _handed_over(training, "gepa", [program for _, program in ranked], metric=metric)
 
 
 def _gepa_calls(n_climb: int) -> int:
@@ -144,7 +137,7 @@ def _minibatch(n_learn: int) -> int:
 
 
 def _gepa_bounds(training: Training) -> Bounds:
-    learn, climb = training.halves(at_most=_AT_MOST)
+    learn, climb = training.halves()
     counted, batch = _gepa_calls(len(climb)), _minibatch(len(learn))
     # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed on.
     task = counted + 2 * batch + len(climb)
@@ -154,7 +147,7 @@ def _gepa_bounds(training: Training) -> Bounds:
 def _simba(training: Training) -> Iterator[Candidate]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
     metric = training.metric(weighted=False)
-    examples = training.balanced(at_most=_AT_MOST)
+    examples = training.balanced(training.items)
     with compiling(training, "simba", calls_at_most=_simba_bounds(training).calls) as room:
         optimizer = dspy.SIMBA(
             metric=metric.in_words,
@@ -166,12 +159,11 @@ def _simba(training: Training) -> Iterator[Candidate]:
             num_threads=room.threads,
         )
         best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
-    found = [one["program"] for one in best.candidate_programs]
-    yield from _handed_over(training, "simba", found, metric=metric)
+    yield from _handed_over(training, "simba", [one["program"] for one in best.candidate_programs], metric=metric)
 
 
 def _simba_bounds(training: Training) -> Bounds:
-    examples = training.balanced(at_most=_AT_MOST)
+    examples = training.balanced(training.items)
     steps, batch = _SIMBA["steps"], min(_SIMBA["batch"], len(examples))
     task = steps * batch * (2 * _SIMBA["candidates"] + 1) + (steps + 1) * _distinct(examples)
     return Bounds(_HANDED_OVER, task=task, reflection=steps * batch, written=steps, demos=_SIMBA["demos"] + 1)
@@ -212,20 +204,19 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
         {"bootstrapped": _BOOTSTRAPPED, "labeled": _BOOTSTRAP_LABELED, "threshold": GOOD_ENOUGH, "draws": _DRAWS},
         lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
     ),
-    "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": _AT_MOST}, _mipro_bounds, reflects=True),
-    "gepa": Optimizer(_gepa, {**_GEPA, "climbed_on": _AT_MOST}, _gepa_bounds, reflects=True),
-    "simba": Optimizer(_simba, {**_SIMBA, "climbed_on": _AT_MOST}, _simba_bounds, reflects=True),
+    "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": CLIMBED_ON}, _mipro_bounds, reflects=True),
+    "gepa": Optimizer(_gepa, {**_GEPA, "climbed_on": CLIMBED_ON}, _gepa_bounds, reflects=True),
+    "simba": Optimizer(_simba, {**_SIMBA, "climbed_on": CLIMBED_ON}, _simba_bounds, reflects=True),
 }
 """Optimisers by name; `auto` is one of them."""
 
 AUTO = "labeled"
 """What `auto` stands for, for every model.
 
-It is the one that can be defended without knowing the model: it makes no calls of its own, so its whole cost is that of
-scoring; people's labels go into the prompt as they are, so there is no reply that it could fail on; and a program of it
-is trained on the questions of its demos alone, so that the rest of train still counts in `score`. The others spend
-hundreds of calls on gains that a train split of some tens of questions rarely can tell from noise. They are for a set
-large enough that dev and test can tell, and for a judge that demos do not mend.
+It can be defended without knowing the model: it costs no calls but those of scoring, no reply can fail it, and its
+programs are trained on the questions of their demos alone, so that the rest of train still counts in `score`. The
+others spend hundreds of calls on gains that some tens of questions rarely can tell from noise: they are for a set large
+enough that dev and test can tell, and for a judge that demos do not mend.
 """
 
 

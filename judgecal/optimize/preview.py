@@ -20,19 +20,12 @@ _EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, a
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Calls, tokens and cost of a run.
-
-    Attributes:
-        plan: of the whole run, at most.
-        optimizer: its name.
-        bounds: the optimiser's own part of the calls, at most; what its record holds already is not taken off.
-        reflection: alias of the model that writes instructions, if one does.
-    """
+    """Calls, tokens and cost of a run, at most."""
 
     plan: CostEstimate
-    bounds: Bounds
+    bounds: Bounds  # the optimiser's own part; what its record holds already is not taken off
     optimizer: str
-    reflection: str | None
+    reflection: str | None  # alias of the model that writes instructions, if one does
 
     @property
     def own_calls(self) -> str:
@@ -42,10 +35,8 @@ class Preview:
         parts = [f"at most {self.bounds.task} of the judge's model"]
         if self.reflection:
             parts.append(f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions")
-        return (
-            f"Of these {self.optimizer} itself makes {' and '.join(parts)}; the settings are bounds, and it may need "
-            "fewer."
-        )
+        own = " and ".join(parts)
+        return f"Of these {self.optimizer} itself makes {own}; the settings are bounds, and it may need fewer."
 
 
 def preview_optimize(run: OptimizeRun) -> Preview:

@@ -57,17 +57,8 @@ class ProgramCalls:
     """Makes calls for other threads, in an event loop of its own; a context manager.
 
     Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an empty
-    reply, so that it reaches the metric as an unusable one.
-
-    Args:
-        budget: money that may be spent.
-        policy: retries.
-        record: where calls are kept, and found when the run is resumed.
-        cache: stored replies to take and to add to.
-        progress: counts the replies, wherever they come from.
-
-    Attributes:
-        error: what ended the optimiser, None while nothing did.
+    reply, so that it reaches the metric as an unusable one. `record` is where calls are kept, and found when the run is
+    resumed; `progress` counts the replies, wherever they come from. `error` is what ended the optimiser, else None.
     """
 
     def __init__(
@@ -134,11 +125,7 @@ class ProgramCalls:
             self._ended = True
             self.error = error
             if not isinstance(error, BudgetError):
-                self._loop.call_soon_threadsafe(self._drop)
-
-    def _drop(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
+                self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks.values()])
 
     async def _close(self) -> None:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -146,12 +133,11 @@ class ProgramCalls:
             await runner.transport.close()
 
     async def _once(self, call: ProgramCall) -> Reply:
-        task = self._tasks.get(call.key)
-        if task is None and self._ended:
-            raise asyncio.CancelledError  # asked for just before the end, and not begun
-        if task is None:
-            task = self._tasks[call.key] = asyncio.ensure_future(self._known_or_made(call))
-        return await asyncio.shield(task)
+        if call.key not in self._tasks:
+            if self._ended:
+                raise asyncio.CancelledError  # asked for just before the end, and not begun
+            self._tasks[call.key] = asyncio.ensure_future(self._known_or_made(call))
+        return await asyncio.shield(self._tasks[call.key])
 
     async def _known_or_made(self, call: ProgramCall) -> Reply:
         if self._record and (known := self._record.known(call.key)):
@@ -173,15 +159,9 @@ class ProgramCalls:
     def _runner(self, spec: ModelSpec) -> CallRunner:
         """The runner for a model with these settings; those of one model share its places."""
         if spec not in self._runners:
-            if spec.alias not in self._places:
-                self._places[spec.alias] = Places(Limiter(width(spec)))
+            places = self._places.setdefault(spec.alias, Places(Limiter(width(spec))))
             self._runners[spec] = CallRunner(
-                spec,
-                open_transport(spec),
-                places=self._places[spec.alias],
-                purse=self._purse,
-                policy=self._policy,
-                cache=self._cache,
+                spec, open_transport(spec), places=places, purse=self._purse, policy=self._policy, cache=self._cache
             )
         return self._runners[spec]
 
@@ -191,11 +171,7 @@ class ProgramCalls:
 
 
 def _require_reply(call: ProgramCall, outcome: Outcome) -> None:
-    """Refuse to go on without a reply for which no program can be blamed.
-
-    Raises:
-        JudgecalError: the provider gave none; says how often it was asked.
-    """
+    """Refuse to go on where a provider gave no reply, for which no program can be blamed."""
     failure = outcome.failure
     if failure is None or failure.kind in _OWN_FAULT:
         return
@@ -209,12 +185,8 @@ def _require_reply(call: ProgramCall, outcome: Outcome) -> None:
 def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
     """A `dspy.LM` whose calls are made by `calls`: with the model's settings, unless DSPy asks for others.
 
-    The embedded model answers in the calling thread and costs nothing, so it needs none of it.
-
-    Args:
-        spec: the model.
-        calls: limits, budget, retries, cache and record; open while the LM is used.
-        purpose: `task` or `reflection`, for the record.
+    The embedded model answers in the calling thread and costs nothing, so it needs none of it. `calls` is open while
+    the LM is used.
     """
     if spec.embedded:
         return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
@@ -261,8 +233,8 @@ class _Engine:
 
     def _with_settings_of(self, request: Request) -> ModelSpec:
         """The model with the sampling settings of this request."""
-        asked = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
-        return dataclasses.replace(self._spec, **{n: value for n, value in asked.items() if value is not None})
+        settings = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
+        return dataclasses.replace(self._spec, **{n: value for n, value in settings.items() if value is not None})
 
     def close(self) -> None:
         """Nothing is held open."""

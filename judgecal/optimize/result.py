@@ -31,10 +31,8 @@ class OptimizedOn:
     @property
     def in_words(self) -> str:
         """The whole of it, without a full stop."""
-        parts = ", ".join(
-            f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()
-        )
-        return f"{self.set}@{self.sha256[:12]}: {parts}; {self.scale} labels{labelled_by(self.labels_by)}"
+        parts = [f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()]
+        return f"{self.set}@{self.sha256[:12]}: {', '.join(parts)}; {self.scale} labels{labelled_by(self.labels_by)}"
 
     @property
     def unscored_counts_as(self) -> str:
@@ -53,38 +51,26 @@ class OnDev:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult(Result):
-    """What `optimize` came to.
-
-    Attributes:
-        experiment, optimizer: slug, and the optimiser's own name.
-        reflection_model: alias of the model that wrote instructions; None where none did.
-        judge: the judge that it made, `signature@model#experiment`.
-        metric: what was climbed and decided on.
-        decision, why: of the confirmation; better, worse, rescaled only or cannot tell.
-        program: path of the compiled program.
-        chosen, choice: the candidate that was taken on dev, and why.
-        test_looks, test_look: decisions on these test labels so far; this one in words, None where test stayed sealed.
-        usd: money spent by this run.
-    """
+    """What `optimize` came to."""
 
     experiment: str
     optimizer: str
-    reflection_model: str | None
-    judge: str
-    metric: str
+    reflection_model: str | None  # alias; None where nobody wrote instructions
+    judge: str  # that it made, `signature@model#experiment`
+    metric: str  # what was climbed and decided on
     gold: OptimizedOn
     dev: OnDev
     test: OnTest
-    decision: str
+    decision: str  # of the confirmation: better, worse, rescaled only or cannot tell
     why: str
-    program: str
+    program: str  # path of the compiled program
     n_demos: int
     instructions_changed: bool
-    chosen: str
-    choice: str
-    test_looks: int
-    test_look: str | None
-    usd: float
+    chosen: str  # the candidate that was taken on dev
+    choice: str  # why
+    test_looks: int  # decisions on these test labels so far
+    test_look: str | None  # this one in words, None where test stayed sealed
+    usd: float  # spent by this run
     notes: tuple[str, ...]
     run_line: str
 
@@ -123,9 +109,8 @@ def read_prompts(workspace: Workspace, experiment: Experiment) -> Prompts:
         after = str(program["signature"]["instructions"])
         demos = tuple(_demo(dict(demo)) for demo in program["demos"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: the compiled program cannot be read ({error}); delete it and run the same command again"
-        ) from error
+        how = "delete it and run the same command again"
+        raise InputError(f"{path}: the compiled program cannot be read ({error}); {how}") from error
     return Prompts(_instructions(workspace, experiment.config["judges"][0]), after, demos)
 
 

@@ -40,30 +40,24 @@ from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
 from judgecal.records import Estimate, Item
 from judgecal.stats import leading_metric
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, shown
 
 _NEEDED_GROUPS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeRun:
-    """Everything that `optimize` needs.
-
-    Attributes:
-        workspace, gold, judge, optimizer, options, seed, final: what was asked; `optimizer` is resolved.
-        experiment: where the results go.
-        reflection: the model that writes instructions; None where the judge's own does, or nobody.
-    """
+    """Everything that `optimize` needs."""
 
     workspace: Workspace
     gold: GoldSet
     judge: PromptJudge
-    optimizer: str
+    optimizer: str  # resolved: never `auto`
     options: RunOptions
     seed: int
     final: bool
     experiment: Experiment
-    reflection: ModelSpec | None = None
+    reflection: ModelSpec | None = None  # who writes instructions; None where the judge's own model does, or nobody
 
     def check(self) -> None:
         """Hold the judge against the set before anything is written.
@@ -73,16 +67,16 @@ class OptimizeRun:
                 budget meets a model without a price.
         """
         check_judge(self.gold, self.judge)
-        check_reflection(self.optimizer, self.judge.model, self.reflection)
-        require_prices(self.models, self.options.budget_usd)
+        models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
+        require_prices(models, self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             self.judge.check_items(self.items(split))
 
     @property
-    def models(self) -> list[ModelSpec]:
-        """The models that it calls."""
-        return [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
+    def metric(self) -> str:
+        """What is climbed and decided on."""
+        return leading_metric(self.gold.scale)
 
     @property
     def reflection_alias(self) -> str | None:
@@ -118,16 +112,15 @@ class OptimizeRun:
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         if self.reflection and not self.call_log.exists():
             self.reflection.key()
-        metric = leading_metric(self.gold.scale)
         open_experiment(self.experiment)
         budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options) as journal:
-            scored = self._score_all(journal, budget, metric)
-            choice = choose(scored, self.table("dev"), metric)
-            self._save(choice.taken)
-            look, confirmation = (
-                self._confirm(journal, budget, scored[0], choice.taken, metric) if self.final else (None, None)
-            )
+            scored = self._score_all(journal, budget)
+            choice = choose(scored, self.table("dev"), self.metric)
+            before, after = scored[0], choice.taken
+            program = self.experiment.program
+            save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
+            look, confirmation = self._confirm(journal, budget, before, after) if self.final else (None, None)
         result = self._result(scored, choice, look, confirmation, budget.spent_usd)
         self.experiment.write_summary(result)
         return result
@@ -136,19 +129,26 @@ class OptimizeRun:
         self, scored: Sequence[Scored], choice: Choice, look: Look | None, confirmation: Confirmation | None, usd: float
     ) -> OptimizeResult:
         """The object of the contract; without a look at test it says so and decides nothing."""
-        before, after, gold, metric = scored[0], choice.taken, self.gold, leading_metric(self.gold.scale)
+        before, after, gold, metric = scored[0], choice.taken, self.gold, self.metric
         return OptimizeResult(
             experiment=self.experiment.slug,
             optimizer=self.optimizer,
             reflection_model=self.reflection_alias,
             judge=f"{self.judge.signature.name}@{self.judge.model.alias}#{self.experiment.slug}",
             metric=metric,
-            gold=self._gold(),
+            gold=OptimizedOn(
+                set=gold.name,
+                sha256=gold.sha256,
+                scale=str(gold.scale),
+                labels_by=gold.card.labels_by,
+                n_items={split: len(self.items(split)) for split in self.splits},
+                n_groups={split: len({item.group for item in self.items(split)}) for split in self.splits},
+            ),
             dev=OnDev(before.estimates, after.estimates, tuple(one.tried(metric) for one in scored)),
             test=confirmation.numbers if confirmation else OnTest(),
             decision=confirmation.decision if confirmation else CANNOT_TELL,
             why=_why(confirmation, after, before.estimates[metric]),
-            program=_shown(self.experiment.program),
+            program=shown(self.experiment.program),
             n_demos=len(after.judge.demos),
             instructions_changed=after.judge.compiled.instructions != self.judge.signature.cls.instructions,
             chosen=after.name,
@@ -158,17 +158,6 @@ class OptimizeRun:
             usd=usd,
             notes=(*scale_notes(gold.scale, [after.column]), *self._fit_notes(after, confirmation)),
             run_line=self._run_line(after, look),
-        )
-
-    def _gold(self) -> OptimizedOn:
-        gold, items = self.gold, {split: self.items(split) for split in self.splits}
-        return OptimizedOn(
-            set=gold.name,
-            sha256=gold.sha256,
-            scale=str(gold.scale),
-            labels_by=gold.card.labels_by,
-            n_items={split: len(own) for split, own in items.items()},
-            n_groups={split: len({item.group for item in own}) for split, own in items.items()},
         )
 
     def _fit_notes(self, after: Scored, confirmation: Confirmation | None) -> list[str]:
@@ -201,50 +190,28 @@ class OptimizeRun:
             quiet=self.options.quiet,
         )
 
-    def _score_all(self, journal: Journal, budget: Budget, metric: str) -> list[Scored]:
-        """Score the judge as it is, then every candidate, on dev."""
+    def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
+        """Score the judge as it is, then every candidate as it is made, on dev."""
         dev = self.table("dev")
-        scored = [self._score(None, self.judge, dev, journal=journal, budget=budget, metric=metric)]
-        for candidate in candidates(self.optimizer, self.training(budget)):
-            judge = self.judge_of(candidate)
-            scored.append(self._score(candidate, judge, dev, journal=journal, budget=budget, metric=metric))
-        return scored
+
+        def score(candidate: Candidate | None, judge: PromptJudge) -> Scored:
+            label = f"dev: {candidate.name if candidate else 'before'}"
+            rows = run_trials([judge], dev.items, journal=journal, options=self.options, budget=budget, label=label)
+            return score_on(dev, candidate, judge, Column.of(judge, rows), self.metric)
+
+        made = candidates(self.optimizer, self.training(budget))
+        return [score(None, self.judge), *(score(one, self.judge_of(one)) for one in made)]
 
     def judge_of(self, candidate: Candidate) -> PromptJudge:
         """The judge that a candidate's program makes."""
         name = JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug)
         return PromptJudge(name, workspace=self.workspace, program=candidate.program)
 
-    def _score(
-        self,
-        candidate: Candidate | None,
-        judge: PromptJudge,
-        dev: Table,
-        *,
-        journal: Journal,
-        budget: Budget,
-        metric: str,
-    ) -> Scored:
-        label = f"dev: {candidate.name if candidate else 'before'}"
-        rows = run_trials([judge], dev.items, journal=journal, options=self.options, budget=budget, label=label)
-        return score_on(dev, candidate, judge, Column.of(judge, rows), metric)
-
-    def _save(self, after: Scored) -> None:
-        save_program(
-            self.experiment.program,
-            after.judge.program,
-            signature=self.judge.signature,
-            trained_on=after.candidate.trained_on if after.candidate else (),
-        )
-
-    def _confirm(
-        self, journal: Journal, budget: Budget, before: Scored, after: Scored, metric: str
-    ) -> tuple[Look, Confirmation]:
+    def _confirm(self, journal: Journal, budget: Budget, before: Scored, after: Scored) -> tuple[Look, Confirmation]:
         """Both judges over train, dev and test: the maps of the recalibration are fitted on the first two."""
-        trained = after.candidate.trained_on if after.candidate else frozenset()
+        known = [*self.items("train"), *self.items("dev")]
         fit = dataclasses.replace(
-            self.table("open"),
-            items=tuple(i for s in ("train", "dev") for i in self.items(s) if i.group not in trained),
+            self.table("dev"), items=tuple(item for item in known if item.group not in after.trained_on)
         )
         look = look_at_test(
             self.workspace.experiments,
@@ -255,24 +222,16 @@ class OptimizeRun:
             n_items=len(self.items("test")),
         )
         test = self.table("test", level=look.level)
-        columns = []
-        for part, name in ((before, "before"), (after, "after")):
-            rows = run_trials(
-                [part.judge],
-                [*fit.items, *test.items],
-                journal=journal,
-                options=self.options,
-                budget=budget,
-                label=f"test: {name}",
-            )
-            columns.append(Column.of(part.judge, rows))
-        return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=metric)
+        items, columns = [*fit.items, *test.items], []
+        for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
+            rows = run_trials([judge], items, journal=journal, options=self.options, budget=budget, label=label)
+            columns.append(Column.of(judge, rows))
+        return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=self.metric)
 
     def unscored(self) -> int:
         """Judgements of this experiment that ended without a verdict."""
-        return sum(
-            row.verdict is None for row in {row.key: row for row in read_journal(self.experiment.journal)}.values()
-        )
+        latest = {row.key: row for row in read_journal(self.experiment.journal)}
+        return sum(row.verdict is None for row in latest.values())
 
 
 def _why(test: Confirmation | None, after: Scored, before: Estimate) -> str:
@@ -281,12 +240,6 @@ def _why(test: Confirmation | None, after: Scored, before: Estimate) -> str:
     if after.candidate is None:
         return "no candidate was better on dev, so the judge stays as it was"
     return test.why if test else "test was not looked at (--no-final)"
-
-
-def _shown(path: Path) -> str:
-    """A path as results name it: relative to the current folder where it lies below."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def plan_optimize(

@@ -15,7 +15,7 @@ import dspy
 from judgecal.engine import Budget
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models import ModelSpec
-from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict
+from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict, stratum_of
 from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
@@ -64,16 +64,12 @@ def split_by_question(
     halves: tuple[list[Item], list[Item]] = ([], [])
     counts: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
     for members in by_group.values():
-        kinds = [_class(labels[item.item_id], scale) for item in members]
+        kinds = [stratum_of(labels[item.item_id], scale) for item in members]
         # To the half that has less of what this question brings; of equals the smaller, then the first.
         side = min((0, 1), key=lambda one: (sum(counts[one][k] for k in kinds), len(halves[one]), one))
         halves[side].extend(members)
         counts[side].update(kinds)
     return halves
-
-
-def _class(label: Label, scale: Scale) -> Any:
-    return label if isinstance(label, str) else scale.stratum(label)
 
 
 def _queues(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int) -> list[list[Item]]:
@@ -84,7 +80,7 @@ def _queues(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *,
     seen: Counter[tuple[Any, str]] = Counter()
     by_class: dict[Any, list[tuple[int, Item]]] = {}
     for item in drawn:
-        kind = _class(labels[item.item_id], scale)
+        kind = stratum_of(labels[item.item_id], scale)
         by_class.setdefault(kind, []).append((seen[kind, item.group], item))
         seen[kind, item.group] += 1
     classes = sorted(by_class, key=str)
@@ -92,21 +88,20 @@ def _queues(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *,
     return [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]
 
 
+CLIMBED_ON = 60
+"""Examples that a program is climbed on at most; with more, calls grow faster than what is learnt."""
 # A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
 _INSTRUCTION_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A compiled program and the groups whose labels it carries.
+    """A compiled program under a name such as `labeled-16-draw2`, and the groups whose labels it carries.
 
     Attributes:
-        name: what tells it from the others, such as `labeled-16-draw2`.
-        program: the `dspy.Predict`.
         trained_on: groups of its demos; all of train where instructions were written with its labels in sight.
-        rated: replies that the optimiser asked for and held against labels while it made this one; where it made
-            several at once, they stand with the first.
-        unusable: those of them without a verdict.
+        rated, unusable: replies that the optimiser asked for and held against labels while it made this one, and those
+            of them without a verdict; where it made several at once, they stand with the first.
     """
 
     name: str
@@ -123,30 +118,17 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What an optimiser may see: the train split and its labels, nothing of dev or test.
-
-    Attributes:
-        judge: the judge before.
-        items: train items.
-        labels: item id -> gold label, of these items.
-        people: the people's scale.
-        seed: of every draw.
-        budget: money that its calls may spend.
-        reflection: the model that writes instructions; the judge's own where it is None.
-        log: where its calls are kept and found, or None.
-        use_cache: take stored replies of other experiments.
-        quiet: no progress on stderr.
-    """
+    """What an optimiser may see, the train split and its labels, nothing of dev or test; and how it is run."""
 
     judge: PromptJudge
     items: Sequence[Item]
-    labels: Mapping[str, Label]
+    labels: Mapping[str, Label]  # by item id, of these items
     people: Scale
     seed: int
     budget: Budget
-    reflection: ModelSpec | None = None
-    log: Path | None = None
-    use_cache: bool = False
+    reflection: ModelSpec | None = None  # who writes instructions; the judge's own model where None
+    log: Path | None = None  # where its calls are kept and found
+    use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
 
     def metric(self, *, weighted: bool = True) -> AgreementMetric:
@@ -158,11 +140,6 @@ class Training:
         """The model that writes instructions."""
         return reflection_spec(self.reflection or self.judge.model)
 
-    @property
-    def groups(self) -> frozenset[str]:
-        """The groups of train."""
-        return frozenset(item.group for item in self.items)
-
     def student(self) -> dspy.Predict:
         """The judge's program, to be changed."""
         return self.judge.program.deepcopy()
@@ -172,40 +149,31 @@ class Training:
         seed = self.seed * 1000 + draw
         return self._as_examples(balanced_order(self.items, self.labels, self.people, seed=seed))
 
-    def balanced(self, *, at_most: int) -> list[dspy.Example]:
-        """Train examples in which every stratum stands equally often."""
-        return self._balanced(self.items, at_most)
+    def balanced(self, items: Sequence[Item]) -> list[dspy.Example]:
+        """Train examples, `CLIMBED_ON` at most, in which every stratum stands equally often."""
+        sample = balanced_sample(items, self.labels, self.people, size=CLIMBED_ON, seed=self.seed)
+        return self._as_examples(sample)
 
-    def halves(self, *, at_most: int) -> tuple[list[dspy.Example], list[dspy.Example]]:
+    def halves(self) -> tuple[list[dspy.Example], list[dspy.Example]]:
         """Train in two halves without a common question: to learn from, and to climb on; balanced like `balanced`."""
         learn, climb = split_by_question(self.items, self.labels, self.people, seed=self.seed)
-        return self._balanced(learn, at_most), self._balanced(climb, at_most)
+        return self.balanced(learn), self.balanced(climb)
 
     def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
-        """A candidate whose demos hold the signature's own fields alone.
+        """A candidate of what DSPy made, which is changed: its demos hold the signature's own fields alone.
 
-        Args:
-            name: what tells it from the others.
-            program: what DSPy made; it is changed.
-            saw_all: every label of train had a part in it, not those of its demos alone.
+        `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
         signature = self.judge.signature
         fields = [*signature.cls.input_fields, *signature.cls.output_fields]
         # A demo is an answer to learn from: one whose reply was not usable is none.
         demos = [demo for demo in program.demos if demo.get(str(signature.verdict)) is not None]
         program.demos = [dspy.Example(**{f: demo[f] for f in fields if f in demo}) for demo in demos]
-        return Candidate(name, program, self.groups if saw_all else self._groups_of(program.demos))
-
-    def _groups_of(self, demos: Iterable[dspy.Example]) -> frozenset[str]:
-        signature = self.judge.signature
-        groups: dict[tuple[str, ...], set[str]] = {}
-        for item in self.items:
-            groups.setdefault(tuple(item_inputs(signature.inputs, item).values()), set()).add(item.group)
-        found = [groups[tuple(demo[field] for field in signature.inputs)] for demo in demos]
-        return frozenset[str]().union(*found)
-
-    def _balanced(self, items: Sequence[Item], at_most: int) -> list[dspy.Example]:
-        return self._as_examples(balanced_sample(items, self.labels, self.people, size=at_most, seed=self.seed))
+        shown = {tuple(demo[field] for field in signature.inputs) for demo in program.demos}
+        trained_on = frozenset(
+            item.group for item in self.items if saw_all or tuple(item_inputs(signature.inputs, item).values()) in shown
+        )
+        return Candidate(name, program, trained_on)
 
     def _as_examples(self, items: Iterable[Item]) -> list[dspy.Example]:
         made = {}
@@ -226,21 +194,13 @@ def reflection_spec(spec: ModelSpec) -> ModelSpec:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an optimiser can take at most, by its own settings.
+    """What an optimiser can take at most, by its own settings."""
 
-    Attributes:
-        candidates: programs that it hands over to be scored on dev.
-        task: calls of the judge's model while it works.
-        reflection: calls of the model that writes instructions.
-        written: replies of that model which one judge's instructions can hold at most.
-        demos: demos of one of its programs.
-    """
-
-    candidates: int
-    task: int = 0
-    reflection: int = 0
-    written: int = 0
-    demos: int = 0
+    candidates: int  # programs that it hands over to be scored on dev
+    task: int = 0  # calls of the judge's model while it works
+    reflection: int = 0  # calls of the model that writes instructions
+    written: int = 0  # replies of that model which one judge's instructions can hold
+    demos: int = 0  # of one of its programs
 
     @property
     def calls(self) -> int:
@@ -250,16 +210,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """One optimiser.
-
-    Attributes:
-        make: makes the candidates, one by one.
-        settings: what it will try, for an experiment's configuration.
-        bounds: its calls at most.
-        reflects: whether it uses a model that writes instructions.
-    """
+    """How one optimiser makes its candidates, one by one, and what it takes."""
 
     make: Callable[[Training], Iterator[Candidate]]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # what it will try, for an experiment's configuration
     bounds: Callable[[Training], Bounds]
-    reflects: bool = False
+    reflects: bool = False  # whether it uses a model that writes instructions
