@@ -11,14 +11,15 @@ import pytest
 
 from judgecal.answering import Answerer, ContextOptions, Grader, answered_items, choose_grader, questions_of
 from judgecal.answering.contexts import Served, corpus_notes, serve
-from judgecal.answering.outcomes import Counted, Outcome, item_of, system_entry, write_items
+from judgecal.answering.outcomes import ITEMS_FILE, Counted, Outcome, item_of, system_entry
 from judgecal.answering.pairwise import comparisons, most_different, system_loss
 from judgecal.answering.questions import Question, refuses, says_unanswerable
 from judgecal.answering.result import KnownQuestion, contaminated, right_from
 from judgecal.errors import InputError
-from judgecal.goldset import Document, GoldSet, load_gold
+from judgecal.goldset import Document, GoldSet, item_row, load_gold
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
+from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items, rated
 
@@ -286,7 +287,8 @@ def test_ratings_are_taken_to_percent(workspace: Workspace) -> None:
     assert [grader.percentage(grade) for grade in (1, 2, 5)] == [0.0, 25.0, 100.0]  # 1..5, ends to ends
     (warning,) = grader.warnings([], ["g"])
     assert "not locked" in warning
-    assert not Grader(grader.judge, "judge.lock.json", locked_on="starter").warnings([], ["g"])
+    locked = dataclasses.replace(grader.about, locked_on="starter")
+    assert not Grader(grader.judge, locked).warnings([], ["g"])
 
 
 # --- numbers
@@ -424,7 +426,7 @@ def test_answers_come_back_as_items(tmp_path: Path) -> None:
     made = Outcome(question, Served((context,), holds_reference=True), "a@b", 1, row("half \ud800 a pair"))
     blank = dataclasses.replace(made, repeat=0, answer=row(""))
     items = [item for item in map(item_of, (made, blank)) if item is not None]
-    write_items(tmp_path, items)
+    write_json_lines(tmp_path / ITEMS_FILE, map(item_row, items))
     assert answered_items(tmp_path) == tuple(items)
     assert [item.item_id for item in items] == ["g::1::a@b::2", "g::1::a@b"]
     assert items[1].answer == "" and items[0].contexts == (context,)

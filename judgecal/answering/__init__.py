@@ -1,9 +1,9 @@
 """The answerer test: every model x prompt on the same questions, the right document in hand, graded by one judge."""
 
-from judgecal.answering.answerer import Answerer, Grader, answerer_names, choose_grader
+from judgecal.answering.answerer import Answerer, Grader, answerers, choose_grader
 from judgecal.answering.contexts import ContextOptions, context_options
 from judgecal.answering.outcomes import answered_items
-from judgecal.answering.questions import AnswersFile, Question, RecordedAnswers, questions_of
+from judgecal.answering.questions import Question, RecordedAnswers, questions_of, read_answers
 from judgecal.answering.result import AnswerResult, Dropped, decomposition, read_contaminated
 from judgecal.answering.run import AnswerInput, AnswerRun, plan_answers
 
@@ -12,18 +12,18 @@ __all__ = [
     "AnswerResult",
     "AnswerRun",
     "Answerer",
-    "AnswersFile",
     "ContextOptions",
     "Dropped",
     "Grader",
     "Question",
     "RecordedAnswers",
     "answered_items",
-    "answerer_names",
+    "answerers",
     "choose_grader",
     "context_options",
     "decomposition",
     "plan_answers",
     "questions_of",
+    "read_answers",
     "read_contaminated",
 ]

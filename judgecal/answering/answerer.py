@@ -13,9 +13,9 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from judgecal.engine import Message, Reading
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named
-from judgecal.models import ModelSpec, load_catalogue
+from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
 from judgecal.scale import Label, Scale, common_scale, onto
@@ -31,16 +31,7 @@ _OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{", re.IGNORECASE)
 
 
 class Answerer:
-    """Who answers questions.
-
-    Args:
-        spec: `answer_v1@model`.
-        workspace: where signatures and aliases are.
-
-    Attributes:
-        name: the string.
-        signature, model: what it resolves to.
-        field: the output field that holds the answer: `answer`, else the last text.
+    """Who answers questions, by a string such as `answer_v1@model`; `field` is the output field of the answer.
 
     Raises:
         InputError: the string names something that is not there or cannot answer.
@@ -53,9 +44,9 @@ class Answerer:
         if parsed.program:
             raise InputError(f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}")
         self.name = str(parsed)
-        self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
+        self.signature = load_signature(parsed.signature, workspace=workspace)
         self.field = _answer_field(self.signature)
-        self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
+        self.model = load_catalogue(workspace).resolve(parsed.model)
         self._adapter = JudgeAdapter()
         self._json = dspy.JSONAdapter()
 
@@ -77,28 +68,22 @@ class Answerer:
 
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one question with its contexts."""
-        formatted: list[dict[str, Any]] = self._adapter.format(
-            self.signature.cls, [], item_inputs(self.signature.inputs, item)
-        )
+        inputs = item_inputs(self.signature.inputs, item)
+        formatted: list[dict[str, Any]] = self._adapter.format(self.signature.cls, [], inputs)
         return [{"role": message["role"], "content": message["content"]} for message in formatted]
 
     def read(self, text: str) -> Reading:
         """The answer as the verdict; an empty one is an answer like any other, a reply without the field is none."""
         if not text.strip():
             return Reading(None, failure=Failure("parse", "the reply is empty"))
+        adapter = self._json if _OBJECT.match(text) else self._adapter
         try:
-            fields = self._fields(text)
+            fields: dict[str, Any] = adapter.parse(self.signature.cls, text)
         except AdapterParseError:
             message = f"no {self.field} in the reply: {text.strip()[:80]!r}"
             return Reading(None, failure=Failure("parse", message))
         others = [str(value) for name, value in fields.items() if name != self.field and isinstance(value, str)]
         return Reading(str(fields[self.field] or "").strip(), "\n".join(others))
-
-    def _fields(self, text: str) -> dict[str, Any]:
-        """The output fields, under DSPy's markers or as a JSON object."""
-        adapter = self._json if _OBJECT.match(text) else self._adapter
-        fields: dict[str, Any] = adapter.parse(self.signature.cls, text)
-        return fields
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse documents that the prompt has no place for.
@@ -123,57 +108,51 @@ class Answerer:
 
 
 def _answer_field(signature: LoadedSignature) -> str:
-    texts = [name for name, field in signature.cls.output_fields.items() if field.annotation is str]
-    strange = [name for name in signature.inputs if name not in _INPUTS]
-    problems = []
+    """The output field that holds the answer: `answer`, else the last text."""
+    name = signature.name
     if signature.scale is not None:
-        problems.append(
-            f"signature {signature.name} gives a verdict ({signature.verdict}): it judges, and cannot answer"
-        )
-    elif not texts:
-        problems.append(f"signature {signature.name} cannot answer: it has no text among its outputs")
-    if strange and signature.scale is None:
-        problems.append(
-            f"signature {signature.name}: there is nothing for input {', '.join(strange)}; answerers may ask for "
-            f"{', '.join(_INPUTS)}"
-        )
-    if problems:
-        raise InputError(problems)
+        raise InputError(f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer")
+    texts = [field for field, info in signature.cls.output_fields.items() if info.annotation is str]
+    problems = [] if texts else [f"signature {name} cannot answer: it has no text among its outputs"]
+    if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
+        known = ", ".join(_INPUTS)
+        problems.append(f"signature {name}: there is nothing for input {strange}; answerers may ask for {known}")
+    refuse(problems)
     return _ANSWER if _ANSWER in texts else texts[-1]
 
 
-def answerer_names(signatures: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Every signature x model pair, as `Answerer` takes them.
+def answerers(signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace) -> tuple[Answerer, ...]:
+    """The answerer of every signature x model pair.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none; or as `Answerer`.
     """
-    pairs = [f"{signature}@{model}" for signature in signatures for model in models]
-    if not pairs:
+    if not signatures or not models:
         raise InputError("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
-    return pairs
+    return tuple(Answerer(f"{signature}@{model}", workspace=workspace) for signature in signatures for model in models)
+
+
+@dataclass(frozen=True, slots=True)
+class GradedBy:
+    """Who graded, as the result names it."""
+
+    described: str  # its string, or the lock that it comes from
+    locked_on: str | None  # the gold set; None where it was not locked
+    fingerprint: str
+    band: float | None = None  # half the width of its own uncertainty in percentage points; None where not known
+    band_from: str | None = None  # what the band is, in words
 
 
 @dataclass(frozen=True, slots=True)
 class Grader:
     """A judge in the role of the grader of answers.
 
-    Attributes:
-        judge: it itself.
-        described: how the report names it: its string, or the lock that it comes from.
-        locked_on: the gold set that it was locked on; None where it was not.
-        band: half the width of its own uncertainty in percentage points, from its lock; None where not known.
-        band_from: what the band is, in words.
-
     Raises:
         InputError: its verdicts have no order, so that no percentage can be made of them.
     """
 
     judge: Judge
-    described: str
-    locked_on: str | None = None
-    band: float | None = None
-    band_from: str | None = None
+    about: GradedBy
 
     def __post_init__(self) -> None:
         if not self.judge.scale.numeric:
@@ -188,11 +167,9 @@ class Grader:
     def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
         """What stands against its grading these answerers' answers to these questions."""
         notes = []
-        if self.locked_on is None:
-            notes.append(
-                f"{self.described} was not locked on a gold set: how far its ratings agree with people's is not known "
-                "here"
-            )
+        if self.about.locked_on is None:
+            unknown = "how far its ratings agree with people's is not known here"
+            notes.append(f"{self.about.described} was not locked on a gold set: {unknown}")
         model = self.judge.model
         if model is not None and any(one.model.id == model.id for one in answerers):
             notes.append(f"model {model.alias} answers and rates its own answers, and judges favour their own")
@@ -216,18 +193,14 @@ def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace)
         named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
         if named.unit != ITEM_UNIT:
             raise InputError(f"{named.name} judges single contexts, and an answer is graded whole")
-        return Grader(named, named.name)
+        return Grader(named, GradedBy(named.name, None, named.fingerprint))
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     locked = load_lock(lock)
-    runnable, bias, band = locked.runnable(workspace), locked.agreement.get("bias"), None
+    gold, runnable, bias, band = locked.gold, locked.runnable(workspace), locked.agreement.get("bias"), None
     if bias is not None and bias.low is not None and bias.high is not None:
-        span = common_scale(Scale.parse(locked.gold.scale), runnable.scale).span
+        span = common_scale(Scale.parse(gold.scale), runnable.scale).span
         band = 100.0 * max(abs(bias.low), abs(bias.high)) / span
-    return Grader(
-        runnable,
-        f"{locked.judge} ({lock.name})",
-        locked_on=locked.gold.set,
-        band=band,
-        band_from=f"the farther end of its bias on the test items of {locked.gold.set}",
-    )
+    band_from = f"the farther end of its bias on the test items of {gold.set}"
+    described = f"{locked.judge} ({lock.name})"
+    return Grader(runnable, GradedBy(described, gold.set, runnable.fingerprint, band, band_from))

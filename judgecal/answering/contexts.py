@@ -13,8 +13,8 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from judgecal.answering.questions import Question, some_of
-from judgecal.errors import InputError, unknown_name
+from judgecal.answering.questions import Question
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Document, GoldSet
 from judgecal.records import Context
 from judgecal.retrieval.bm25 import Bm25, tokenizer_named
@@ -29,23 +29,14 @@ _PLACES = ("first", "last", "middle")
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions:
-    """How a context is made.
+    """How a context is made."""
 
-    Attributes:
-        kind: controlled, topk or none; recorded where all answers come from a file.
-        k: documents of `topk`.
-        distractors: documents beside the reference documents, in a controlled context.
-        position: where the reference documents stand among them: first, last, middle, or a number from 1.
-        without_reference: leave them out: does the answerer refuse?
-        tokenizer: which words BM25 sees.
-    """
-
-    kind: ContextKind = "controlled"
-    k: int = 5
-    distractors: int = 3
-    position: str = "first"
-    without_reference: bool = False
-    tokenizer: str = "words"
+    kind: ContextKind = "controlled"  # recorded where all answers come from a file
+    k: int = 5  # documents of `topk`
+    distractors: int = 3  # documents beside the reference documents, in a controlled context
+    position: str = "first"  # of the reference documents among them: first, last, middle, or a number from 1
+    without_reference: bool = False  # leave them out: does the answerer refuse?
+    tokenizer: str = "words"  # which words BM25 sees
 
     def check(self) -> None:
         """Refuse what makes no context.
@@ -58,18 +49,15 @@ class ContextOptions:
             problems.append(f"-k must be at least 1, found {self.k}")
         if self.distractors < 0:
             problems.append(f"--distractors must be at least 0, found {self.distractors}")
-        if self.position not in _PLACES and not self._numbered():
+        last = max(self.distractors, 0) + 1
+        if self.position not in _PLACES and not (self.position.isdecimal() and 1 <= int(self.position) <= last):
             problems.append(
-                f"--position must be {', '.join(_PLACES)} or a number from 1 to {max(self.distractors, 0) + 1} "
-                f"(one more than the distractors), found {self.position!r}"
+                f"--position must be {', '.join(_PLACES)} or a number from 1 to {last} (one more than the "
+                f"distractors), found {self.position!r}"
             )
         if self.without_reference and self.kind != "controlled":
             problems.append(f"--without-reference is for --context controlled, found {self.kind}")
-        if problems:
-            raise InputError(problems)
-
-    def _numbered(self) -> bool:
-        return self.position.isdecimal() and 1 <= int(self.position) <= self.distractors + 1
+        refuse(problems)
 
     def place(self, distractors: int) -> int:
         """How many distractors stand before the reference documents."""
@@ -78,26 +66,17 @@ class ContextOptions:
 
     def config(self) -> dict[str, Any]:
         """What an experiment's configuration says: the options that this kind depends on."""
-        if self.kind in ("none", "recorded"):
-            return {"kind": self.kind}
-        if self.kind == "topk":
-            return {"kind": self.kind, "k": self.k, "tokenizer": self.tokenizer}
-        return {
-            "kind": self.kind,
-            "distractors": self.distractors,
-            "position": self.position,
-            "without_reference": self.without_reference,
-            "tokenizer": self.tokenizer,
+        options: dict[ContextKind, tuple[str, ...]] = {
+            "controlled": ("distractors", "position", "without_reference", "tokenizer"),
+            "topk": ("k", "tokenizer"),
         }
+        return {name: getattr(self, name) for name in ("kind", *options.get(self.kind, ()))}
 
 
 def context_options(kinds: Sequence[str], options: ContextOptions, *, called: bool = True) -> list[ContextOptions]:
-    """The contexts to run one after the other; an option of one kind is no part of another.
+    """The contexts to run one after the other, by name; an option of one kind is no part of another.
 
-    Args:
-        kinds: by name; `recorded` is for runs in which no answerer is called.
-        options: all but the kind.
-        called: whether an answerer is called.
+    `recorded` is for runs in which no answerer is called.
 
     Raises:
         InputError: there is none of that name, or an option makes no context.
@@ -119,20 +98,16 @@ def context_options(kinds: Sequence[str], options: ContextOptions, *, called: bo
 class Served:
     """What one question comes with.
 
-    Attributes:
-        contexts: the documents handed over, in their order; a title stands above its text.
-        rank, score: of the best reference document by BM25 among all documents; None where it is not in the corpus.
-        ties: other documents with the same score.
-        holds_reference: whether a reference document is among the contexts.
-        problem: why this question cannot be asked with such a context, as (kind, message); else None.
+    `rank` and `score` are those of the best reference document by BM25 among all documents, None where it is not in
+    the corpus; `ties` counts the other documents with the same score.
     """
 
-    contexts: tuple[Context, ...] = ()
+    contexts: tuple[Context, ...] = ()  # handed over, in their order; a title stands above its text
     rank: int | None = None
     score: float | None = None
     ties: int = 0
-    holds_reference: bool = False
-    problem: tuple[str, str] | None = None
+    holds_reference: bool = False  # whether a reference document is among the contexts
+    problem: tuple[str, str] | None = None  # why it cannot be asked with such a context: kind and message
 
 
 def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions) -> dict[str, Served]:
@@ -166,11 +141,11 @@ def corpus_notes(
     notes = []
     if blank:
         what = "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
-        notes.append(f"{len(blank)} documents are empty ({some_of(blank)}): {what}")
+        notes.append(f"{len(blank)} documents are empty ({listed(blank)}): {what}")
     if missing and gold.documents:
-        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {some_of(missing)}")
+        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {listed(missing)}")
     if nameless and options.kind != "none":
-        notes.append(f"{len(nameless)} questions name no reference document: {some_of(nameless)}")
+        notes.append(f"{len(nameless)} questions name no reference document: {listed(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
         notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")
@@ -183,7 +158,9 @@ class _Shelf:
     def __init__(self, documents: Sequence[Document], options: ContextOptions) -> None:
         self._documents, self._options = documents, options
         self._number = {one.document_id: place for place, one in enumerate(documents)}
-        self._contexts = [Context(_text(one), one.document_id) for one in documents]
+        self._contexts = [
+            Context(f"{one.title}\n\n{one.text}" if one.title else one.text, one.document_id) for one in documents
+        ]
         self._blank = frozenset(place for place, one in enumerate(documents) if not one.text.strip())
 
     def serve(self, questions: Sequence[Question]) -> dict[str, Served]:
@@ -201,25 +178,19 @@ class _Shelf:
         }
 
     def _served(self, question: Question, head: Sequence[int], standing: tuple[int, float, int] | None) -> Served:
-        rank, score, ties = standing or (None, None, 0)
         problem = self._problem(question)
-        chosen = [] if problem else self._chosen(question, head)
-        own = {self._number[name] for name in question.reference_documents if name in self._number}
-        return Served(
-            contexts=tuple(self._contexts[place] for place in chosen),
-            rank=rank,
-            score=score,
-            ties=ties,
-            holds_reference=not own.isdisjoint(chosen),
-            problem=problem,
-        )
+        own = [self._number[name] for name in question.reference_documents if name in self._number]
+        chosen = [] if problem else self._chosen(own, head)
+        contexts, holds = tuple(self._contexts[place] for place in chosen), not set(own).isdisjoint(chosen)
+        rank, score, ties = standing or (None, None, 0)
+        return Served(contexts, rank, score, ties, holds, problem)
 
-    def _chosen(self, question: Question, head: Sequence[int]) -> list[int]:
+    def _chosen(self, own: Sequence[int], head: Sequence[int]) -> list[int]:
+        """Which documents are handed over; `own` are the reference documents, `head` those that BM25 ranks highest."""
         if self._options.kind in ("none", "recorded"):
             return []
         if self._options.kind == "topk":
             return list(head[: self._options.k])
-        own = [self._number[name] for name in question.reference_documents if name in self._number]
         others = [place for place in head if place not in own and place not in self._blank]
         others = others[: self._options.distractors]
         if self._options.without_reference:
@@ -240,10 +211,6 @@ class _Shelf:
             if self._number[name] in self._blank:
                 return "empty_document", f"reference document {name} is empty"
         return None
-
-
-def _text(document: Document) -> str:
-    return f"{document.title}\n\n{document.text}" if document.title else document.text
 
 
 def _best(pairs: Pairs, ranking: Ranking) -> Mapping[int, tuple[int, float, int]]:

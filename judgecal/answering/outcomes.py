@@ -13,11 +13,11 @@ from typing import Any, Literal
 from judgecal.answering.contexts import Served
 from judgecal.answering.questions import Question, refuses
 from judgecal.errors import InputError
-from judgecal.goldset import item_row, read_items
+from judgecal.experiment.result import Latency, Tokens
+from judgecal.goldset import read_items
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
-from judgecal.tables import write_json_lines
 from judgecal.workspace import shown
 
 ITEMS_FILE = "items.jsonl"
@@ -26,25 +26,16 @@ ITEMS_FILE = "items.jsonl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one question put to one system, once.
-
-    Attributes:
-        question, served: what was asked, and with which documents.
-        system: who answered. repeat: from 0.
-        answer: the journal's row, its verdict the answer's text; None where the system was not asked or has no row.
-        rating: the judge's row on that answer.
-        percentage: the rating in percent; None where there is none.
-        recorded: the answer came from a file, and what the system was given is not known.
-    """
+    """What became of one question put to one system, once."""
 
     question: Question
     served: Served
     system: str
     repeat: int
-    answer: Judgement | None
-    rating: Judgement | None = None
-    percentage: float | None = None
-    recorded: bool = False
+    answer: Judgement | None  # its verdict is the answer's text; None where the system was not asked or has no row
+    rating: Judgement | None = None  # the judge's row on that answer
+    percentage: float | None = None  # the rating in percent
+    recorded: bool = False  # the answer came from a file, and what the system was given is not known
 
     @property
     def text(self) -> str | None:
@@ -68,15 +59,10 @@ class Outcome:
             return None
         if not self.recorded and self.served.problem:
             return f"not asked: {self.served.problem[0]}"
-        if self.text is None:
-            return f"answer: {_kind(self.answer)}"
-        return f"rating: {_kind(self.rating)}"
-
-
-def _kind(row: Judgement | None) -> str:
-    if row is None:
-        return "missing"
-    return row.error.kind if row.error else "parse"
+        what, row = ("answer", self.answer) if self.text is None else ("rating", self.rating)
+        if row is None:
+            return f"{what}: missing"
+        return f"{what}: {row.error.kind if row.error else 'parse'}"
 
 
 def item_of(outcome: Outcome) -> Item | None:
@@ -98,19 +84,11 @@ def item_of(outcome: Outcome) -> Item | None:
     )
 
 
-def write_items(folder: Path, items: Iterable[Item]) -> None:
-    """Write rated answers beside their journal, in one step."""
-    write_json_lines(folder / ITEMS_FILE, map(item_row, items))
-
-
 def answered_items(folder: Path) -> tuple[Item, ...]:
-    """The items of an answerer's run: question, reference, answer, system and the documents handed over.
-
-    Args:
-        folder: the experiment's.
+    """The items of an experiment of `answer`: question, reference, answer, system and the documents handed over.
 
     Raises:
-        InputError: it holds none, or they cannot be read.
+        InputError: the folder holds none, or they cannot be read.
     """
     path = folder / ITEMS_FILE
     if not path.is_file():
@@ -132,6 +110,8 @@ def by_system(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 BEST = 100.0
 """A mean percentage is the mean agreement with this label; counting an unscored item as wrong makes it 0."""
 MEAN = "mean_agreement"
+LEVEL = 0.95
+"""Nominal coverage of every interval here."""
 
 
 def percentage_rows(outcomes: Sequence[Outcome]) -> dict[str, list[float | None]]:
@@ -142,26 +122,10 @@ def percentage_rows(outcomes: Sequence[Outcome]) -> dict[str, list[float | None]
     return rows
 
 
-def mean_percentage(
-    rows: Mapping[str, Sequence[float | None]], *, unscored: Literal["drop", "wrong"], level: float = 0.95
-) -> Estimate:
-    """The mean percentage with its interval by question.
-
-    Args:
-        rows: group -> percentages, one a repeat.
-        unscored: leave an unscored answer out, or count it as 0.
-        level: nominal coverage.
-    """
-    found = agreement(
-        [BEST] * len(rows),
-        list(rows.values()),
-        scale="percentage",
-        groups=list(rows),
-        level=level,
-        metrics=(MEAN,),
-        unscored=unscored,
-    )
-    return in_points(found[MEAN])
+def mean_percentage(rows: Mapping[str, Sequence[float | None]], *, unscored: Literal["drop", "wrong"]) -> Estimate:
+    """The mean of `percentage_rows` with its interval by question; an unscored answer is left out, or counts as 0."""
+    how: dict[str, Any] = {"groups": list(rows), "level": LEVEL, "metrics": (MEAN,), "unscored": unscored}
+    return in_points(agreement([BEST] * len(rows), list(rows.values()), scale="percentage", **how)[MEAN])
 
 
 def in_points(found: Estimate) -> Estimate:
@@ -170,22 +134,6 @@ def in_points(found: Estimate) -> Estimate:
         return found
     low, high = (None if end is None else BEST * end for end in (found.low, found.high))
     return dataclasses.replace(found, value=BEST * found.value, low=low, high=high)
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Of the calls that gave an answer, in seconds."""
-
-    p50: float | None
-    p95: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """Summed over the answers; None where no provider counted them."""
-
-    prompt: int | None
-    completion: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +174,10 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class SystemEntry:
-    """One system of the overview.
+    """One system of the overview; systems are compared by `intervals.average_as_wrong`.
 
-    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. Systems are compared
-    by `intervals.average_as_wrong`. `unscored` says why answers have no percentage.
+    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored` says why
+    answers have no percentage, and how many.
     """
 
     system: str
@@ -253,25 +201,18 @@ class SystemEntry:
 
 
 def system_entry(
-    system: str,
-    outcomes: Sequence[Outcome],
-    *,
-    price: Callable[[int | None, int | None], float | None] | None,
-    level: float = 0.95,
+    system: str, outcomes: Sequence[Outcome], *, price: Callable[[int | None, int | None], float | None] | None
 ) -> SystemEntry:
-    """One system's entry.
+    """One system's entry from its outcomes, unscored ones included.
 
-    Args:
-        system: its name.
-        outcomes: its outcomes, unscored ones included.
-        price: cost in US dollars of prompt and completion tokens, for answers that came from the store.
-        level: nominal coverage.
+    `price`: cost in US dollars of prompt and completion tokens, for answers that came from the store.
     """
     ratings = [outcome.percentage for outcome in outcomes if outcome.percentage is not None]
     rows = percentage_rows(outcomes)
-    answered = _share([o for o in outcomes if o.refused is not None], lambda o: not o.refused, level=level)
+    answered = _share(outcomes, refused=False)
     answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
     over: dict[str, Any] = described(ratings)
+    times: dict[str, Any] = described([row.latency_s for row in answers if row.latency_s is not None])
     return SystemEntry(
         system=system,
         n=len(ratings),
@@ -280,43 +221,34 @@ def system_entry(
         **over,
         answered=answered.value,
         usd_per_1k=_usd_per_1k(answers, price),
-        latency_s=_latency(answers),
-        intervals=Intervals(
-            mean_percentage(rows, unscored="drop", level=level),
-            mean_percentage(rows, unscored="wrong", level=level),
-            answered,
-        ),
-        refusals=_refusals(outcomes, level=level),
+        latency_s=Latency(times["p50"], times["p95"]),
+        intervals=Intervals(mean_percentage(rows, unscored="drop"), mean_percentage(rows, unscored="wrong"), answered),
+        refusals=_refusals(outcomes),
         unscored=dict(Counter(outcome.unscored for outcome in outcomes if outcome.unscored)),
         tokens=Tokens(_total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)),
     )
 
 
-def _share(outcomes: Sequence[Outcome], counts: Callable[[Outcome], bool], *, level: float) -> Estimate:
-    groups = [outcome.question.group for outcome in outcomes]
-    return mean_estimate([float(counts(outcome)) for outcome in outcomes], groups, level=level)
-
-
-def _refusals(outcomes: Sequence[Outcome], *, level: float) -> Refusals:
+def _share(outcomes: Sequence[Outcome], *, refused: bool) -> Estimate:
+    """The share of those that there are which decline, or which do not."""
     had = [outcome for outcome in outcomes if outcome.refused is not None]
-    should = [outcome for outcome in had if outcome.should_answer]
-    should_not = [outcome for outcome in had if not outcome.should_answer]
+    groups = [outcome.question.group for outcome in had]
+    return mean_estimate([float(outcome.refused is refused) for outcome in had], groups, level=LEVEL)
 
-    def refused(outcome: Outcome) -> bool:
-        return outcome.refused is True
 
-    return Refusals(
-        answerable=_counted(should),
-        unanswerable=_counted(should_not),
-        wrong_refusals=_share(should, refused, level=level),
-        right_refusals=_share(should_not, refused, level=level),
-        n_without_answer=len(outcomes) - len(had),
+def _refusals(outcomes: Sequence[Outcome]) -> Refusals:
+    should, should_not = ([one for one in outcomes if one.should_answer is wanted] for wanted in (True, False))
+    answerable, unanswerable = (
+        Counted(*(sum(one.refused is refused for one in part) for refused in (False, True)))
+        for part in (should, should_not)
     )
-
-
-def _counted(outcomes: Sequence[Outcome]) -> Counted:
-    refused = sum(outcome.refused is True for outcome in outcomes)
-    return Counted(len(outcomes) - refused, refused)
+    return Refusals(
+        answerable=answerable,
+        unanswerable=unanswerable,
+        wrong_refusals=_share(should, refused=True),
+        right_refusals=_share(should_not, refused=True),
+        n_without_answer=len(outcomes) - answerable.n - unanswerable.n,
+    )
 
 
 def _usd_per_1k(
@@ -326,11 +258,6 @@ def _usd_per_1k(
     costs = [price(row.prompt_tokens, row.completion_tokens) if row.cached and price else row.cost_usd for row in rows]
     known = [cost for cost in costs if cost is not None]
     return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
-
-
-def _latency(rows: Sequence[Judgement]) -> Latency:
-    times: dict[str, Any] = described([row.latency_s for row in rows if row.latency_s is not None])
-    return Latency(times["p50"], times["p95"])
 
 
 def _total(counts: Iterable[int | None]) -> int | None:

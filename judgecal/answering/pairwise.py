@@ -6,8 +6,18 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from judgecal.answering.outcomes import BEST, MEAN, Outcome, by_system, in_points, mean_percentage, percentage_rows
+from judgecal.answering.outcomes import (
+    BEST,
+    LEVEL,
+    MEAN,
+    Outcome,
+    by_system,
+    in_points,
+    mean_percentage,
+    percentage_rows,
+)
 from judgecal.records import Estimate
 from judgecal.stats.compare import Comparison, compare_all
 
@@ -40,25 +50,17 @@ class SystemPair:
 
 @dataclass(frozen=True, slots=True)
 class SystemLoss:
-    """Where a system loses its points, in percentage points, on the questions that were asked in both runs.
-
-    Attributes:
-        n_questions, n_left_out: asked in both runs, and in one of them alone.
-        controlled, topk: its averages with the reference document in hand, and in the naive chain.
-        retrieval: the controlled average minus that of the naive chain, paired by question.
-        retrieval_decision, p_value: of that difference: costs, helps or cannot tell.
-        answerer: 100 minus the controlled average.
-    """
+    """Where a system loses its points, in percentage points, on the questions that were asked in both runs."""
 
     system: str
     n_questions: int
-    n_left_out: int
-    controlled: Estimate
-    topk: Estimate
-    retrieval: Estimate
-    retrieval_decision: str
+    n_left_out: int  # asked in one of the two runs alone
+    controlled: Estimate  # its average with the reference document in hand
+    topk: Estimate  # its average in the naive chain
+    retrieval: Estimate  # the first minus the second, paired by question
+    retrieval_decision: str  # on that difference: costs, helps or cannot tell
     p_value: float | None
-    answerer: Estimate
+    answerer: Estimate  # 100 minus the controlled average
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,9 @@ class ShownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OneQuestion:
-    """One question across all systems.
+    """One question across all systems, with the standing of its reference document as in `Served`."""
 
-    Attributes:
-        question, text: its group and its wording.
-        rank, score, ties: of its best reference document by BM25 among all documents.
-        documents: those handed over; None where all answers were recorded elsewhere.
-    """
-
-    question: str
+    question: str  # its group
     text: str
     reference_answer: str | None
     reference_documents: tuple[str, ...]
@@ -102,37 +98,31 @@ class OneQuestion:
     rank: int | None
     score: float | None
     ties: int
-    documents: tuple[str | None, ...] | None
+    documents: tuple[str | None, ...] | None  # handed over; None where all answers were recorded elsewhere
     answers: tuple[ShownAnswer, ...]
 
 
-def comparisons(outcomes: Sequence[Outcome], *, level: float = 0.95, seed: int = 0) -> tuple[SystemPair, ...]:
+def comparisons(outcomes: Sequence[Outcome], *, seed: int = 0) -> tuple[SystemPair, ...]:
     """Every two systems; none where there is but one."""
     systems = {name: percentage_rows(rows) for name, rows in by_system(outcomes).items()}
     if len(systems) < 2:
         return ()
-    pairs = _compared(systems, level=level, seed=seed)
-    return tuple(_pair(a, b, one) for (a, b), one in pairs.items())
+    return tuple(_pair(a, b, one) for (a, b), one in _compared(systems, seed=seed).items())
 
 
-def _compared(rows: Mapping[str, _Rows], *, level: float, seed: int) -> dict[tuple[str, str], Comparison]:
-    """Compare mean percentages: each is the mean agreement with a label of 100, the farthest from which is 0."""
+def _compared(rows: Mapping[str, _Rows], *, seed: int) -> dict[tuple[str, str], Comparison]:
+    """Compare mean percentages: each is the mean agreement with a label of 100, the farthest from which is 0.
+
+    A system that answered once stands beside one that answered several times with its one answer.
+    """
     groups = list(next(iter(rows.values())))
     width = max(len(row) for one in rows.values() for row in one.values())
-    return compare_all(
-        [BEST] * len(groups),
-        {name: [_padded(one[group], width) for group in groups] for name, one in rows.items()},
-        scale="percentage",
-        metric=MEAN,
-        groups=groups,
-        level=level,
-        seed=seed,
-    )
-
-
-def _padded(row: Sequence[float | None], width: int) -> list[float | None]:
-    """A system that answered once stands beside one that answered several times with its one answer."""
-    return list(row) * width if len(row) == 1 else list(row)
+    padded = {
+        name: [list(one[group]) * (width if len(one[group]) == 1 else 1) for group in groups]
+        for name, one in rows.items()
+    }
+    how: dict[str, Any] = {"scale": "percentage", "metric": MEAN, "groups": groups, "level": LEVEL, "seed": seed}
+    return compare_all([BEST] * len(groups), padded, **how)
 
 
 def _pair(a: str, b: str, comparison: Comparison) -> SystemPair:
@@ -150,23 +140,21 @@ def _pair(a: str, b: str, comparison: Comparison) -> SystemPair:
     )
 
 
-def system_loss(
-    system: str, controlled: _Rows, naive: _Rows, *, level: float = 0.95, seed: int = 0
-) -> SystemLoss | None:
+def system_loss(system: str, controlled: _Rows, naive: _Rows, *, seed: int = 0) -> SystemLoss | None:
     """What retrieval costs a system, and what the answerer itself loses; None where no question is in both runs."""
     shared = [group for group in controlled if group in naive]
     if not shared:
         return None
     ours = {group: controlled[group] for group in shared}
     theirs = {group: naive[group] for group in shared}
-    pair = _compared({"controlled": ours, "topk": theirs}, level=level, seed=seed)["controlled", "topk"]
-    own = mean_percentage(ours, unscored="wrong", level=level)
+    pair = _compared({"controlled": ours, "topk": theirs}, seed=seed)["controlled", "topk"]
+    own = mean_percentage(ours, unscored="wrong")
     return SystemLoss(
         system=system,
         n_questions=len(shared),
         n_left_out=len(controlled.keys() | naive.keys()) - len(shared),
         controlled=own,
-        topk=mean_percentage(theirs, unscored="wrong", level=level),
+        topk=mean_percentage(theirs, unscored="wrong"),
         retrieval=in_points(pair.difference),
         retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
         p_value=pair.p_value,

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, Judgement
@@ -50,17 +50,10 @@ def says_unanswerable(references: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with what the set says of it.
-
-    Attributes:
-        group: its id.
-        question: the wording of the group's first item.
-        reference_answers, reference_documents, tags: of all items of the group, each once, in file order; the tags
-            of a question are those that all its items share.
-    """
+    """A question with what all items of its group say, each once, in file order; tags are those that all share."""
 
     group: str
-    question: str
+    question: str  # the wording of the group's first item
     reference_answers: tuple[str, ...]
     reference_documents: tuple[str, ...]
     tags: tuple[str, ...] = ()
@@ -84,11 +77,7 @@ class Questions:
 
 
 def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
-    """One question a group, in file order.
-
-    Args:
-        gold: the set.
-        without: groups to leave out.
+    """One question a group, in file order; some groups may be left out.
 
     Raises:
         InputError: none is left.
@@ -100,10 +89,8 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     if not asked:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
     several = [name for name, items in groups.items() if len({item.question for item in items}) > 1]
-    notes = []
-    if several:
-        notes.append(f"{len(several)} questions have more than one wording, the first is asked: {some_of(several)}")
-    return Questions(asked, tuple(notes))
+    note = f"{len(several)} questions have more than one wording, the first is asked: {listed(several)}"
+    return Questions(asked, (note,) if several else ())
 
 
 def _question(group: str, items: list[Item]) -> Question:
@@ -117,32 +104,18 @@ def _question(group: str, items: list[Item]) -> Question:
     )
 
 
-def some_of(names: Sequence[str], shown: int = 5) -> str:
-    """The first few names, and dots where there are more."""
-    return ", ".join(names[:shown]) + (" ..." if len(names) > shown else "")
-
-
 _QUESTION_COLUMNS = ("question_id", "group", "question")
-_SYSTEM = "system"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """Answers read from a file.
-
-    Attributes:
-        name, sha256: of the file.
-        columns: which column was read as what.
-        rows: system -> group -> answer, in the order of the file.
-        unmatched: rows that name no question, with the first few of those names.
-        n_rows: rows in the file.
-    """
+    """Answers read from a file."""
 
     name: str
     sha256: str
-    columns: Mapping[str, str | None]
-    rows: Mapping[str, Mapping[str, str]]
-    unmatched: tuple[str, ...]
+    columns: Mapping[str, str | None]  # which column was read as what
+    rows: Mapping[str, Mapping[str, str]]  # system -> group -> answer, in the order of the file
+    unmatched: tuple[str, ...]  # what rows name that is no question
     n_rows: int
 
     def config(self) -> dict[str, Any]:
@@ -153,11 +126,8 @@ class RecordedAnswers:
         """What of the file was not used."""
         if not self.unmatched:
             return []
-        named = ", ".join(repr(name[:60]) for name in self.unmatched[:3])
-        more = " ..." if len(self.unmatched) > 3 else ""
-        return [
-            f"{len(self.unmatched)} of {self.n_rows} rows of {self.name} name no question that was asked: {named}{more}"
-        ]
+        n, named = len(self.unmatched), listed([repr(name[:60]) for name in self.unmatched], 3)
+        return [f"{n} of {self.n_rows} rows of {self.name} name no question that was asked: {named}"]
 
     def judgements(self, questions: Iterable[Question]) -> list[Judgement]:
         """The answers as rows of the journal; a question without a row has none."""
@@ -174,54 +144,45 @@ class RecordedAnswers:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswersFile:
-    """`--answers FILE`: answers of a system elsewhere, as CSV, TSV, JSONL or Parquet.
+def read_answers(
+    path: Path,
+    questions: Sequence[Question],
+    question_column: str | None,
+    answer_column: str,
+    system_column: str | None,
+) -> RecordedAnswers:
+    """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or Parquet.
 
     A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
     `question`, the first that is there; the system is column `system`, and without it the file is one system.
+
+    Raises:
+        InputError: the file or a column is missing, no row names a question, a system answers one twice.
     """
-
-    path: Path
-    question_column: str | None = None
-    answer_column: str = "answer"
-    system_column: str | None = None
-
-    def read(self, questions: Sequence[Question]) -> RecordedAnswers:
-        """The answers, held against the questions of a set.
-
-        Raises:
-            InputError: the file or a column is missing, no row names a question, a system answers one twice.
-        """
-        table = read_table(self.path)
-        question_column = self.question_column or next(
-            (name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0]
+    table = read_table(path)
+    question_column = question_column or next((n for n in _QUESTION_COLUMNS if n in table.columns), "question_id")
+    system_column = system_column or ("system" if "system" in table.columns else None)
+    columns = Columns(question_column, answer_column, system=system_column)
+    table.require(*columns.names)
+    rows, unmatched = _matched(table, columns, questions, default=path.stem)
+    if not rows:
+        looks = questions[0]
+        raise InputError(
+            f"{table.where}: no value of column {question_column} is a question of the set (found "
+            f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
         )
-        system_column = self.system_column or (_SYSTEM if _SYSTEM in table.columns else None)
-        columns = Columns(question_column, self.answer_column, system=system_column)
-        table.require(*columns.names)
-        rows, unmatched = _matched(table, columns, questions, default=self.path.stem)
-        if not rows:
-            looks = questions[0]
-            raise InputError(
-                f"{table.where}: no value of column {question_column} is a question of the set (found "
-                f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
-            )
-        return RecordedAnswers(
-            self.path.name,
-            hashlib.sha256(self.path.read_bytes()).hexdigest(),
-            {"question_column": question_column, "answer_column": self.answer_column, "system_column": system_column},
-            rows,
-            tuple(unmatched),
-            len(table.rows),
-        )
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    named = {"question_column": question_column, "answer_column": answer_column, "system_column": system_column}
+    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows))
 
 
 def _matched(
     table: Table, columns: Columns, questions: Sequence[Question], *, default: str
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """System -> group -> answer, and the names of rows that match nothing."""
-    by_name = _names(questions)
+    """System -> group -> answer, and the names of rows that match nothing; a wording that two share names neither."""
+    wordings = Counter(one.question.strip() for one in questions)
+    by_name = {one.question.strip(): one.group for one in questions if wordings[one.question.strip()] == 1}
+    by_name |= {one.group.strip(): one.group for one in questions}
     problems: list[str] = []
     found: dict[str, dict[str, str]] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -239,10 +200,3 @@ def _matched(
         found.setdefault(system, {})[group] = item.answer
     refuse(problems)
     return found, unmatched
-
-
-def _names(questions: Sequence[Question]) -> dict[str, str]:
-    """Id or wording -> group; a wording that two questions share names neither."""
-    wordings = Counter(one.question.strip() for one in questions)
-    names = {one.question.strip(): one.group for one in questions if wordings[one.question.strip()] == 1}
-    return names | {one.group.strip(): one.group for one in questions}

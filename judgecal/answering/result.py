@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from judgecal.answering.answerer import GradedBy
 from judgecal.answering.outcomes import Outcome, SystemEntry
 from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, SystemLoss, SystemPair, system_loss
 from judgecal.errors import InputError
@@ -35,17 +36,6 @@ class AskedOf:
 
 
 @dataclass(frozen=True, slots=True)
-class GradedBy:
-    """Who graded; see `Grader`."""
-
-    described: str
-    locked_on: str | None
-    fingerprint: str
-    band: float | None
-    band_from: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class NotAsked:
     """A question that could not be asked with such a context, and why."""
 
@@ -65,16 +55,11 @@ class KnownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Contaminated:
-    """What a closed-book run says of the answerable questions.
+    """What a closed-book run says of the answerable questions."""
 
-    Attributes:
-        right_at: the percentage from which an answer is right.
-        n_unscored: answers that could not be rated: whether those are known is not known.
-    """
-
-    right_at: float
+    right_at: float  # the percentage from which an answer is right
     n_answerable: int
-    n_unscored: int
+    n_unscored: int  # answers that could not be rated: whether those questions are known is not known
     questions: tuple[KnownQuestion, ...]
 
 
@@ -87,32 +72,32 @@ class Decomposition:
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedFrom:
-    """The closed-book run whose contaminated questions were left out, and these questions."""
+class Dropped:
+    """The questions that a closed-book run found contaminated, whichever of its systems knew them."""
 
     experiment: str
     groups: tuple[str, ...]
+    systems: tuple[str, ...] = field(default=(), metadata={"json": False})  # who was asked there
+    notes: tuple[str, ...] = field(default=(), metadata={"json": False})
+
+    def strangers(self, models: Sequence[str]) -> list[str]:
+        """Which of these models took no part in that run, so that what they know is not known."""
+        there = {name.model for name in map(JudgeName.read, self.systems) if name is not None}
+        return [model for model in dict.fromkeys(models) if model not in there]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult(Result):
     """What `answer` came to with one kind of context.
 
-    Attributes:
-        context, context_options: controlled, topk, none or recorded, and how it was made.
-        contaminated: of a closed-book run alone.
-        decomposition: where the other of controlled and topk was run too.
-        question: the one that was asked to be shown.
-        also: the results of further contexts that the same command ran.
-        percentages: system -> group -> percentages, one a repeat, of the questions that it was asked; in
-            `summary.json` alone.
+    `percentages` (system -> group -> one a repeat, of the questions that it was asked) stand in `summary.json` alone.
     """
 
     experiment: str
     gold: AskedOf
     judge: str
     rated_by: GradedBy
-    context: str
+    context: str  # controlled, topk, none or recorded
     context_options: dict[str, bool | int | str]
     systems: tuple[SystemEntry, ...]
     n_expected: int
@@ -120,14 +105,14 @@ class AnswerResult(Result):
     comparisons: tuple[SystemPair, ...]
     most_different: tuple[DifferingQuestion, ...]
     not_asked: tuple[NotAsked, ...]
-    contaminated: Contaminated | None
-    dropped: DroppedFrom | None
-    decomposition: Decomposition | None
+    contaminated: Contaminated | None  # of a closed-book run alone
+    dropped: Dropped | None
+    decomposition: Decomposition | None  # where the other of controlled and topk was run too
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     run_line: str
-    question: OneQuestion | None = None
-    also: tuple[AnswerResult, ...] = ()
+    question: OneQuestion | None = None  # the one that was asked to be shown
+    also: tuple[AnswerResult, ...] = ()  # of further contexts that the same command ran
     percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(default_factory=dict, metadata={"json": False})
 
     @property
@@ -146,12 +131,7 @@ def right_from(people: Scale) -> float:
 
 
 def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> Contaminated:
-    """The answerable questions that some system answered right.
-
-    Args:
-        outcomes: of a closed-book run.
-        right_at: the percentage from which an answer is right.
-    """
+    """The answerable questions that some system answered right in a closed-book run."""
     answerable = [outcome for outcome in outcomes if outcome.question.answerable]
     known: dict[str, tuple[str, list[str]]] = {}
     for outcome in answerable:
@@ -165,32 +145,6 @@ def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> Contaminate
         n_unscored=sum(outcome.percentage is None for outcome in answerable),
         questions=tuple(KnownQuestion(group, text, tuple(names)) for group, (text, names) in known.items()),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """The questions that a closed-book run found contaminated.
-
-    Attributes:
-        experiment: that run.
-        groups: the questions, whichever of its systems knew them.
-        systems: who was asked there.
-        notes: what the reader must know of them.
-    """
-
-    experiment: str
-    groups: tuple[str, ...]
-    systems: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-    def config(self) -> dict[str, Any]:
-        """What a configuration says of it."""
-        return {"experiment": self.experiment, "groups": list(self.groups)}
-
-    def strangers(self, models: Sequence[str]) -> list[str]:
-        """Which of these models took no part in that run, so that what they know is not known."""
-        there = {name.model for name in map(JudgeName.read, self.systems) if name is not None}
-        return [model for model in dict.fromkeys(models) if model not in there]
 
 
 def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) -> Dropped:
@@ -212,13 +166,10 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     if result.gold.sha256 != gold_sha256:
         notes.append(f"{gold} has changed since closed-book run {slug}: questions were matched by their ids")
     if known.n_unscored:
-        notes.append(
-            f"{known.n_unscored} answers of closed-book run {slug} could not be rated: whether those questions are "
-            "contaminated is not known, and they stay"
-        )
-    return Dropped(
-        slug, tuple(row.question for row in known.questions), tuple(row.system for row in result.systems), tuple(notes)
-    )
+        unknown = "whether those questions are contaminated is not known, and they stay"
+        notes.append(f"{known.n_unscored} answers of closed-book run {slug} could not be rated: {unknown}")
+    groups, systems = (row.question for row in known.questions), (row.system for row in result.systems)
+    return Dropped(slug, tuple(groups), tuple(systems), tuple(notes))
 
 
 def decomposition(
@@ -226,22 +177,19 @@ def decomposition(
 ) -> Decomposition | None:
     """What retrieval and the answerer each cost, where the other context was run with the same configuration.
 
-    Args:
-        workspace: where experiments are.
-        experiment: the one at hand.
-        percentages: system -> group -> its percentages, of the questions asked.
-        seed: of the sign flips.
+    `percentages` are those of the experiment at hand; the seed is of the sign flips.
     """
     kind = experiment.config["context"]["kind"]
     other = _partner(workspace, experiment) if kind in _OTHER and _is_full(experiment.config) else None
     if other is None:
         return None
-    theirs = other.read_summary(AnswerResult).percentages
-    losses = []
-    for system, ours in percentages.items():
-        if system in theirs:
-            sides = (ours, theirs[system]) if kind == "controlled" else (theirs[system], ours)
-            losses.append(system_loss(system, *sides, seed=seed))
+    runs = {kind: percentages, _OTHER[kind]: other.read_summary(AnswerResult).percentages}
+    naive = runs["topk"]
+    losses = [
+        system_loss(system, ours, naive[system], seed=seed)
+        for system, ours in runs["controlled"].items()
+        if system in naive
+    ]
     known = tuple(loss for loss in losses if loss is not None)
     return Decomposition({kind: experiment.slug, _OTHER[kind]: other.slug}, known) if known else None
 
@@ -258,19 +206,14 @@ def _partner(workspace: Workspace, experiment: Experiment) -> Experiment | None:
     partners: list[tuple[float, Path]] = []
     for journal in workspace.experiments.glob("*/answers.jsonl"):
         path = journal.with_name("summary.json")
-        config = _config(journal.parent) if path.exists() else {}
+        try:
+            config = read_config(journal.parent) if path.exists() else {}
+        except InputError:
+            continue  # no folder of an experiment
         same = config.get("context", {}).get("kind") == kind and _without_context(config) == wanted
         if same and _is_full(config):
             partners.append((path.stat().st_mtime, journal.parent))
     return Experiment(max(partners)[1], {}) if partners else None
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    """The configuration of an answerer's run; empty where the folder holds none that can be read."""
-    try:
-        return read_config(folder)
-    except InputError:
-        return {}
 
 
 def _without_context(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,20 +12,10 @@ from typing import Any
 from judgecal import __version__
 from judgecal.answering.answerer import Answerer, Grader
 from judgecal.answering.contexts import ContextOptions, Served, corpus_notes, serve
-from judgecal.answering.outcomes import Outcome, by_system, item_of, percentage_rows, system_entry, write_items
+from judgecal.answering.outcomes import ITEMS_FILE, LEVEL, Outcome, by_system, item_of, percentage_rows, system_entry
 from judgecal.answering.pairwise import comparisons, most_different, one_question
 from judgecal.answering.questions import Question, Questions, RecordedAnswers
-from judgecal.answering.result import (
-    AnswerResult,
-    AskedOf,
-    Dropped,
-    DroppedFrom,
-    GradedBy,
-    NotAsked,
-    contaminated,
-    decomposition,
-    right_from,
-)
+from judgecal.answering.result import AnswerResult, AskedOf, Dropped, NotAsked, contaminated, decomposition, right_from
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment import (
@@ -45,38 +35,28 @@ from judgecal.experiment import (
     stored_rows,
     together,
 )
-from judgecal.goldset import GoldSet
-from judgecal.records import Item, Judgement
+from judgecal.goldset import GoldSet, item_row
+from judgecal.records import Item, Judgement, as_plain
+from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 
 _LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
 _BYTES_PER_TOKEN = 4
-_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerInput:
-    """What `answer` was asked, whatever the context.
-
-    Attributes:
-        workspace, gold: what is asked about.
-        questions: of the set, without those that were dropped.
-        answerers: who is called. recorded: answers from a file.
-        grader: who rates.
-        options, seed: how it is run.
-        right_at: the percentage from which an answer is right, for contamination; the set's own where None.
-        dropped: the questions that a closed-book run found contaminated.
-    """
+    """What `answer` was asked, whatever the context."""
 
     workspace: Workspace
     gold: GoldSet
-    questions: Questions
-    answerers: tuple[Answerer, ...]
+    questions: Questions  # of the set, without those that were dropped
+    answerers: tuple[Answerer, ...]  # who is called
     recorded: RecordedAnswers | None
     grader: Grader
     options: RunOptions
     seed: int = 0
-    right_at: float | None = None
+    right_at: float | None = None  # the percentage from which an answer is right; the set's own where None
     dropped: Dropped | None = None
 
     def config(self, contexts: ContextOptions) -> dict[str, Any]:
@@ -88,7 +68,7 @@ class AnswerInput:
             "systems": [one.config() for one in self.answerers],
             "answers": self.recorded.config() if self.recorded else None,
             "judge": judge_config(self.grader.judge),
-            "drop_contaminated": self.dropped.config() if self.dropped else None,
+            "drop_contaminated": as_plain(self.dropped) if self.dropped else None,
             "repeats": self.options.repeats,
             "seed": self.seed,
         }
@@ -96,13 +76,7 @@ class AnswerInput:
 
 @dataclass(frozen=True)
 class AnswerRun:
-    """One run with one kind of context.
-
-    Attributes:
-        given: what was asked.
-        contexts: how contexts are made.
-        experiment: where the results go.
-    """
+    """One run with one kind of context."""
 
     given: AnswerInput
     contexts: ContextOptions
@@ -147,11 +121,9 @@ class AnswerRun:
             InputError: an answerer or the judge lacks an input, a budget meets a model without a price, or a recorded
                 system has the name of one that is called.
         """
-        twice = {one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows}
+        twice = sorted({one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows})
         if twice:
-            raise InputError(
-                f"{', '.join(sorted(twice))} is called, and names a system of the answers too: rename it there"
-            )
+            raise InputError(f"{', '.join(twice)} is called, and names a system of the answers too: rename it there")
         require_prices(models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd)
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
@@ -161,17 +133,14 @@ class AnswerRun:
         """The items that will be rated, with a text in the place of each answer that is not there yet."""
         stored = (*stored_rows(self.answers).latest.values(), *self._recorded_rows)
         rows = {(row.judge, row.item_id, row.repeat): row for row in stored}
-        found = []
+        expected = []
         for outcome in self._outcomes(rows):
-            answer = outcome.answer
-            if answer is None and (outcome.recorded or outcome.served.problem):
-                continue
-            if answer is None or answer.verdict is None:
+            due = outcome.answer is not None or not (outcome.recorded or outcome.served.problem)
+            if due and outcome.text is None:
                 blank = Judgement(outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome))
                 outcome = dataclasses.replace(outcome, answer=blank)
-            item = item_of(outcome)
-            found += [] if item is None else [item]
-        return found
+            expected.append(item_of(outcome))
+        return [item for item in expected if item is not None]
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written.
@@ -181,7 +150,8 @@ class AnswerRun:
         """
         answers = plan_calls(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
         journal = stored_rows(self.experiment.journal)
-        longest = max((_longest(one) for one in self.given.answerers), default=0)
+        replies = [one.model.max_tokens or one.model.reply_limit or _LONGEST_REPLY for one in self.given.answerers]
+        longest = max(replies, default=0) * _BYTES_PER_TOKEN
         near, far = (
             plan_calls([self.given.grader.judge], self._expected_items(text), journal, self._rating_options)
             for text in (lambda one: " | ".join(one.question.reference_answers), lambda _: "x" * longest)
@@ -189,10 +159,7 @@ class AnswerRun:
         return together([answers, dataclasses.replace(near, usd_at_most=far.usd_at_most)])
 
     def run(self, *, question: str | None = None) -> AnswerResult:
-        """Make the calls that are due and give the result.
-
-        Args:
-            question: a group to show across all systems.
+        """Make the calls that are due and give the result; `question` is a group to show across all systems.
 
         Raises:
             InputError: as `check`; or a key is not set and a call is due, or there is no such question.
@@ -217,9 +184,8 @@ class AnswerRun:
             for row in self._recorded_rows:
                 if row.key not in journal.latest:
                     journal.append(row)
-            rows = run_trials(
-                self.given.answerers, self._requests, journal=journal, options=self.given.options, budget=budget
-            )
+            options = self.given.options
+            rows = run_trials(self.given.answerers, self._requests, journal=journal, options=options, budget=budget)
         return self._outcomes({(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)})
 
     def _outcomes(self, rows: Mapping[tuple[str, str, int], Judgement]) -> list[Outcome]:
@@ -237,28 +203,19 @@ class AnswerRun:
         """Have every answer rated, and keep the answers as items beside the journals."""
         items = [item_of(outcome) for outcome in outcomes]
         to_rate = [item for item in items if item is not None]
-        options = self._rating_options
-        judge = self.given.grader.judge
+        options, grader = self._rating_options, self.given.grader
+        label = f"rating by {grader.judge.name}"
         with open_journal(self.experiment.journal, options) as journal:
-            found = run_trials(
-                [judge], to_rate, journal=journal, options=options, budget=budget, label=f"rating by {judge.name}"
-            )
-        write_items(self.experiment.folder, to_rate)
-        ratings = {row.item_id: row for row in found}
-        return [
-            outcome if item is None else self._rated(outcome, ratings[item.item_id])
-            for outcome, item in zip(outcomes, items, strict=True)
-        ]
+            rows = run_trials([grader.judge], to_rate, journal=journal, options=options, budget=budget, label=label)
+        write_json_lines(self.experiment.folder / ITEMS_FILE, map(item_row, to_rate))
+        ratings = {row.item_id: row for row in rows}
 
-    def _rated(self, outcome: Outcome, rating: Judgement) -> Outcome:
-        value = None if rating.verdict is None else self.given.grader.percentage(rating.verdict)
-        return dataclasses.replace(outcome, rating=rating, percentage=value)
+        def rated(outcome: Outcome, rating: Judgement) -> Outcome:
+            value = None if rating.verdict is None else grader.percentage(rating.verdict)
+            return dataclasses.replace(outcome, rating=rating, percentage=value)
 
-
-def _longest(answerer: Answerer) -> int:
-    """Bytes of the longest answer that a model may give."""
-    limit = answerer.model.max_tokens or answerer.model.reply_limit or _LONGEST_REPLY
-    return limit * _BYTES_PER_TOKEN
+        pairs = zip(outcomes, items, strict=True)
+        return [outcome if item is None else rated(outcome, ratings[item.item_id]) for outcome, item in pairs]
 
 
 def plan_answers(given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None) -> list[AnswerRun]:
@@ -279,10 +236,8 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
     """The object of the contract; `outcomes` are every question x system x repeat, unscored ones included."""
     given, gold, grader = run.given, run.given.gold, run.given.grader
     prices = {one.name: one.model.cost_usd for one in given.answerers}
-    systems = tuple(
-        system_entry(name, answers, price=prices.get(name), level=_LEVEL)
-        for name, answers in by_system(outcomes).items()
-    )
+    by_name = by_system(outcomes).items()
+    systems = tuple(system_entry(name, answers, price=prices.get(name)) for name, answers in by_name)
     mark = right_from(gold.scale) if given.right_at is None else given.right_at
     asked = by_system([one for one in outcomes if one.recorded or one.served.problem is None])
     percentages = {name: percentage_rows(answers) for name, answers in asked.items()}
@@ -291,17 +246,17 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         experiment=run.experiment.slug,
         gold=AskedOf(gold.name, gold.sha256, len(run.asked)),
         judge=grader.judge.name,
-        rated_by=GradedBy(grader.described, grader.locked_on, grader.judge.fingerprint, grader.band, grader.band_from),
+        rated_by=grader.about,
         context=run.contexts.kind,
         context_options=run.contexts.config(),
         systems=systems,
         n_expected=len(outcomes),
         n_unscored=sum(one.n_unscored for one in systems),
-        comparisons=comparisons(outcomes, level=_LEVEL, seed=given.seed),
+        comparisons=comparisons(outcomes, seed=given.seed),
         most_different=most_different(outcomes),
         not_asked=tuple(NotAsked(group, *problem) for group, problem in problems if problem),
         contaminated=contaminated(outcomes, right_at=mark) if run.contexts.kind == "none" else None,
-        dropped=None if given.dropped is None else DroppedFrom(given.dropped.experiment, given.dropped.groups),
+        dropped=given.dropped,
         decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
         warnings=tuple(_warnings(run)),
         notes=tuple(_notes(run)),
@@ -354,5 +309,5 @@ def _run_line(run: AnswerRun) -> str:
         parts.append(f"systems:{','.join(one.described for one in given.answerers)}")
     if given.recorded:
         parts.append(f"recorded:{given.recorded.name}@{given.recorded.sha256[:12]}")
-    parts += [f"judge:{full_name(given.grader.judge)}", f"level:{_LEVEL:g}", "by:group", f"seed:{given.seed}"]
+    parts += [f"judge:{full_name(given.grader.judge)}", f"level:{LEVEL:g}", "by:group", f"seed:{given.seed}"]
     return "|".join([*parts, f"version:{__version__}"])

@@ -16,7 +16,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.answering import AnswerResult, AnswerRun, ContextOptions, Dropped, Question, RecordedAnswers
+    from judgecal.answering import Answerer, AnswerResult, AnswerRun, ContextOptions, Dropped, Question, RecordedAnswers
     from judgecal.goldset import GoldSet
     from judgecal.workspace import Workspace
 
@@ -85,11 +85,11 @@ class RecordedArguments:
 
     def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
         """The answers, held against the questions; None where no file is named."""
-        from judgecal.answering import AnswersFile
+        from judgecal.answering import read_answers
 
         if self.answers is None:
             return None
-        return AnswersFile(self.answers, self.question_column, self.answer_column, self.system_column).read(questions)
+        return read_answers(self.answers, questions, self.question_column, self.answer_column, self.system_column)
 
 
 def answer(
@@ -111,7 +111,7 @@ def answer(
     call: shared.RunArguments,
 ) -> None:
     """The answerer test: every signature x model pair with the right document in hand, rated by one judge."""
-    from judgecal.answering import Answerer, AnswerInput, answerer_names, choose_grader, plan_answers, questions_of
+    from judgecal.answering import AnswerInput, answerers, choose_grader, plan_answers, questions_of
     from judgecal.experiment import together
     from judgecal.goldset import load_gold
 
@@ -119,14 +119,15 @@ def answer(
     gold_set = load_gold(gold, workspace=workspace)
     dropped = _contaminated(workspace, gold_set, drop_contaminated)
     questions = questions_of(gold_set, without=dropped.groups if dropped else ())
-    called = []
+    called: tuple[Answerer, ...] = ()
     if table.answers is None or models or signatures:
-        called = answerer_names(shared.names(signatures or "answer_v1"), shared.names(models or "embedded"))
+        pairs = (shared.names(signatures or "answer_v1"), shared.names(models or "embedded"))
+        called = answerers(*pairs, workspace=workspace)
     given = AnswerInput(
         workspace=workspace,
         gold=gold_set,
         questions=questions,
-        answerers=tuple(Answerer(name, workspace=workspace) for name in called),
+        answerers=called,
         recorded=table.read(questions.asked),
         grader=choose_grader(judge, lock, workspace=workspace),
         options=call.options(repeats=repeats),
