@@ -27,11 +27,7 @@ class JudgecalError(Exception):
 
 
 class InputError(JudgecalError):
-    """Wrong use or bad input.
-
-    Args:
-        problems: one message, or every problem found (each says what, where, what was found, what to do).
-    """
+    """Wrong use or bad input: one message, or every problem found (what, where, what was found, what to do)."""
 
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -51,13 +47,7 @@ class BusyError(InputError):
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
-    """An error for a name that is not there, with the nearest names that are.
-
-    Args:
-        kind: what was looked up, such as "model" or "gold set".
-        name: what was asked for.
-        known: every valid name, in the order to be listed.
-    """
+    """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold set"."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return InputError(f"unknown {kind} {name!r}: {hint}")

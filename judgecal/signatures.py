@@ -32,8 +32,6 @@ class LoadedSignature:
 
     Attributes:
         name: the file's name without `.py`, behind the sub-folder that it is in.
-        cls: the DSPy class.
-        text: the file's text.
         fingerprint: 64 hex digits over instructions, fields and annotations.
         scale: the verdict's scale; None where the signature has no verdict (an answerer's).
         verdict: the verdict's field, or None.
@@ -103,11 +101,7 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
 
 
 def read_source(path: Path) -> str:
-    """The text of a file of code.
-
-    Raises:
-        InputError: it is not UTF-8.
-    """
+    """The text of a file of code. InputError where it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -174,14 +168,14 @@ def _only_signature(module: ModuleType, path: Path) -> type[dspy.Signature]:
 
 
 def _verdict_field(cls: type[dspy.Signature], path: Path) -> str | None:
-    graded = [name for name, field in cls.output_fields.items() if _is_verdict(field.annotation)]
+    graded = [
+        name
+        for name, field in cls.output_fields.items()
+        if field.annotation in (int, float, bool) or get_origin(field.annotation) is Literal
+    ]
     if len(graded) > 1:
         raise InputError(f"{path}: one verdict field expected, found {len(graded)}: {', '.join(graded)}; keep one")
     return graded[0] if graded else None
-
-
-def _is_verdict(annotation: Any) -> bool:
-    return annotation in (int, float, bool) or get_origin(annotation) is Literal
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:

@@ -145,11 +145,7 @@ def shown(path: Path) -> str:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside a file, to be written; it takes the file's place, whole, when the block ends without an exception.
-
-    Raises:
-        OSError: the draft cannot be written or moved.
-    """
+    """A draft beside a file; it takes the file's place, whole, when the block ends without an exception."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         yield draft
@@ -161,11 +157,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
 
@@ -211,10 +203,8 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> li
 def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
     """An artefact's table as its schema has it; `schema` itself is held against ours and left out.
 
-    Args:
-        model: a pydantic model or a dataclass. Give it `extra="forbid"`, and `strict=True` for TOML.
-        table: the parsed file.
-        at: the file, or where in it the keys lead to.
+    `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file, or where
+    in it the keys lead to.
 
     Raises:
         InputError: lists every problem: where, which key, what was found, and the nearest valid key.

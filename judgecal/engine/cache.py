@@ -77,11 +77,7 @@ class ReplyCache:
         self._db.close()
 
     def get(self, key: str) -> Reply | None:
-        """The reply stored under a key.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """The reply stored under a key. InputError where the file is damaged."""
         if key in self._pending:
             self.flush(now=True)
         try:
@@ -137,11 +133,7 @@ def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int) -> str:
 
 
 class RequestKeys:
-    """`cache_key` for a run: what the messages of one judge share is hashed once.
-
-    Args:
-        spec: the model.
-    """
+    """`cache_key` for a run: what the messages of one judge share is hashed once."""
 
     def __init__(self, spec: ModelSpec) -> None:
         head = canonical_json([spec.id, spec.api_base, spec.temperature, spec.max_tokens])
@@ -150,7 +142,7 @@ class RequestKeys:
         self._hashed = hashlib.sha256()
 
     def __call__(self, messages: Sequence[Message], repeat: int) -> str:
-        """The key of one request, everything that is sent, where it is sent, and which repeat it is."""
+        """The key of one request."""
         shared = list(messages[:-1])
         if shared != self._shared:
             text = self._head + "".join(f"{canonical_json(dict(m))}," for m in shared)

@@ -78,11 +78,8 @@ class CallRunner:
     """Makes the calls of one model. Made and used in one running event loop.
 
     Args:
-        spec: the model.
-        transport: the way to it.
         places: the places in flight, which runners of one model may share.
         purse: money that may be spent, which runners may share.
-        policy: retries.
         cache: stored replies to take and to add to, or None.
         shared: whether the same request in flight is one call.
     """
@@ -180,12 +177,7 @@ class CallRunner:
         return None
 
     async def _sent(self, messages: Sequence[Message], repeat: int) -> Reply:
-        """One attempt, ended by our own clock where the transport does not keep time.
-
-        Raises:
-            CallFailed: there is no reply.
-            AuthError: the provider refused the key.
-        """
+        """`Transport.send`, ended by our own clock where the transport does not keep time."""
         if self.transport.keeps_time:
             return await self.transport.send(messages, repeat=repeat)
         try:

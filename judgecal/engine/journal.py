@@ -139,11 +139,7 @@ def read_journal(path: Path) -> Iterator[Judgement]:
 
 
 def _located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
-    """The rows of `read_journal`, each with the byte behind its line.
-
-    Raises:
-        InputError: as `read_journal`.
-    """
+    """The rows of `read_journal`, each with the byte behind its line."""
     if not path.exists():
         return
     end = 0

@@ -103,10 +103,7 @@ class Limiter:
 def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) -> float | None:
     """About how long calls take where the provider keeps up: round trips, at the stated number or at a growing one.
 
-    Args:
-        spec: the model.
-        calls: how many.
-        latency_s: of one call; without it there is no telling.
+    Without the latency of one call there is no telling.
     """
     if latency_s is None:
         return None
@@ -157,11 +154,7 @@ class Budget:
 
 
 class Purse:
-    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land.
-
-    Args:
-        budget: may be shared with other runs.
-    """
+    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget

@@ -34,11 +34,6 @@ _PLAIN_LINE_S = 30.0
 class Progress:
     """A line that is redrawn on a terminal, and a plain line every 30 s elsewhere.
 
-    Args:
-        label: what is being done.
-        total: judgements to be had in this run.
-        stream: where to write; stderr by default.
-
     Attributes:
         done, unscored, cost_usd: what was counted.
         at_once: calls that may be in flight; 0 where nobody has said so.
@@ -118,12 +113,9 @@ def run_calls(
     Args:
         calls: what is to be called; their order is the order of the start, not of the end. An iterator is drawn
             from as calls become due.
-        spec: the model.
         record: called once a judgement, in this thread or the loop's, never twice at once.
         budget: money that may be spent; without it there is no limit.
         cache: stored replies to take and to add to; `embedded` needs none.
-        policy: retries.
-        progress: counts what is done.
         total: how many calls there are, where `calls` has no length.
 
     Raises:
@@ -259,11 +251,7 @@ def _reading(call: Call, outcome: Outcome) -> Reading:
 def take_verdicts(
     due: Iterable[OwnVerdict], *, record: Callable[[Judgement], None], progress: Progress | None = None
 ) -> None:
-    """Take every verdict, and hand each judgement to `record` as it comes.
-
-    Raises:
-        OSError: `record` could not write.
-    """
+    """Take every verdict, and hand each judgement to `record` as it comes."""
     for one in due:
         start = time.perf_counter()
         reading = one.give()

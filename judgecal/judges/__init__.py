@@ -45,11 +45,7 @@ __all__ = [
 
 
 def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) -> PromptJudge | FunctionJudge:
-    """The judge of a string, of whatever kind.
-
-    Args:
-        spec: `signature@model`, `signature@model#experiment`, `NAME@local` or `FILE.py:FUNCTION@python`.
-        workspace: where signatures, aliases and experiments are; by default the current one.
+    """The judge of a string, of whatever kind; `workspace` is the current one by default.
 
     Raises:
         InputError: the string names something that is not there or cannot judge.

@@ -76,15 +76,7 @@ def _harmless(value: Any) -> Any:
 
 
 def read_reply(signature: LoadedSignature, text: str) -> Reading:
-    """The verdict and the reasoning of a judge's reply.
-
-    Args:
-        signature: a judge's signature (it has a verdict).
-        text: the reply as the model gave it.
-
-    Returns:
-        A reading with a verdict on the signature's scale, or with a failure `parse` or `out_of_range`.
-    """
+    """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or `out_of_range`."""
     if not text.strip():
         return Reading(None, failure=Failure("parse", "the reply is empty"))
     fields = _sections(text) or _json_object(text)

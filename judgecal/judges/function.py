@@ -30,11 +30,6 @@ _SCALE = "SCALE"
 class FunctionJudge:
     """A judge that calls nobody: it costs nothing, and an exception in it is a verdict that could not be had.
 
-    Args:
-        name: the judge's string.
-        path: the file that holds the function; it is run.
-        function: its name.
-
     Attributes:
         inputs: the parameters that an item must have something for.
         fingerprint: 16 hex digits over the file's text and the function's name: another text is another judge.
@@ -61,11 +56,7 @@ class FunctionJudge:
         self.unit = CHUNK if CHUNK in self._names else ITEM_UNIT
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse items that lack what the function asks for.
-
-        Raises:
-            InputError: names how many and the first ones, for each parameter.
-        """
+        """Refuse items that lack what the function asks for, as `refuse_lacking` does."""
         refuse_lacking(self.name, self.inputs, items)
 
     def verdict(self, item: Item) -> Reading:

@@ -37,14 +37,9 @@ class PromptJudge:
     """A judge that calls a model.
 
     Args:
-        spec: the judge's string.
-        workspace: where signatures, aliases and experiments are; by default the current one.
         program: a compiled program to use instead of the one that the string names; `dspy.Predict`.
 
     Attributes:
-        name: the string.
-        signature, model: what it resolves to.
-        unit: `chunk` where the signature has an input `chunk`, else `item`.
         program: the `dspy.Predict` whose instructions and demos make the prompt.
         trained_on: groups whose labels the program has seen.
 
@@ -142,11 +137,7 @@ class PromptJudge:
         return read_reply(self.signature, text)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse items that lack what the signature asks for.
-
-        Raises:
-            InputError: names how many and the first ones, for each input.
-        """
+        """Refuse items that lack what the signature asks for, as `refuse_lacking` does."""
         refuse_lacking(f"signature {self.signature.name}", self.inputs, items)
 
 

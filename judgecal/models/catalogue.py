@@ -81,7 +81,6 @@ class ModelSpec:
     """One alias, resolved.
 
     Attributes:
-        alias: the name in a judge's string.
         id: the litellm id, `provider/model`.
         api_base: another endpoint than the provider's own.
         key_env: the environment variable that holds the key; None where no key is needed.
@@ -271,8 +270,7 @@ class Catalogue:
         name = EMBEDDED if name == _EMBEDDED_ID else name
         if name in self.specs:
             return self.specs[name]
-        provider, slash, model = name.partition("/")
-        if slash and provider and model:
+        if all(name.partition("/")):
             return _completed(ModelSpec(name, name))
         raise unknown_name("model", name, list(self.specs))
 

@@ -26,12 +26,7 @@ _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 
 class Wire:
-    """Messages of one model.
-
-    Args:
-        spec: the model; `/v1/messages` is appended to its `api_base`.
-        key: its key, or None for a server that wants none.
-    """
+    """Messages of one model; `/v1/messages` is appended to its `api_base`."""
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         base = spec.address.rstrip("/")

@@ -63,12 +63,7 @@ class DspyTransport:
         """DSPy's client closes its own connections."""
 
     async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
-        """One attempt at one call.
-
-        Raises:
-            CallFailed: there is no reply.
-            AuthError: the provider refused the key, or no call can be made at all.
-        """
+        """One attempt at one call, with the errors of `Transport.send`."""
         import dspy
 
         try:

@@ -16,12 +16,7 @@ _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTEN
 
 
 class Wire:
-    """generateContent of one model.
-
-    Args:
-        spec: the model; its `api_base` is host and port, `/v1beta/models/NAME:generateContent` is appended.
-        key: its key, or None for a server that wants none.
-    """
+    """generateContent of one model; `/v1beta/models/NAME:generateContent` is appended to its `api_base`."""
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")

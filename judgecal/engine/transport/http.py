@@ -32,7 +32,7 @@ _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does 
 
 
 class WireFormat(Protocol):
-    """How one kind of server is spoken to.
+    """How one kind of server is spoken to; made from the model and its key, None for a server that wants none.
 
     Attributes:
         url: where every call of the model goes; it never holds a key.
@@ -53,9 +53,6 @@ class WireFormat(Protocol):
 
 class HttpTransport:
     """One model over HTTP.
-
-    Args:
-        spec: the model.
 
     Raises:
         InputError: the model's address, or the proxy that the environment names, is no HTTP address.
@@ -82,12 +79,7 @@ class HttpTransport:
             self._session = None
 
     async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
-        """One attempt at one call.
-
-        Raises:
-            CallFailed: there is no reply.
-            AuthError: the provider refused the key, or no call can be made at all.
-        """
+        """One attempt at one call, with the errors of `Transport.send`."""
         body = self._encoded(messages)
         try:
             status, headers, answer = await self._posted(body)

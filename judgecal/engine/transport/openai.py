@@ -18,15 +18,7 @@ _CUT = ("length", "max_tokens", "model_length")
 
 
 class Wire:
-    """Chat completions of one model.
-
-    Args:
-        spec: the model.
-        key: its key, or None for a server that wants none.
-
-    Raises:
-        InputError: the model's address is not known.
-    """
+    """Chat completions of one model. InputError where its address is not known."""
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         self.url = _address(spec)
@@ -40,11 +32,12 @@ class Wire:
 
     def reply(self, data: Mapping[str, Any]) -> Reply:
         """The first choice."""
-        choice, usage = at(data, "choices", 0), data.get("usage")
-        text = _text(at(choice, "message", "content"))
+        choice, usage, model = at(data, "choices", 0), data.get("usage"), data.get("model")
+        content = at(choice, "message", "content")
+        text = content if isinstance(content, str) else joined_text(content)
         return Reply(
             text,
-            _named(data.get("model")) or self._id,
+            model if isinstance(model, str) and model else self._id,
             prompt_tokens=count(at(usage, "prompt_tokens")),
             completion_tokens=count(at(usage, "completion_tokens")),
             stopped=_stopped(choice, text),
@@ -77,14 +70,6 @@ def _model_name(spec: ModelSpec) -> str:
     if spec.provider != "fireworks_ai" or name.startswith("accounts/") or "#" in name:
         return name
     return f"accounts/fireworks/{name if name.startswith(('models/', 'routers/')) else f'models/{name}'}"
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else joined_text(content)
-
-
-def _named(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _stopped(choice: Any, text: str) -> str:

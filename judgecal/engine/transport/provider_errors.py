@@ -94,15 +94,7 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """The error of an answer that is no reply.
-
-    Args:
-        spec: the model.
-        status: the HTTP status.
-        headers: of the answer, without regard to case.
-        body: of the answer, whatever it is.
-        secrets: what its text must not hold.
-    """
+    """The error of an answer that is no reply: `headers` without regard to case, `secrets` what no text may hold."""
     return _judged(spec, status, _heard(body), headers, secrets)
 
 

@@ -84,10 +84,6 @@ def _quick(reference: Text, answer: Text, question: Text) -> float:
     return shared + grams + inside + refusing + 0.01 * min(len(new), 4) * shared
 
 
-def _best(references: Sequence[Text], answer: Text, question: Text) -> Text:
-    return max(references, key=lambda reference: _quick(reference, answer, question))
-
-
 def _polarities(asked: Text, reference: Text, given: Text) -> tuple[int, int]:
     """Reference's and answer's: 1 for a yes, -1 for a no, 0 unknown.
 
@@ -166,7 +162,8 @@ def _in_text_order(text: Text, chosen: frozenset[str]) -> tuple[str, ...]:
 
 
 def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
-    reference = references[0] if len(references) == 1 else _best(references, given, asked)
+    # A single reference, as most items have, needs no comparing.
+    reference = references[0] if len(references) == 1 else max(references, key=lambda one: _quick(one, given, asked))
     everything = reference.content.union(*(r.content for r in references))
     foreign = given.content - asked.content - reference.content
     return _Pair(

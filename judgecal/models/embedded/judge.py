@@ -31,14 +31,15 @@ _LOGIT_CAP = 30.0
 Vector = NDArray[np.float64]
 
 # What the fitting data cannot teach: it has next to no refusals in its references and no yes/no questions.
-RULES: dict[str, float] = {
-    "both refuse": 0.98,
-    "refusal against a fact": 0.03,
-    "fact against a refusal": 0.04,
-    "same yes or no": 0.95,
-    "opposite yes or no": 0.04,
-    "empty answer": 0.01,
+RULES: dict[str, tuple[float, str]] = {
+    "both refuse": (0.98, "The answer and the reference both say that it cannot be answered."),
+    "refusal against a fact": (0.03, "The answer refuses, but the reference gives an answer."),
+    "fact against a refusal": (0.04, "The reference says that it cannot be answered, but the answer states something."),
+    "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
+    "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
+    "empty answer": (0.01, "The answer is empty."),
 }
+"""A rule that decides alone -> the share 0..1 and the sentence that says why."""
 _REFUSAL_TOKENS = 30
 _TELLING_NEGATION = 0.2
 
@@ -212,19 +213,9 @@ def verdict(comparison: Comparison, linear: Linear) -> float:
     """The share 0..1 to which the answer is right, by a rule where one decides, else by the model."""
     decided = rule(comparison)
     if decided is not None:
-        return RULES[decided]
+        return RULES[decided][0]
     logit = max(-_LOGIT_CAP, min(_LOGIT_CAP, linear.logit(comparison.values)))
     return 1.0 / (1.0 + math.exp(-logit))
-
-
-_RULE_SENTENCES = {
-    "both refuse": "The answer and the reference both say that it cannot be answered.",
-    "refusal against a fact": "The answer refuses, but the reference gives an answer.",
-    "fact against a refusal": "The reference says that it cannot be answered, but the answer states something.",
-    "same yes or no": "The answer and the reference agree on yes or no.",
-    "opposite yes or no": "The answer and the reference disagree on yes or no.",
-    "empty answer": "The answer is empty.",
-}
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -235,7 +226,7 @@ def reasoning(comparison: Comparison) -> str:
     """One to three sentences: what of the reference the answer has, what it lacks, what speaks against it."""
     decided = rule(comparison)
     if decided is not None:
-        return _RULE_SENTENCES[decided]
+        return RULES[decided][1]
     written = dict(zip(comparison.reference.tokens, comparison.reference.words, strict=True))
     matched = [written[token] for token in comparison.matched]
     missing = [written[token] for token in comparison.missing]

@@ -157,10 +157,6 @@ def stem(word: str) -> str:
     return word
 
 
-def _number_token(value: float) -> str:
-    return f"#{value:.12g}"
-
-
 def _plain_number(word: str) -> float | None:
     """The value of digits, an ordinal or a small Roman numeral as written; None for another word."""
     if word[0].isdigit():
@@ -209,7 +205,7 @@ def _tokens(words: list[str]) -> list[tuple[str, str]]:
         number = _read_number(words, place)
         if number is not None:
             value, after = number
-            out.append((_number_token(value), " ".join(words[place:after])))
+            out.append((f"#{value:.12g}", " ".join(words[place:after])))
             place = after
             continue
         lower = word.replace(".", "").lower()
