@@ -50,11 +50,7 @@ class ImportArguments(ColumnArguments):
     ] = None
 
     def require(self, files: Sequence[str]) -> None:
-        """What a table cannot do without.
-
-        Raises:
-            InputError: an option is missing, or there are several files.
-        """
+        """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
         from judgecal.errors import refuse
 
         missing = [f"--{name}" for name in ("question", "answer", "scale") if getattr(self, name) is None]
@@ -64,11 +60,7 @@ class ImportArguments(ColumnArguments):
         refuse(problems)
 
     def refuse_columns(self) -> None:
-        """A sheet's columns are known, so none can be named.
-
-        Raises:
-            InputError: one is.
-        """
+        """Refuse (InputError) column options: a sheet's columns are known."""
         from judgecal.errors import InputError
 
         own = ("--rater", "--scale", "--pass-at")
@@ -181,10 +173,8 @@ def sheet_command(
 
 
 def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:
-    """The set or the experiment of a name; a set goes first.
-
-    Raises:
-        InputError: there is neither, or a set has no verdicts to show.
+    """The set or the experiment of a name; a set goes first. InputError: there is neither, or it has no verdicts to
+    show.
     """
     from judgecal.errors import InputError, unknown_name
     from judgecal.goldset import list_gold, load_gold
@@ -204,11 +194,7 @@ def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:
 
 
 def _of_experiment(folder: Path, workspace: Workspace) -> _Source:
-    """The items that an experiment's judges were asked of, as they are in the set today.
-
-    Raises:
-        InputError: it has no set or no judgements, or the texts of all its items have changed since.
-    """
+    """The items that an experiment's judges were asked of, as they are in the set today; InputError for none."""
     from judgecal.errors import InputError
     from judgecal.experiment import read_config, stored_rows
     from judgecal.goldset import load_gold

@@ -24,13 +24,10 @@ class RaterPair:
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement(Result):
-    """What `gold agreement` comes to.
+    """What `gold agreement` comes to: every pair of human raters.
 
-    Attributes:
-        pairs: every pair of human raters.
-        reliability: all of them at once, each pair's kappas too; empty where there are no two of them.
-        saw_draft: rater -> labels given in sight of a machine's.
-        sha256, scale, raters: of the set, for readers.
+    `reliability`: all of them at once, each pair's kappas too; empty where there are no two of them. `saw_draft`: rater
+    -> labels given in sight of a machine's.
     """
 
     set_: str

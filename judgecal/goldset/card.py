@@ -83,15 +83,8 @@ class RaterCard:
 class Card:
     """What card.toml says; a text that it leaves out is "", a sampling or a labeller "unknown".
 
-    Attributes:
-        name: the set's name.
-        scale: what a label is.
-        sampling: "random" (from production), "curated" or "unknown".
-        labels_by: who gave the labels: "people", "project" (its makers) or "unknown".
-        anchors: what single labels mean, by the label as written.
-        raters: who the raters are, by name.
-        rubric, rubric_sha256: the file with the raters' instructions, and its sha256.
-        explained: why findings of `gold check` may stand, by their kind.
+    `anchors`: what single labels mean, by the label as written. `rubric`: the file with the raters' instructions.
+    `explained`: why findings of `gold check` may stand, by their kind.
     """
 
     name: str
@@ -151,11 +144,7 @@ class _CardTable(BaseModel):
 
 
 def read_card(path: Path) -> Card:
-    """Read a card.
-
-    Raises:
-        InputError: lists every problem, each with its line.
-    """
+    """Read a card; InputError lists every problem, each with its line."""
     card, problems = try_card(path)
     if problems or card is None:
         raise InputError(problems)

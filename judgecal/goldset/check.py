@@ -73,14 +73,7 @@ class NearPassMark:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck(Result):
-    """What `gold check` comes to.
-
-    Attributes:
-        splits: by name. tags: how many items have each.
-        problems: the findings; those that the card explains carry the explanation.
-        baselines: metric -> the best constant and what it reaches.
-        sha256, scale, n_labelled: of the set, for readers.
-    """
+    """What `gold check` comes to; `tags`: how many items have each; `baselines`: the best constant of each metric."""
 
     set_: str
     n_items: int

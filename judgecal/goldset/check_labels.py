@@ -205,10 +205,9 @@ def _thin_raters(gold: GoldSet) -> Findings:
 class _Contest:
     """Where raters differ, over the items with two raters or more.
 
-    Attributes:
-        items, contested: how many there are, and on how many of them any two raters differ.
-        own, own_contested: the same among the items of one rater.
-        asked, others_differ: by rater, its items with two others or more, and those on which these others differ.
+    `items`, `contested`: how many there are, and on how many of them any two raters differ; `own` ...: the same among
+    the items of one rater; `asked`, `others_differ`: a rater's items with two others or more, and those on which these
+    others differ.
     """
 
     items: int = 0

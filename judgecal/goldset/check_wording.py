@@ -55,20 +55,12 @@ def containment(part: frozenset[_Shingle], whole: frozenset[_Shingle]) -> float:
 def clusters(
     things: Iterable[_T], *, text: Callable[[_T], str], within: Callable[[_T], Hashable], least: float
 ) -> Iterator[tuple[list[_T], float]]:
-    """Groups of two or more things whose texts are near-identical to the first of the group.
+    """Groups of two or more things with texts near-identical to the group's first, and the least Jaccard index with it.
 
-    A thing joins the first cluster whose first text it is near enough to; only those first texts are compared, and
-    only where they share one of their rarest word pairs (prefix filtering: no pair at or above the threshold is
-    missed by it), so that a set of many thousand texts takes seconds.
-
-    Args:
-        things: what to group.
-        text: the text of a thing.
-        within: things are compared only where this is equal.
-        least: the least Jaccard index, above 0 and at most 1.
-
-    Yields:
-        The things in their order, and the least index that one of them has with the first.
+    A thing joins the first cluster whose first text it is near enough to (an index of `least` or more, above 0 and at
+    most 1) and with which it is equal in `within`; only those first texts are compared, and only where they share one
+    of their rarest word pairs (prefix filtering: no pair at or above the threshold is missed by it), so that a set of
+    many thousand texts takes seconds.
     """
     parts: defaultdict[Hashable, list[_T]] = defaultdict(list)
     for thing in things:

@@ -17,14 +17,9 @@ from judgecal.tables import Row, Table
 class Columns:
     """Which column is what; None where there is no such column.
 
-    Attributes:
-        question, answer: the item's texts; an answer may be empty, a question may not.
-        labels: one column a rater, named as the rater; or a single column, and `rater` says whose label it is.
-        reference: the reference answer; empty means none.
-        gold_label: the adjudicated label; it may be one of `labels` too.
-        item: the item's id. group: the question that the item belongs to; by default the question's text.
-        system: who gave the answer. rater: who gave the label of the row.
-        reference_separator: the text between equally right reference answers.
+    `labels`: one column a rater, named as the rater; or a single column, and `rater` says whose label it is. The
+    adjudicated `gold_label` may be one of them too. `group` is by default the question's text. An answer may be empty,
+    a question may not. `reference_separator` is the text between equally right reference answers.
     """
 
     question: str
@@ -119,12 +114,9 @@ _ANY = "*"
 def unpivot(table: Table, columns: Columns) -> tuple[Table, Columns]:
     """The table with a row for each system's answer, and the columns that say what is what in it.
 
-    Without a `*` in the answer's column, or with a column of that very name, both come back as they are. An
-    item's id is the row's with the system's name behind it. A row in which a system has neither an answer nor
-    a label gives no item of that system.
-
-    Raises:
-        InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
+    Without a `*` in the answer's column, or with a column of that very name, both come back as they are. An item's id
+    is the row's with the system's name behind it. A row in which a system has neither an answer nor a label gives no
+    item of it. InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
     """
     if _ANY not in columns.answer or columns.answer in table.columns:
         return table, columns

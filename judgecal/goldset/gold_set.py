@@ -24,12 +24,9 @@ GOLD = "gold"
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
-    """The label that stands for several: the majority (binary, nominal) or the median.
+    """The label that stands for several: the majority (binary, nominal; None on a tie) or the median; None for none.
 
     The median of an even number is the mean of the middle two, so it may lie between two steps of the scale.
-
-    Returns:
-        None where there are no labels, or where the most frequent ones tie.
     """
     if not labels:
         return None
@@ -41,15 +38,10 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
 
 @dataclass(frozen=True)
 class GoldSet:
-    """A set of items with what people said of them.
+    """A set of items with what people said of them; items, ratings and documents in file order.
 
-    Attributes:
-        name: as the card gives it.
-        path: the folder.
-        card: what card.toml says.
-        items, ratings, documents: in file order.
-        sha256: of the content: card, items, ratings and documents, byte by byte.
-        lines: of each row, by the file and the row's ids (empty for a set that was never in a file).
+    `sha256` is of the content: card, items, ratings and documents, byte by byte. `lines`: the line of each row, by the
+    file and the row's ids; empty for a set that was never in a file.
     """
 
     name: str
@@ -105,13 +97,11 @@ class GoldSet:
         return {rater: labels for rater, labels in self._labels_of_all.items() if rater != GOLD}
 
     def label_without(self, rater: str) -> dict[str, Label]:
-        """What the other human raters say of the items that this rater rated, by item id.
+        """What the other human raters say of the items that this rater rated, by item id; InputError for an unknown
+        rater.
 
-        Majority or median of the others, never `gold`: a label made of the rater's own vote flatters the rater.
-        Items that nobody else rated, and ties of the others, are absent.
-
-        Raises:
-            InputError: there is no such rater.
+        Majority or median of the others, never `gold`: a label made of the rater's own vote flatters the rater. Items
+        that nobody else rated, and ties of the others, are absent.
         """
         if rater not in self.ratings_by_rater:
             raise unknown_name("rater", rater, self.raters)
@@ -133,14 +123,8 @@ class GoldSet:
         return self.card.splits.of(group)
 
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:
-        """The items of a split, in file order.
-
-        Args:
-            split: train, dev, test, open (train and dev) or all.
-            without_groups: questions to leave out, such as those that a judge was trained on.
-
-        Raises:
-            InputError: there is no such split.
+        """The items of a split (train, dev, test, open or all) in file order, without those of the groups that are
+        named, such as those that a judge was trained on; InputError for an unknown split.
         """
         wanted = members(split)
         if wanted is None:
@@ -174,14 +158,10 @@ def _is_set(folder: Path) -> bool:
 
 
 def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -> GoldSet:
-    """Load a gold set and hold every row against the format.
+    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held against the
+    format.
 
-    Args:
-        name_or_path: the name of a set under the workspace's `gold/`, or the path of a set's folder.
-        workspace: where names are looked up; by default the one that `find_workspace` finds.
-
-    Raises:
-        InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
+    InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
     """
     folder = _find(name_or_path, workspace)
     card, problems = try_card(folder / CARD)
@@ -349,15 +329,7 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse a set whose splits hold too few questions for a command.
-
-    Args:
-        gold: the set.
-        needed: groups with a labelled item needed, by split name (`open` and `all` too).
-
-    Raises:
-        InputError: lists each split that is too small: what it has, what is needed, what to do.
-    """
+    """Refuse (InputError) a set whose splits hold too few questions with a labelled item; `needed` is by split name."""
     problems = []
     for split, least in needed.items():
         found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])

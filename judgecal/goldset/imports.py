@@ -29,11 +29,9 @@ _T = TypeVar("_T")
 class Imported(Result):
     """What an import comes to.
 
-    Attributes:
-        n_rows: rows that were read; `skipped` says why some gave neither an item nor a rating.
-        raters: how many ratings each gave, `gold` among them. judges: how many judgements each gave.
-        notes: what the set's owner should know of how it was read.
-        gold: the set as written.
+    `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `raters` and `judges`: how many
+    ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's owner should know of how it was
+    read.
     """
 
     set_: str
@@ -79,21 +77,13 @@ def import_gold(
     mapping: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Read a table and write it to `gold/<name>`.
+    """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
 
-    Args:
-        file: CSV, TSV, JSONL, JSON, Parquet, or the address of a data set: `hf:org/name[:split]`.
-        name: the name of the new set.
-        columns: which column is what; a `*` in the answer's and the labels' stands for each system's name.
-        scale: the labels' scale; `fraction` is 0..1 and stored as a percentage.
-        workspace: where the set goes.
-        pass_at: the people's pass mark; for `fraction` it is read as the labels are, 0..1.
-        mapping: label cells to rewrite before the scale reads them; an empty text makes a missing rating.
-        replace: replace a set of this name. Its splits, its licence and what its card says of its raters are
-            kept: no question moves to another split because a set grew.
-
-    Raises:
-        InputError: lists every problem (the first `LISTED`, and how many more). Then nothing has been written.
+    A `*` in the answer's and the labels' columns stands for each system's name. The scale `fraction` is 0..1 and stored
+    as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty
+    text makes a missing rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters:
+    no question moves to another split because a set grew. InputError lists the first `LISTED` problems; then nothing
+    has been written.
     """
     workspace.require_writable("gold import")
     mapping = mapping or {}
@@ -121,11 +111,7 @@ def import_gold(
 
 
 def read_mapping(entries: Iterable[str]) -> dict[str, str]:
-    """The `--map FROM=TO` options, cut at the last `=`.
-
-    Raises:
-        InputError: an option has no `=`, or one text is mapped to two others.
-    """
+    """The `--map FROM=TO` options, cut at the last `=`; InputError where one has none, or a text has two."""
     found: dict[str, str] = {}
     problems: list[str] = []
     for entry in entries:
@@ -135,8 +121,7 @@ def read_mapping(entries: Iterable[str]) -> dict[str, str]:
             problems.append(f"--map {entry}: write FROM=TO, such as --map correct=yes")
         elif found.setdefault(cell, to) != to:
             problems.append(f"--map {entry}: {cell!r} is mapped to {found[cell]!r} already: keep one")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return found
 
 
@@ -223,12 +208,9 @@ def percent(value: float) -> float:
 
 
 class Reading:
-    """What the rows of one table say, and what is wrong with them.
+    """What the rows of one table say: items by id, ratings by item id and rater, both in the order of the rows.
 
-    Attributes:
-        items: by item id, in the order of their first rows.
-        ratings: by item id and rater, in the order of the rows.
-        problems: each with its file and line; items and ratings are whole only where this is empty.
+    `problems`: each with its file and line; items and ratings are whole only where there is none.
     """
 
     def __init__(self, table: Table, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str]) -> None:

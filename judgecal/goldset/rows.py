@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,10 @@ from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import check_keys, shown
 
-_ITEM_KEYS = frozenset(
-    [
-        "item_id",
-        "group",
-        "question",
-        "answer",
-        "reference_answer",
-        "system",
-        "reference_documents",
-        "document_id",
-        "contexts",
-        "conversation",
-        "fields",
-        "expect",
-        "tags",
-        "inclusion_probability",
-    ]
-)
+_ITEM_KEYS = frozenset({
+    "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents", "document_id",
+    "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
+})  # fmt: skip
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
 _RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason"})
@@ -75,15 +61,18 @@ class _Fields:
             return value
         return ""
 
+    def _fit(self, key: str, fits: Callable[[Any], bool], form: str) -> Any:
+        """A value that may be absent, then None; None too where it does not fit, which is a problem."""
+        value = self.row.get(key)
+        if value is None or fits(value):
+            return value
+        what, _, advice = form.partition(": ")
+        self.fail(f"{key} must be {what}, found {_found(value)}" + (f": {advice}" if advice else ""))
+        return None
+
     def text(self, key: str) -> str | None:
         """A text that may be absent, null or empty: then None."""
-        value = self.row.get(key)
-        if value is None or value == "":
-            return None
-        if isinstance(value, str):
-            return value
-        self.fail(f"{key} must be text, found {_found(value)}: put it in quotes or leave it out")
-        return None
+        return self._fit(key, lambda value: isinstance(value, str), "text: put it in quotes or leave it out") or None
 
     def texts(self, key: str, *, or_one: bool = False) -> tuple[str, ...]:
         """A list of texts; with `or_one` a single text counts as a list of one, and an empty text as none."""
@@ -100,38 +89,32 @@ class _Fields:
 
     def flag(self, key: str) -> bool:
         """A true or false that may be absent: then False."""
-        value = self.row.get(key)
-        if value is not None and not isinstance(value, bool):
-            self.fail(f"{key} must be true or false, found {_found(value)}")
-        return value is True
+        return self._fit(key, lambda value: isinstance(value, bool), "true or false") is True
 
     def number(self, key: str) -> float | None:
         """A finite number that may be absent."""
-        value = self.row.get(key)
-        if value is None:
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE:
-            return float(value)
-        self.fail(f"{key} must be a number, found {_found(value)}")
-        return None
+        value = self._fit(key, _is_number, "a number")
+        return None if value is None else float(value)
 
-    def table(self, key: str, *, of_texts: bool = False) -> dict[str, Any]:
-        """An object by name that may be absent; with `of_texts` its values are texts."""
-        value = self.row.get(key)
-        if value is None:
-            return {}
-        if isinstance(value, dict) and not (of_texts and any(not isinstance(inner, str) for inner in value.values())):
-            return value
-        self.fail(f"{key} must be an object{' of texts' if of_texts else ''}, found {_found(value)}")
-        return {}
+    def texts_by_name(self, key: str) -> dict[str, str]:
+        """An object whose values are texts, which may be absent."""
+        return self._fit(key, _is_texts, "an object of texts") or {}
+
+    def table(self, key: str) -> dict[str, Any]:
+        """An object by name that may be absent."""
+        return self._fit(key, lambda value: isinstance(value, dict), "an object") or {}
 
     def parts(self, key: str, *, form: str) -> list[Any]:
         """A list that may be absent."""
-        value = self.row.get(key)
-        if value is None or isinstance(value, list):
-            return value or []
-        self.fail(f"{key} must be a list of {form}, found {_found(value)}")
-        return []
+        return self._fit(key, lambda value: isinstance(value, list), f"a list of {form}") or []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
 
 
 def _found(value: Any) -> str:
@@ -154,7 +137,7 @@ def read_item(row: Mapping[str, Any], where: str, problems: list[str]) -> Item:
         contexts=_contexts(fields),
         tags=fields.texts("tags"),
         conversation=_conversation(fields),
-        fields=fields.table("fields", of_texts=True),
+        fields=fields.texts_by_name("fields"),
         expect=fields.table("expect"),
         inclusion_probability=_probability(fields),
     )
@@ -169,11 +152,7 @@ def _probability(fields: _Fields) -> float | None:
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
-    """The items of a file in the format of items.jsonl.
-
-    Raises:
-        InputError: it cannot be read; lists every problem with its line.
-    """
+    """The items of a file in the format of items.jsonl; InputError lists every problem with its line."""
     where = shown(path)
     text, problems = decode(read_bytes(path), where)
     lines = json_lines(text, where)

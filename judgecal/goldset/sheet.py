@@ -27,14 +27,10 @@ _BETWEEN = "\n\n--- next context ---\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Sheets(Result):
-    """What was written.
+    """Which sheets were written, one a rater, with the same `n_items` items of the set `set_`.
 
-    Attributes:
-        set_: whose items they are.
-        sheets: their paths, one a rater.
-        n_items: items on each of them.
-        coded: whether codes stand in place of the item ids, as these give away a system or a tag.
-        notes: what whoever hands the sheets out should know.
+    `coded`: codes stand in place of the item ids, as these give away a system or a tag. `notes`: what whoever hands the
+    sheets out should know.
     """
 
     set_: str
@@ -61,18 +57,10 @@ def write_sheets(
 ) -> Sheets:
     """Write blind sheets of items: UTF-8 with a byte order mark, commas, every row a CRLF, as spreadsheets expect.
 
-    Args:
-        items: what is to be labelled; of a gold set, of an experiment, or made by an answerer.
-        path: the sheet, ending in .csv; with several raters `-1`, `-2` ... goes before the ending.
-        name: the set's.
-        raters: how many sheets, 1 or more. Each has the same items in another order.
-        seed: of the draw and of the orders; the same seed gives the same sheets.
-        limit: only so many items, drawn at random; None takes all.
-        drafts: item id -> a machine's verdict to show in a column `draft`; None shows none.
-
-    Raises:
-        InputError: nothing is to be labelled, a number is out of range, the ending is another, or a sheet is there
-            already (it may be filled in). Then nothing has been written.
+    With several raters `-1`, `-2` ... goes before the ending .csv, and each sheet has the same items in another order.
+    `seed` is of the draw (of `limit` items; None takes all) and of the orders. `drafts` (item id -> a machine's
+    verdict) is shown in a column `draft`; None shows none. InputError: nothing is to be labelled, a number is out of
+    range, the ending is another, or a sheet is there already (it may be filled in); then nothing has been written.
     """
     paths = _paths(path, raters)
     problems = _problems(items, paths, raters=raters, limit=limit)

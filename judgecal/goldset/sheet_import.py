@@ -46,18 +46,11 @@ def import_sheets(
 ) -> Imported:
     """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
 
-    Args:
-        files: the sheets; each is a rater of its own, named by the file without its ending.
-        name: the set. Where it exists, its items are what the sheets must hold; else it is made, with each question
-            a group of its own.
-        workspace: where the set is, or goes.
-        rater: who filled in all of these sheets; `gold` for labels that settle the others.
-        scale, pass_at: of a new set, and of no other.
-        replace: overwrite what a rater said of an item before. Items that the sheet leaves empty keep their ratings.
-
-    Raises:
-        InputError: lists every problem with file and line: an id that the set lacks, a text that has changed, a label
-            off the scale, an item twice, a rating that is there already. Then nothing has been written.
+    Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of them (`gold`
+    for labels that settle the others). A set that exists says what the sheets must hold; a new one needs `scale`
+    (`pass_at` belongs to it too), and each question is a group. `replace` overwrites what a rater said of an item
+    before; items that the sheet leaves empty keep their ratings. InputError lists every problem with file and line;
+    then nothing has been written.
     """
     workspace.require_writable("gold import")
     there = name in list_gold(workspace)
@@ -264,11 +257,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}(?:\s*%)?", re.ASCII)
 
 
 def read_label(cell: str, scale: Scale) -> Label:
-    """One label.
-
-    Raises:
-        ValueError: it is no label of the scale, or lies between two of its steps.
-    """
+    """One label; ValueError where it is no label of the scale, or lies between two of its steps."""
     text = undo(cell).strip()
     if scale.numeric and _DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
@@ -309,13 +298,8 @@ class SheetRow:
 def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
     """The rows of a sheet by the names of its columns in lower case; empty rows and nameless columns are left out.
 
-    Args:
-        path: the file, ending in .csv, .tsv or .txt.
-        columns: what must be there.
-
-    Raises:
-        InputError: it is no text in UTF-8, a column is missing or there twice, or a row has more cells than the
-            header; each with its line.
+    InputError, each with its line: no text in UTF-8, one of `columns` missing, a column twice, more cells than the
+    header.
     """
     where = shown(path)
     if path.suffix.lower() not in (".csv", ".tsv", ".txt"):

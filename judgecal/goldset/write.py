@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.goldset.card import Card, card_text
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldSet, content_sha, load_gold
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
@@ -44,21 +44,13 @@ def write_gold(
 ) -> GoldSet:
     """Write a set to `gold/<card.name>` and load it back.
 
-    The new set is complete, and read back without a problem, before it takes its place. What a replaced set
-    holds beside its card, items and ratings (a README, a rubric, documents) is carried over.
-
-    Args:
-        documents: none leaves the documents of a replaced set as they are.
-        readme: the text of README.md; not written over a README that is carried over.
-
-    Raises:
-        InputError: the workspace is the read-only starter, the name is no name or is taken and `replace` is
-            not given, or the set would not load. Then nothing has been written.
+    The new set is complete, and read back without a problem, before it takes its place. What a replaced set holds
+    beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is carried over.
+    InputError: the workspace is the read-only starter, the name is no name or is taken without `replace`, or the set
+    would not load; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    problems = name_problems(card.name, workspace=workspace, replace=replace)
-    if problems:
-        raise InputError(problems)
+    refuse(name_problems(card.name, workspace=workspace, replace=replace))
     target = (workspace.gold / card.name).resolve()
     fresh = target.with_name(f".{card.name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
@@ -77,17 +69,8 @@ def write_gold(
 def add_ratings(gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False) -> GoldSet:
     """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as they are.
 
-    A rating that is there already with the same label, note and draft is passed over.
-
-    Args:
-        gold: the set, as it was loaded.
-        ratings: of its items, on its scale.
-        workspace: the set's own.
-        replace: overwrite what the same rater said of the same item.
-
-    Raises:
-        InputError: a rater rated some of these items otherwise, and `replace` is not given; or the set has changed
-            since it was loaded. Then nothing has been written.
+    A rating that is there already with the same label, note and draft is passed over. InputError: a rater rated some of
+    these items otherwise, without `replace`; or the set has changed since it was loaded. Then nothing has been written.
     """
     workspace.require_writable("gold import")
     old = {(rating.item_id, rating.rater): rating for rating in gold.ratings}

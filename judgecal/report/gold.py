@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from judgecal.experiment.gold_agreement import RaterAgreement
 from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSet, Problem, Sheets
+from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.numbers import estimate, plain
@@ -42,20 +44,13 @@ def _list_row(one: ListedSet) -> tuple[str, ...]:
 def check_document(result: GoldCheck) -> Document:
     """The counts of a set, what a constant reaches on it, and its findings."""
     still_open = [problem for problem in result.problems if problem.explained is None]
-    kinds = len({problem.kind for problem in still_open})
     if still_open:
-        found = f"{result.set_} has {_counted(len(still_open), 'finding')} of {_counted(kinds, 'kind')}."
-    elif result.problems:
-        found = f"{result.set_} has no findings but those that the card explains."
+        found = f"{_counted(len(still_open), 'finding')} of {_counted(len(_by_kind(still_open)), 'kind')}"
+        headline = Headline("findings", f"{result.set_} has {found}.", next=f"judgecal gold check {result.set_} --full")
     else:
-        found = f"{result.set_} has no findings."
-    following = f"judgecal gold check {result.set_} --full" if still_open else f"judgecal score --gold {result.set_}"
-    return Document(
-        title=f"Gold set {result.set_}",
-        about=_about(result),
-        headline=Headline("findings" if still_open else "sound", found, next=following),
-        sections=[_check_section(result)],
-    )
+        found = "no findings but those that the card explains" if result.problems else "no findings"
+        headline = Headline("sound", f"{result.set_} has {found}.", next=f"judgecal score --gold {result.set_}")
+    return Document(f"Gold set {result.set_}", _about(result), headline, [_check_section(result)])
 
 
 def checks_document(result: GoldChecks) -> Document:
@@ -70,7 +65,7 @@ def checks_document(result: GoldChecks) -> Document:
     for one in result.sets:
         section = _check_section(one)
         blocks = [Paragraph(_about(one), short=True), *section.blocks]
-        sections.append(Section(section.name, section.title, section.caption, blocks))
+        sections.append(replace(section, blocks=blocks))
     return Document("Gold sets", "", headline, sections)
 
 
@@ -82,9 +77,8 @@ def _about(result: GoldCheck) -> str:
 
 
 def _check_section(result: GoldCheck) -> Section:
-    splits = [(name, str(part.n_items), str(part.n_groups)) for name, part in result.splits.items()]
     tags = [(tag, str(count)) for tag, count in result.tags.items()]
-    blocks: list[Block] = [Table(("split", "items", "questions"), splits, short=True)]
+    blocks: list[Block] = [_splits(result.splits)]
     blocks += [Table(("tag", "items"), tags)] if tags else []
     blocks += [Bullets(list(_baselines(result)), short=True)]
     still_open = [problem for problem in result.problems if problem.explained is None]
@@ -93,8 +87,13 @@ def _check_section(result: GoldCheck) -> Section:
     if explained:
         lines = [f"{own[0].kind} ({len(own)}): {own[0].explained}" for own in _by_kind(explained).values()]
         blocks += [Paragraph("Explained in the card:", short=True), Bullets(lines, short=True)]
-        blocks += [Table(("explained", "where", "what"), _rows(explained), left=3)]
+        blocks += [_all("explained", explained)]
     return Section(result.set_, result.set_, "Serves whoever relies on the set.", blocks)
+
+
+def _splits(splits: Mapping[str, SplitCounts]) -> Table:
+    rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
+    return Table(("split", "items", "questions"), rows, short=True)
 
 
 def _baselines(result: GoldCheck) -> Iterator[str]:
@@ -117,14 +116,12 @@ def _findings(problems: Sequence[Problem]) -> list[Block]:
     lines = [f"{own[0].kind} ({len(own)}): {own[0].where}: {own[0].message}" for own in kinds[:_SHOWN]]
     if len(kinds) > _SHOWN:
         lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
-    return [
-        Bullets(lines, short=True),
-        Table(("finding", "where", "what"), _rows(problems), left=3, title="All findings"),
-    ]
+    return [Bullets(lines, short=True), _all("finding", problems, title="All findings")]
 
 
-def _rows(problems: Sequence[Problem]) -> list[tuple[str, str, str]]:
-    return [(problem.kind, problem.where, problem.message) for problem in problems]
+def _all(name: str, problems: Sequence[Problem], *, title: str = "") -> Table:
+    rows = [(problem.kind, problem.where, problem.message) for problem in problems]
+    return Table((name, "where", "what"), rows, left=3, title=title)
 
 
 def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
@@ -157,12 +154,9 @@ def agreement_document(result: RaterAgreement) -> Document:
         )
         for rater, count in result.saw_draft.items()
     ]
-    return Document(
-        title=f"Gold set {result.set_}: raters against raters",
-        about=f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters",
-        headline=_agreement_headline(result),
-        sections=[Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)],
-    )
+    section = Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters"
+    return Document(f"Gold set {result.set_}: raters against raters", about, _agreement_headline(result), [section])
 
 
 def _agreement_headline(result: RaterAgreement) -> Headline:
@@ -191,35 +185,24 @@ def _estimates(found: Mapping[str, Estimate], *, short: bool) -> list[Block]:
 def import_document(result: Imported) -> Document:
     """What was read, and what is left to be said of the set."""
     skipped = [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
-    splits = [(name, str(part.n_items), str(part.n_groups)) for name, part in result.splits.items()]
-    blocks: list[Block] = [Table(("split", "items", "questions"), splits, short=True)]
+    blocks: list[Block] = [_splits(result.splits)]
     blocks += [Bullets([*skipped, *result.notes], short=True)] if skipped or result.notes else []
     raters = ", ".join(result.gold.raters) or "no single rater"
-    return Document(
-        title=f"Gold set {result.set_}",
-        about=f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}",
-        headline=Headline(
-            "imported",
-            f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
-            f"{_counted(result.n_ratings, 'rating')} by {raters}.",
-            (f"Say in {result.gold.path / 'card.toml'} what is known of it.",),
-            next=f"judgecal gold check {result.set_}",
-        ),
-        sections=[Section("set", "The set", "", blocks)],
+    headline = Headline(
+        "imported",
+        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
+        f"{_counted(result.n_ratings, 'rating')} by {raters}.",
+        (f"Say in {result.gold.path / 'card.toml'} what is known of it.",),
+        next=f"judgecal gold check {result.set_}",
     )
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"
+    return Document(f"Gold set {result.set_}", about, headline, [Section("set", "The set", "", blocks)])
 
 
 def sheets_document(result: Sheets, following: str) -> Document:
     """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
-    rows = [(str(path), str(result.n_items)) for path in result.sheets]
+    rows = [(path, str(result.n_items)) for path in result.sheets]
     blocks: list[Block] = [Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)]
-    return Document(
-        title=f"Sheets of {result.set_}",
-        about="",
-        headline=Headline(
-            "written",
-            f"{_counted(len(result.sheets), 'sheet')} of {_counted(result.n_items, 'item')} of {result.set_}.",
-            next=following,
-        ),
-        sections=[Section("sheets", "Sheets", "", blocks)],
-    )
+    written = f"{_counted(len(result.sheets), 'sheet')} of {_counted(result.n_items, 'item')} of {result.set_}."
+    headline = Headline("written", written, next=following)
+    return Document(f"Sheets of {result.set_}", "", headline, [Section("sheets", "Sheets", "", blocks)])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.tables.table import FileSource, Piece, Source, Table
 from judgecal.workspace import replacing, shown
 
@@ -26,12 +26,8 @@ Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A table with columns added to its own.
-
-    Attributes:
-        source: the table that was read.
-        own: its columns that are written.
-        added: name -> what the values of an added column are.
+    """A table with columns added to its own: `own` are those of the source that are written; `added` says what values
+    are.
     """
 
     source: Source
@@ -41,14 +37,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of tables.
+    """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address begins with.
 
-    Attributes:
-        name: as messages name it.
-        endings: of the names of files, in lower case with the dot.
-        open: a path to its table; None where it cannot be read.
-        write: a path to what writes there, as a context; None where it cannot be written.
-        address: what an address that is no file begins with, and what reads it.
+    `open` reads a path and `write` writes there, as a context; None where it cannot be done. `address`: its beginning,
+    and what reads it.
     """
 
     name: str
@@ -81,9 +73,8 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
 def open_source(path: Path) -> FileSource:
     """Open the table in a file, to be read piece by piece.
 
-    Raises:
-        InputError: its ending is no format, there is no such file, or it cannot be read; lists the first problems with
-            their lines.
+    InputError: its ending is no format, there is no such file, or it cannot be read (the first problems with their
+    lines).
     """
     opener = _format_of(path).open
     assert opener is not None
@@ -113,11 +104,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def check_output(path: Path, source: Path) -> None:
-    """Refuse a place where nothing can be written.
-
-    Raises:
-        InputError: an ending that is no format, a folder that is not there, or the input itself.
-    """
+    """Refuse (InputError) a place where nothing can be written: its ending, its folder, or the input itself."""
     problems: list[str] = []
     try:
         _format_of(path, writing=True)
@@ -129,17 +116,12 @@ def check_output(path: Path, source: Path) -> None:
         problems.append(f"{shown(path.parent)}: there is no such folder: make it first")
     if path.exists() and source.exists() and path.samefile(source):
         problems.append(f"{shown(path)}: is the input itself: write to another file")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 @contextlib.contextmanager
 def writing(path: Path, output: Output) -> Iterator[Write]:
-    """Open a file for rows; it appears under its name, whole, when the block ends without an exception.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Open a file for rows; it appears under its name, whole, when the block ends without an exception."""
     writer = _format_of(path, writing=True).write
     assert writer is not None
     with replacing(path) as draft, writer(draft, output) as write:

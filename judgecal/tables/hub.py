@@ -27,12 +27,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """What an `hf:` address asks for; None where it does not say.
-
-    Attributes:
-        text: the address as typed.
-        path: what `load_dataset` takes: `org/name`, or a folder.
-    """
+    """What an `hf:` address asks for; None where it does not say. `path` is what `load_dataset` takes."""
 
     text: str
     path: str
@@ -56,9 +51,8 @@ class _Address:
 class _HubSource(Source):
     """One split of a data set; its rows are numbered from 1, and held whole.
 
-    Raises:
-        InputError: the address is none, the data set or the split cannot be had (the message lists the splits
-            and says what to do without a network), or it holds no rows.
+    InputError: the address is none, the data set or the split cannot be had (the message lists the splits and says what
+    to do without a network), or it holds no rows.
     """
 
     unit: Unit = "row"

@@ -21,13 +21,10 @@ _SHOWN_KEYS = 8
 
 
 class JsonLines(NamedTuple):
-    """What a text of JSON lines holds.
+    """What a text of JSON lines holds: the objects that could be read, by line from 1, and the problems of the others.
 
-    Attributes:
-        rows: the objects that could be read, each with its line (from 1).
-        problems: the lines that could not.
-        lost_ids: the item ids that can still be told in unreadable lines, so that no second message blames
-            the rows which refer to them.
+    `lost_ids`: the item ids that can still be told in unreadable lines, so that no second message blames the rows which
+    refer to them.
     """
 
     rows: list[tuple[int, dict[str, Any]]]
@@ -36,11 +33,8 @@ class JsonLines(NamedTuple):
 
 
 def json_lines(text: str, where: str) -> JsonLines:
-    """Read one JSON object a line; blank lines are passed over, NaN is refused.
-
-    Args:
-        text: the whole file. Only a line feed ends a line: U+2028 and its like are text.
-        where: the file, as messages name it.
+    """Read one JSON object a line; blank lines are passed over, NaN is refused. Only a line feed ends a line: U+2028 is
+    text.
     """
     found = JsonLines([], [], set())
     for line, source in enumerate(text.split("\n"), start=1):
@@ -54,11 +48,7 @@ def json_lines(text: str, where: str) -> JsonLines:
 
 
 def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
-    """The object of one line.
-
-    Raises:
-        ValueError: it is none; the message says why and what to do.
-    """
+    """The object of one line; ValueError says why it is none and what to do."""
     try:
         value = decoder.decode(source)
     except json.JSONDecodeError as error:
@@ -139,8 +129,7 @@ class _ArraySource(RecordSource):
 def _one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     """The keys that lead to the one array of objects, such as `data.items`, and the array.
 
-    Raises:
-        InputError: there is none, there are several, or an element is no object.
+    InputError: there is none, there are several, or an element is no object.
     """
     arrays = [("", value)] if isinstance(value, list) else list(_arrays(value, ""))
     if not arrays:
@@ -200,10 +189,8 @@ def _kind(value: Any) -> str:
 
 
 def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
-    """An object as one line without its end; it has UTF-8, whatever the texts hold.
-
-    Raises:
-        ValueError: it holds NaN or an infinity, and they are not allowed.
+    """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is not
+    allowed.
     """
     text = json.dumps(record, ensure_ascii=False, allow_nan=allow_nan)
     try:
@@ -214,14 +201,7 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    """Write a file of JSON lines in one step.
-
-    Args:
-        after: lines that stand before the records, as they are.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file of JSON lines in one step; `after` are lines that stand before the records, as they are."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in after)
         file.writelines(f"{json_line(record)}\n" for record in records)

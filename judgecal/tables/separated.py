@@ -25,15 +25,11 @@ _Record = tuple[int, list[str]]
 
 
 def separated_records(path: Path, delimiter: str, *, skip: int = 0) -> Iterator[_Record]:
-    """Each record that is no blank line, as its cells, with the line where it begins, from 1.
+    """Each record that is no blank line, as its cells, with the line where it begins, from 1; `skip` lines are passed
+    over.
 
-    Cells are quoted with `"`; a quoted cell may hold line ends.
-
-    Args:
-        skip: lines to pass over at the start.
-
-    Raises:
-        InputError: the file cannot be read, is no UTF-8, or its quoting is broken: nothing after that is sure.
+    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is no UTF-8, or
+    its quoting is broken: nothing after that is sure.
     """
     limit = csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(islice(text_lines(path), skip, None), delimiter=delimiter, strict=True)

@@ -25,13 +25,11 @@ _KINDS: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a table.
+    """One row of a table: `raw` has the values as they came, `cells` their texts ("" for a missing one, JSON for no
+    text).
 
-    Attributes:
-        line: the line where the row begins, from 1 (a quoted cell may run over several); where the format has
-            no lines, the row's number.
-        cells: column -> text. A missing value is ""; a number, a list or an object is its JSON text.
-        raw: column -> the value as it came: numbers, lists and objects where the format has them, else the text.
+    `line` is where the row begins, from 1 (a quoted cell may run over several), or the row's number in a format without
+    lines.
     """
 
     line: int
@@ -88,17 +86,10 @@ def _cell(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table held whole.
+    """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
 
-    Attributes:
-        where: where it came from, as messages name it.
-        columns, rows: in order; rows without any content are left out.
-        unit: what the rows' numbers count.
-        name: its short name, free of folders.
-        source: what is known of where it came from, for the card of a set.
-        licence: "" where the source does not tell.
-        notes: what its owner should know of how it was read.
-        n_rows, n_empty: rows that were read, and those of them without any content.
+    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the card of a
+    set, "" where nothing is known. `notes`: what its owner should know of how it was read.
     """
 
     where: str
@@ -126,11 +117,7 @@ class Table:
         return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
 
     def require(self, *columns: str) -> None:
-        """Refuse a table that lacks a column.
-
-        Raises:
-            InputError: lists each missing column with the nearest ones that are there.
-        """
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are there."""
         _require(columns, lambda name: name in self.columns, self.columns, self.top)
 
 
@@ -151,12 +138,9 @@ class Piece:
 class Source(ABC):
     """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must be.
 
-    Attributes:
-        where, name, source, licence, unit, notes: as those of `Table`.
-        columns: the names of its columns, in order; of JSON, the top-level keys that occur.
-        n_rows: how many rows it has. A row of empty cells is one, a blank line is none.
-        types: column -> the kinds of its values, of JSON: "bool", "int", "float" or "text".
-        bytes_columns: columns of bytes (pictures, sound), which only Parquet can hold.
+    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur. A row of empty
+    cells counts in `n_rows`, a blank line does not. `types` of JSON: column -> the kinds of its values.
+    `bytes_columns`: bytes (pictures, sound), which only Parquet can hold.
     """
 
     unit: Unit = "line"
@@ -184,10 +168,8 @@ class Source(ABC):
                 return
 
     def table(self) -> Table:
-        """The rows that have any content, all at once; a column that a row lacks is an empty cell there.
-
-        Raises:
-            InputError: there is none.
+        """The rows that have any content, all at once (InputError: none); a column that a row lacks is an empty cell
+        there.
         """
         rows = [row for piece in self.pieces() for row in piece.rows]
         columns = tuple(dict.fromkeys(name for row in rows for name in row.raw))
@@ -212,10 +194,8 @@ class Source(ABC):
         return table
 
     def require(self, *names: str) -> None:
-        """Refuse a table that lacks a column; `a.b` is the field `b` of objects in column `a`.
-
-        Raises:
-            InputError: lists each missing column with the nearest ones that are there.
+        """Refuse (InputError) a table that lacks a column, as `Table.require`; `a.b` is the field `b` of objects in
+        `a`.
         """
         _require(names, self._has, self.columns, self.where)
 
@@ -233,11 +213,7 @@ class Source(ABC):
 
 
 class FileSource(Source):
-    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said first.
-
-    Raises:
-        InputError: the file cannot be read; lists the first problems with their lines.
-    """
+    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said first."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(shown(path))
@@ -249,10 +225,8 @@ class FileSource(Source):
             raise InputError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
 
     def pieces(self, limit: int | None = None) -> Iterator[Piece]:
-        """The rows, or the first so many, from the start.
-
-        Raises:
-            InputError: the file is not what it was when it was opened.
+        """The rows, or the first so many, from the start; InputError where the file is not what it was when it was
+        opened.
         """
         for piece in super().pieces(limit):
             if self._now() != self._stamp:

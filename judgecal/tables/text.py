@@ -23,11 +23,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        InputError: there is no such file, or it cannot be read.
-    """
+    """The bytes of a file; InputError where there is none, or it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -35,11 +31,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        InputError: as `read_bytes`; or it is no such text.
-    """
+    """The text of a file in UTF-8, with or without a byte order mark; InputError where it cannot be read or is none."""
     text, problems = decode(read_bytes(path), shown(path))
     if problems:
         raise InputError(problems)
@@ -64,13 +56,9 @@ def decode(data: bytes, where: str) -> tuple[str, list[str]]:
 
 
 def text_lines(path: Path, *, newline: str = "") -> Iterator[str]:
-    """The lines of a file in UTF-8, one at a time, each with its line end.
+    """The lines of a file in UTF-8, one at a time, each with its line end; InputError as `read_text`.
 
-    Args:
-        newline: as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there.
-
-    Raises:
-        InputError: the file cannot be read, or is no UTF-8.
+    `newline` is as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there.
     """
     try:
         with path.open("rb") as raw:
