@@ -21,8 +21,9 @@ from judgecal.report.document import (
 from judgecal.report.retrieval_chart import Chart, drawing, hand_on_chart, rank_chart, window_chart
 from judgecal.report.wording import sentence
 from judgecal.retrieval import RetrievalResult
-from judgecal.retrieval.weak_spots import Drawn, Spread, WordWon, WorstQuestion
+from judgecal.retrieval.weak_spots import Spread, WorstQuestion
 
+_UNJUDGED = "A document that nobody judged counts as no reference: judged@k says how many of the first k were judged."
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
@@ -34,11 +35,17 @@ def retrieval_document(result: RetrievalResult) -> Document:
     documents = f"{numbers.count(n_documents)} documents" if n_documents else "documents not given"
     sections = [_ranks(result), _hand_on(result), _windows(result)]
     sections += [_worst(result)] if result.worst else []
+    notes = [sentence(note) for note in result.notes]
+    if result.n_without_reference:
+        without = f"{result.n_without_reference:,} of {result.n_questions:,} questions"
+        notes.insert(0, f"{without} name no reference document and are left out of the means.")
+    if result.judged:
+        notes.append(_UNJUDGED)
     return Document(
         title=f"{result.experiment}: a retriever tested",
         about=f"{numbers.count(result.n_questions)} questions, {documents}, k = {result.k}.",
         headline=_headline(result),
-        sections=[*sections, _measures(result), notes_section(list(_notes(result)))],
+        sections=[*sections, _measures(result), notes_section(notes)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result},
@@ -64,9 +71,8 @@ def _headline(result: RetrievalResult) -> Headline:
 
 
 def _percent(share: Estimate) -> str:
-    if share.low is None or share.high is None:
-        return numbers.percent(share.value, 1)
-    return f"{numbers.percent(share.value, 1)} [{100.0 * share.low:.1f}, {100.0 * share.high:.1f}]"
+    ends = "" if share.low is None or share.high is None else f" [{100.0 * share.low:.1f}, {100.0 * share.high:.1f}]"
+    return numbers.percent(share.value, 1) + ends
 
 
 def _unknown(result: RetrievalResult) -> Iterable[str]:
@@ -172,17 +178,14 @@ def _spread(spread: Spread | None, n: int) -> str:
     if spread is None:
         return f"{n} window: nothing to compare it with."
     seen, chance = spread.observed, spread.chance
+    sd, low, high = (f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (chance.sd, chance.min, chance.max))
     verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
     apart = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
     return (
         f"The {n} windows differ by {verdict} the draw of documents explains: SD {seen.sd:.3f}, in {spread.draws:,} "
-        f"random orders of the documents {_drawn(chance.sd)} (p = {spread.p_sd:.3f}); lowest {seen.min:.3f}, there "
-        f"{_drawn(chance.min)} (p = {spread.p_min:.3f}); highest {seen.max:.3f}, there {_drawn(chance.max)}{apart}."
+        f"random orders of the documents {sd} (p = {spread.p_sd:.3f}); lowest {seen.min:.3f}, there "
+        f"{low} (p = {spread.p_min:.3f}); highest {seen.max:.3f}, there {high}{apart}."
     )
-
-
-def _drawn(values: Drawn) -> str:
-    return f"{values.mean:.3f} [{values.low:.3f}, {values.high:.3f}]"
 
 
 def _worst(result: RetrievalResult) -> Section:
@@ -198,7 +201,9 @@ def _worst(result: RetrievalResult) -> Section:
             str(one.rank or "none"),
             _clipped(one.reference_document, 24),
             _clipped(", ".join(above.document_id for above in one.above), 40),
-            ", ".join(_word(word) for word in (one.words or ())[:3]),
+            ", ".join(f"{_clipped(word.word, 20)} {word.above:.1f}:{word.reference:.1f}" for word in one.words[:3])
+            if one.words
+            else "",
         ]
         for one in result.worst
     ]
@@ -212,10 +217,6 @@ def _clipped(text: str, width: int) -> str:
     """Text of the user's as one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def _word(word: WordWon) -> str:
-    return f"{_clipped(word.word, 20)} {word.above:.1f}:{word.reference:.1f}"
 
 
 def _record(one: WorstQuestion) -> Block:
@@ -234,11 +235,9 @@ def _record(one: WorstQuestion) -> Block:
 def _measures(result: RetrievalResult) -> Section:
     score, k = result.reference_document_score, result.k
     columns = {"recall": result.recall, "success": result.success, "ndcg": result.ndcg, "judged": result.judged}
-    shown = {
-        name: by_depth
-        for name, by_depth in columns.items()
-        if by_depth is not None and not (name == "success" and result.one_reference)
-    }
+    if result.one_reference:  # then success is recall
+        columns.pop("success")
+    shown = {name: by_depth for name, by_depth in columns.items() if by_depth is not None}
     rows = [[depth, *(numbers.estimate(one[depth]) for one in shown.values())] for depth in result.recall]
     text = (
         f"Score with k = {k}: {numbers.estimate(score)} (1 where the reference document comes first, less 1/{k} for "
@@ -247,17 +246,5 @@ def _measures(result: RetrievalResult) -> Section:
         "the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
     caption = "Serves the comparison with another retriever on the same questions."
-    return Section(
-        "measures", "Measures", caption, [Paragraph(text, short=True), Table(("k", *shown), rows, short=True)]
-    )
-
-
-def _notes(result: RetrievalResult) -> Iterable[str]:
-    if result.n_without_reference:
-        yield (
-            f"{result.n_without_reference:,} of {result.n_questions:,} questions name no reference document and are "
-            "left out of the means."
-        )
-    yield from map(sentence, result.notes)
-    if result.judged:
-        yield "A document that nobody judged counts as no reference: judged@k says how many of the first k were judged."
+    table = Table(("k", *shown), rows, short=True)
+    return Section("measures", "Measures", caption, [Paragraph(text, short=True), table])

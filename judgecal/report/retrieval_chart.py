@@ -30,12 +30,12 @@ def chart_file(result: RetrievalResult, ending: str) -> bytes:
     import altair as alt
     import vl_convert
 
-    named: list[tuple[str, Chart]] = [
-        ("Rank of the reference document", rank_chart),
-        ("How many documents to hand on", hand_on_chart),
+    charts = [
+        rank_chart(result).properties(title="Rank of the reference document"),
+        hand_on_chart(result).properties(title="How many documents to hand on"),
     ]
-    named += [("Windows of consecutive questions", window_chart)] if result.spread else []
-    together = alt.vconcat(*(make(result).properties(title=title) for title, make in named))
+    charts += [window_chart(result).properties(title="Windows of consecutive questions")] if result.spread else []
+    together = alt.vconcat(*charts)
     spec = together.configure_view(strokeWidth=0).properties(background="white").to_dict()
     if ending == ".png":
         return bytes(vl_convert.vegalite_to_png(spec, scale=_SCALE))
@@ -57,12 +57,7 @@ def rank_chart(result: RetrievalResult) -> Any:
         for place, one in enumerate(result.histogram)
     ]
     base = alt.Chart(rows_of(rows)).encode(
-        x=alt.X(
-            "ranks:N",
-            sort=[str(row["ranks"]) for row in rows],
-            title="rank of the reference document",
-            axis=alt.Axis(labelAngle=0),
-        ),
+        x=alt.X("ranks:N", sort=None, title="rank of the reference document", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("n:Q", title="questions"),
     )
     bars = base.mark_bar().encode(color=alt.condition("datum.inside", alt.value(ACCENT), alt.value(WARM)))

@@ -28,6 +28,8 @@ EPSILONS = tuple(step / 20 for step in range(9))
 """0 to 0.4 in steps of 0.05."""
 
 _TIE = 1e-12
+_ONE_HUMAN_AN_ITEM = "one human label an item: the test needs items that two humans or more have labelled"
+_NO_SHARED_ITEMS = f"no human has {MIN_ITEMS} items shared with another human and the judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +37,22 @@ class AltTest:
     """What the test found.
 
     Attributes:
-        epsilon: what the judge is granted for being cheaper than a human.
-        winning_rate, passed: share of the tested humans whom the judge may replace, and whether that is a half or
-            more;
-            None where nobody could be tested, for a `reason`.
         advantage_probability: how often the judge is at least as close to the other humans as the human left out is,
             the mean over the tested humans; it takes no epsilon and compares judges.
         p_values: of each tested human, that the human's advantage is not below epsilon; None = undefined.
-        rejected: the humans whom the judge may replace.
-        n_items: items of each human, tested or not, that another human and the judge have labelled too.
-        left_out: why each human that was not tested was not.
-        n_expected, n_unscored: items that two humans or more have labelled, and those of them that the judge has not.
     """
 
-    epsilon: float = 0.0
-    winning_rate: float | None = None
+    epsilon: float = 0.0  # what the judge is granted for being cheaper than a human
+    winning_rate: float | None = None  # share of the tested humans whom the judge may replace; None for a `reason`
     advantage_probability: float | None = None
     p_values: dict[str, float | None] = field(default_factory=dict)
-    rejected: tuple[str, ...] = ()
-    passed: bool | None = None
-    n_items: dict[str, int] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()  # the humans whom the judge may replace
+    passed: bool | None = None  # whether that is a half or more
+    n_items: dict[str, int] = field(default_factory=dict)  # of each human, shared with another and the judge
+    left_out: dict[str, str] = field(default_factory=dict)  # why each human that was not tested was not
     reason: str | None = None
-    n_expected: int = 0
-    n_unscored: int = 0
+    n_expected: int = 0  # items that two humans or more have labelled
+    n_unscored: int = 0  # those of them that the judge has not
 
 
 def alt_test(
@@ -124,7 +118,7 @@ def winning_rates(
     said = AltTest(
         n_items=n_items,
         left_out=left_out,
-        reason=None if won else _why_nobody(rated, shared),
+        reason=None if won else _NO_SHARED_ITEMS if shared.any() else _ONE_HUMAN_AN_ITEM,
         n_expected=int(shared.sum()),
         n_unscored=int((shared & ~scored).sum()),
     )
@@ -164,12 +158,6 @@ def _too_few(n_items: int, n_groups: int, *, grouped: bool) -> str | None:
     if grouped and n_groups < MIN_GROUPS:
         return f"{n_groups} groups: fewer than {MIN_GROUPS}"
     return None
-
-
-def _why_nobody(rated: Bools, shared: Bools) -> str:
-    if not shared.any():
-        return "one human label an item: the test needs items that two humans or more have labelled"
-    return f"no human has {MIN_ITEMS} items shared with another human and the judge"
 
 
 def _closeness(labels: Floats, others: Floats, people: Scale) -> Floats:

@@ -31,17 +31,15 @@ class Part:
     Attributes:
         agreement: mean agreement (accuracy on a nominal scale), an unscored item counted as the verdict farthest
             from its label. No interval below 30 items.
-        n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
-        passes ... false_fails: judgements with a verdict by label, and the wrong ones; None without a pass mark.
     """
 
     agreement: Estimate
-    n: int
-    n_expected: int
-    n_unscored: int
-    passes: int | None = None
-    fails: int | None = None
-    false_passes: int | None = None
+    n: int  # judgements with a verdict
+    n_expected: int  # judgements asked for
+    n_unscored: int  # judgements without a verdict
+    passes: int | None = None  # judgements with a verdict whose label passes; None without a pass mark
+    fails: int | None = None  # those whose label fails
+    false_passes: int | None = None  # the wrong ones of them
     false_fails: int | None = None
 
 

@@ -26,18 +26,12 @@ _Map = tuple[Floats, Floats]  # distinct verdicts, ascending, and their labels
 
 @dataclass(frozen=True)
 class PairedLabels:
-    """Labels of people and verdicts of two judges on the same items.
+    """Labels of people and verdicts of two judges on the same items."""
 
-    Attributes:
-        gold: n labels; None = missing, the item is left out.
-        a, b: n verdicts or n rows of repeats, each on its judge's scale; None = unscored.
-        groups: the question of each item; each item its own where not given.
-    """
-
-    gold: Sequence[object]
-    a: Sequence[object]
-    b: Sequence[object]
-    groups: Sequence[Hashable] | None = None
+    gold: Sequence[object]  # n labels; None = missing, the item is left out
+    a: Sequence[object]  # n verdicts or n rows of repeats, on its judge's scale; None = unscored
+    b: Sequence[object]  # as `a`
+    groups: Sequence[Hashable] | None = None  # the question of each item; each item its own where not given
 
 
 def recalibrated_difference(
@@ -108,16 +102,11 @@ def recalibrated_agreement(
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
     part = _Part(gold, verdicts, codes_of(groups, len(gold)))
-    sample = _recalibrated(part, _out_of_fold(part, people, seed=seed), people)
-    return estimate(chosen, terms_of(chosen, sample, False), sample, level=level, n_boot=0, seed=seed)
-
-
-def _out_of_fold(part: _Part, people: Scale, *, seed: int) -> Floats:
-    folds = _folds(part, seed=seed)
-    found = np.full_like(part.verdicts, np.nan)
+    folds, mapped = _folds(part, seed=seed), np.full_like(verdicts, np.nan)
     for fold, fitted in _cross_fitted(part, folds, people).items():
-        found[folds == fold] = _mean_of_maps([fitted], part.verdicts[folds == fold])
-    return found
+        mapped[folds == fold] = _mean_of_maps([fitted], verdicts[folds == fold])
+    sample = _recalibrated(part, mapped, people)
+    return estimate(chosen, terms_of(chosen, sample, False), sample, level=level, n_boot=0, seed=seed)
 
 
 def _uncut(metric: str, people: Scale) -> Metric:
@@ -191,9 +180,7 @@ def _cross_fitted(part: _Part, folds: Ints, people: Scale) -> dict[int, _Map]:
 def fit_monotone(verdicts: Floats, labels: Floats, people: Scale) -> _Map:
     """The non-decreasing map from verdict to label with the least squared error, strata weighing the same.
 
-    Returns:
-        The distinct verdicts, ascending, and the label that each is mapped to (isotonic regression by pooling
-        adjacent violators; Barlow et al. 1972).
+    Isotonic regression by pooling adjacent violators (Barlow et al. 1972).
     """
     from scipy.optimize import isotonic_regression
 

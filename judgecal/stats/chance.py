@@ -19,12 +19,11 @@ from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
-# An expected disagreement below this is rounding.
-_TINY = 1e-12
+_TINY = (
+    1e-12  # an expected disagreement below this, or a mean square below this share of the squared range, is rounding
+)
 _EQUAL = "no disagreement is expected: both sides are constant and equal"
-# An expected disagreement below this share of the squared range is rounding.
 _ALL_EQUAL = "no disagreement is expected: all ratings are equal"
-# A mean square below this share of the squared range is rounding.
 
 
 def classes_of(sample: Sample) -> Classes:

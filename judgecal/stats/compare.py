@@ -25,31 +25,20 @@ _EPS = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the data say of two judges on the same items, by a metric.
-
-    Attributes:
-        difference: a - b with its interval, an unscored item counted as the verdict farthest from its label; so a, b.
-        p_value, p_method: two-sided, of no difference; None where the groups are too few.
-        p_adjusted: after Holm over the comparisons that were made together; of a single one, `p_value`.
-        decision, why: "A", "B" or "cannot tell", and that in a sentence.
-        smallest_detectable: the true difference that so many questions find with 80% power under the planned
-            discordance; in units of the metric, None where there is no interval.
-        complete_case: the same without the items that either judge left unscored.
-        best_case: the same with an unscored item counted as its label.
-    """
+    """What the data say of two judges on the same items, by a metric."""
 
     metric: str
-    difference: Estimate
-    p_value: float | None
-    p_adjusted: float | None
+    difference: Estimate  # a - b with its interval, unscored items counted as wrong; so a, b
+    p_value: float | None  # two-sided, of no difference; None where the groups are too few
+    p_adjusted: float | None  # after Holm over the comparisons that were made together; of a single one, `p_value`
     decision: Decision
     why: str
-    smallest_detectable: float | None
+    smallest_detectable: float | None  # that so many questions find with 80% power; None without interval
     p_method: str
     a: float | None
     b: float | None
-    complete_case: PairedDifference
-    best_case: PairedDifference
+    complete_case: PairedDifference  # the same without the items that either judge left unscored
+    best_case: PairedDifference  # the same with an unscored item counted as its label
 
 
 def compare(
@@ -83,19 +72,12 @@ def compare(
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose verdicts are in different units.
     """
-    judges = {"a": a_labels, "b": b_labels}
-    given = {name: own for name, own in (("a", a_scale), ("b", b_scale)) if own is not None}
-    return compare_all(
-        gold_labels,
-        judges,
-        scale=scale,
-        scales=given,
-        metric=metric,
-        groups=groups,
-        level=level,
-        seed=seed,
-        n_perm=n_perm,
-    )["a", "b"]
+    both = {"a": a_labels, "b": b_labels}
+    own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
+    made = compare_all(
+        gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, level=level, seed=seed, n_perm=n_perm
+    )
+    return made["a", "b"]
 
 
 def compare_all(
@@ -174,7 +156,7 @@ def _decide(
     alpha = round(1.0 - difference.level, 12)
     small, clear = p < alpha, difference.clear_of_zero
     shown = f"p = {p:.3g}{f' after Holm over {of} comparisons' if of > 1 else ''}"
-    if _same_everywhere(main):
+    if difference.low == difference.high == 0.0:
         return "cannot tell", "the two agree with people alike on every question"
     if not (small and clear):
         return "cannot tell", _undecided(small, clear, shown, alpha)
@@ -194,10 +176,6 @@ def _undecided(small: bool, clear: bool, shown: str, alpha: float) -> str:
     if small:
         return f"{shown}, but the interval of the difference holds 0: both are needed"
     return f"the interval of the difference holds 0, {shown}"
-
-
-def _same_everywhere(main: PairedDifference) -> bool:
-    return main.difference.low == main.difference.high == 0.0
 
 
 def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> str | None:

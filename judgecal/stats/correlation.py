@@ -26,14 +26,10 @@ _CONSTANT = "labels or verdicts are constant"
 
 @dataclass(frozen=True)
 class Cells:
-    """The C filled cells of a table, ordered by label, then by verdict.
+    """The C filled cells of a table, ordered by label, then by verdict."""
 
-    Attributes:
-        row, column: C places each, of the label among the labels and of the verdict among the verdicts.
-    """
-
-    row: Ints
-    column: Ints
+    row: Ints  # C places of the label among the labels
+    column: Ints  # C places of the verdict among the verdicts
 
     def sum_rows(self, cells: Floats) -> Floats:
         """C x B numbers of the cells, summed by label."""
@@ -58,19 +54,12 @@ def _indicator(places: Ints) -> csr_array:
 
 @dataclass(frozen=True)
 class Tables:
-    """A statistic of the weighted table of labels against verdicts, one table a repeat (a `Statistic`).
+    """A statistic of the weighted table of labels against verdicts, one table a repeat (a `Statistic`)."""
 
-    Attributes:
-        cells: the R tables' filled cells.
-        counts: R sparse matrices, C x G: how many pairs of each group are in each cell.
-        combine: from the cells and C x B weighted counts to B values, NaN where undefined.
-        kinds: see resampling.Patterned.
-    """
-
-    cells: tuple[Cells, ...]
-    counts: tuple[csr_array, ...]
-    combine: Callable[[Cells, Floats], Floats]
-    kinds: Ints | None
+    cells: tuple[Cells, ...]  # the R tables' filled cells
+    counts: tuple[csr_array, ...]  # R sparse matrices, C x G: how many pairs of each group are in each cell
+    combine: Callable[[Cells, Floats], Floats]  # from cells and C x B weighted counts to B values
+    kinds: Ints | None  # see resampling.Patterned
     used: Bools
     undefined: str
 
@@ -199,16 +188,11 @@ def kendall(sample: Sample) -> Tables:
 
 @dataclass(frozen=True)
 class _Level:
-    """Pairs of neighbouring blocks of labels: the lower block on the left, the higher one on the right.
+    """Pairs of neighbouring blocks of labels: the lower block on the left, the higher one on the right."""
 
-    Attributes:
-        left, right: K x C, which cells make up each verdict of each pair of blocks.
-        ends: the last row of each pair of blocks.
-    """
-
-    left: csr_array
-    right: csr_array
-    ends: Ints
+    left: csr_array  # K x C, which cells make up each verdict of each pair of blocks
+    right: csr_array  # K x C
+    ends: Ints  # the last row of each pair of blocks
 
     def difference(self, counts: Floats) -> Floats:
         """Concordant less discordant pairs between the two blocks of all pairs of them: B."""

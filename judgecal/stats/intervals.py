@@ -213,10 +213,7 @@ def mean_estimate(
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective n;
     all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row that has no number)
-    counts in n_expected, and not in n.
-
-    Raises:
-        InputError: there are not as many groups as numbers, or the level is not between 0 and 1.
+    counts in n_expected, and not in n. As many groups as numbers, else an InputError.
     """
     check_level(level)
     numbers = np.asarray(values, dtype=np.float64)
@@ -225,7 +222,10 @@ def mean_estimate(
     if not defined.any():
         return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
     linear = _linear(numbers[defined], group_of[defined], low=low, high=high)
-    interval = _interval(linear, level)
+    if linear.all_groups < MIN_GROUPS:
+        interval = Interval(reason=too_few(linear.all_groups))
+    else:
+        interval = (score_interval if linear.two_valued else linear_interval)(linear, level=level)
     counts = Estimate(None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups)
     return interval.of(linear.value, counts)
 
@@ -248,12 +248,6 @@ def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: floa
     linear = linearise(Means(column[..., None], used.astype(np.float64)[..., None], used, low, high), sample)
     assert linear is not None  # there is at least one number
     return linear
-
-
-def _interval(linear: Linear, level: float) -> Interval:
-    if linear.all_groups < MIN_GROUPS:
-        return Interval(reason=too_few(linear.all_groups))
-    return score_interval(linear, level=level) if linear.two_valued else linear_interval(linear, level=level)
 
 
 def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:

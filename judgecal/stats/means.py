@@ -21,51 +21,32 @@ _NO_CLASS = "no scored item of the class"
 
 @dataclass(frozen=True)
 class Means:
-    """The terms of a mean of ratios.
+    """The terms of a mean of ratios."""
 
-    Attributes:
-        top, bottom: n x R x S; a pair that is not used has zeros.
-        used: n x R, the pairs that the value rests on.
-        low, high: the metric's range.
-        fewest: strata that must be filled for the mean to be defined; `undefined` says what is missing.
-        root: the square root of the ratio is meant (one stratum).
-    """
-
-    top: Floats
-    bottom: Floats
-    used: Bools
-    low: float
-    high: float
-    fewest: int = 1
+    top: Floats  # n x R x S; a pair that is not used has zeros
+    bottom: Floats  # n x R x S
+    used: Bools  # n x R, the pairs that the value rests on
+    low: float  # of the metric's range
+    high: float  # of the same
+    fewest: int = 1  # strata that must be filled for the mean to be defined; `undefined` says what is missing
     undefined: str = "no scored pairs"
-    root: bool = False
+    root: bool = False  # the square root of the ratio is meant (one stratum)
 
 
 @dataclass(frozen=True)
 class Linear:
-    """A mean of ratios, linearised by group: value = weights @ ratios.
+    """A mean of ratios, linearised by group: value = weights @ ratios."""
 
-    Attributes:
-        weights, ratios: S each; the repeats are averaged.
-        influence: G x S, what each group adds to its stratum's ratio; sums to 0 over the groups.
-        share: G x S, the group's part of the stratum's denominator; sums to 1.
-        items, groups: S each, how many the stratum rests on.
-        all_groups: how many groups the value rests on.
-        repeats: repeats in which the metric is defined.
-        two_valued: every pair counts one end of the range or the other: the ratios are proportions.
-        means: the terms.
-    """
-
-    weights: Floats
-    ratios: Floats
-    influence: Floats
-    share: Floats
-    items: Floats
-    groups: Floats
-    all_groups: int
-    repeats: Bools
-    two_valued: bool
-    means: Means
+    weights: Floats  # S; the repeats are averaged
+    ratios: Floats  # S
+    influence: Floats  # G x S, what each group adds to its stratum's ratio; sums to 0 over the groups
+    share: Floats  # G x S, the group's part of the stratum's denominator; sums to 1
+    items: Floats  # S, how many the stratum rests on
+    groups: Floats  # S
+    all_groups: int  # how many groups the value rests on
+    repeats: Bools  # repeats in which the metric is defined
+    two_valued: bool  # every pair counts one end of the range or the other: the ratios are proportions
+    means: Means  # the terms
 
     @property
     def value(self) -> float:

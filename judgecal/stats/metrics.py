@@ -29,33 +29,19 @@ _ALL: tuple[Kind, ...] = (*_NUMERIC, "nominal")
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of the table.
+    """One line of the table."""
 
-    Attributes:
-        name: as it is printed, without a pass mark.
-        kinds: the people's scales that have it under its plain name.
-        terms: the metric as a function of a sample.
-        meaning: one line in plain words.
-        direction: which judge agrees better, that with more or with less of it; neither where it ranks nobody.
-        unit: a share or a coefficient (1 is perfect), or in units of the common scale.
-        column_on: the people's scales whose short table, of a line a judge, has a column for it.
-        row: short tables of a line a metric have one for it; where it has a column, they do anyway.
-        at_mark: graded scales with a pass mark have it too, as name@mark.
-        is_rate: the rate of one class, which needs ten items of it for an interval.
-        uncut: it reads the verdicts as they are, so recalibrating them changes it smoothly.
-    """
-
-    name: str
-    kinds: tuple[Kind, ...]
-    terms: Callable[[Sample], Terms]
-    meaning: str
-    direction: Literal["more", "less", "neither"] = "more"
-    unit: Literal["share", "scale"] = "share"
-    column_on: tuple[Kind, ...] = ()
-    row: bool = False
-    at_mark: bool = False
-    is_rate: bool = False
-    uncut: bool = False
+    name: str  # as it is printed, without a pass mark
+    kinds: tuple[Kind, ...]  # the people's scales that have it under its plain name
+    terms: Callable[[Sample], Terms]  # the metric as a function of a sample
+    meaning: str  # one line in plain words
+    direction: Literal["more", "less", "neither"] = "more"  # which agrees better; neither where it ranks nobody
+    unit: Literal["share", "scale"] = "share"  # a share or coefficient (1 is perfect), or that of the common scale
+    column_on: tuple[Kind, ...] = ()  # the people's scales whose short table, of a line a judge, has a column for it
+    row: bool = False  # short tables of a line a metric have one for it; where it has a column, they do anyway
+    at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
+    is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
+    uncut: bool = False  # it reads the verdicts as they are, so recalibrating them changes it smoothly
 
 
 # Tables show them in this order.
@@ -122,11 +108,7 @@ def leading_metric(scale: Scale) -> str:
 
 
 def metric_facts(name: str) -> Metric:
-    """The line of a metric by its name, with or without a pass mark (`kappa@75`).
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """The line of a metric by its name, with or without a pass mark (`kappa@75`); an InputError where it has none."""
     base = name.partition("@")[0]
     if base not in METRICS:
         raise unknown_name("metric", name, list(METRICS))
@@ -143,11 +125,7 @@ def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
 
 
 def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
-    """Find a metric of a scale by its name.
-
-    Raises:
-        InputError: there is none of that name, or the scale does not have it.
-    """
+    """Find a metric of a scale by its name; an InputError where there is none, or the scale does not have it."""
     fitting = metrics_of(people)
     if name in fitting:
         return fitting[name]
@@ -178,9 +156,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 def digits_of(name: str, unit: Scale | str) -> int:
     """After the point; 3 of a share, and of a number in units of a scale as many as show a thousandth of its span.
 
-    Args:
-        name: a metric's, with or without a pass mark.
-        unit: the common scale of judge and people; the people's, where no other is known.
+    `unit` is the common scale of judge and people; the people's, where no other is known.
     """
     span = as_scale(unit).span if metric_facts(name).unit == "scale" else 1.0
     return max(0, 3 - math.ceil(math.log10(span)))

@@ -32,18 +32,13 @@ _EPS = 1e-12
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Labels and two judges' verdicts, read once, from which samples are built for each way to count the unscored.
-
-    Attributes:
-        sides: per judge the labels (n), its verdicts (n x R), and the words of a nominal scale.
-        incomplete: n, whether a verdict of either judge is missing.
-    """
+    """Labels and two judges' verdicts, read once, from which samples are built for each way to count the unscored."""
 
     people: Scale
     scales: tuple[Scale, ...]
-    sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]
+    sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]  # labels (n), verdicts (n x R), words of a nominal scale
     groups: Ints
-    incomplete: Bools
+    incomplete: Bools  # n, whether a verdict of either judge is missing
 
     def sample(self, side: int, unscored: Unscored) -> Sample:
         """One judge's sample; both have the same rows."""
@@ -100,17 +95,14 @@ class PairedDifference:
     """The difference of two judges, a minus b, in the metric.
 
     Attributes:
-        difference: a - b with its interval; n, n_expected and n_unscored count items (unscored by either judge).
-        p_value, method: two-sided, of no difference, and how it was made; None where there is no interval either.
-        a, b: the metric of either judge on these items.
         errors: standard errors by group of a, of b and of a - b, with the degrees of freedom of the last; None
             where they are not known. A judge without an error in the sample has that of one group in G + 1.
     """
 
-    difference: Estimate
-    p_value: float | None
-    method: str = ""
-    a: float | None = None
+    difference: Estimate  # a - b with its interval; n, n_expected and n_unscored count items (unscored by either judge)
+    p_value: float | None  # two-sided, of no difference; None where there is no interval either
+    method: str = ""  # how p was made
+    a: float | None = None  # the metric of either judge on these items
     b: float | None = None
     errors: tuple[float, float, float, float] | None = None
 

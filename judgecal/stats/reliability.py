@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Literal
 
@@ -28,17 +27,12 @@ _GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 
 @dataclass(frozen=True)
 class Ratings:
-    """What the raters said: k raters, n items (their numbers where the raters were given as rows).
-
-    Attributes:
-        labels: n x k numbers on the scale (codes of the words on a nominal one), NaN where missing.
-        words: of a nominal scale, those known and those that occur.
-    """
+    """What the raters said: k raters, n items (their numbers where the raters were given as rows)."""
 
     raters: tuple[str, ...]
     items: tuple[Hashable, ...]
-    labels: Floats
-    words: tuple[str, ...] = ()
+    labels: Floats  # n x k numbers on the scale (codes of the words on a nominal one), NaN where missing
+    words: tuple[str, ...] = ()  # of a nominal scale, those known and those that occur
 
 
 def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale) -> Ratings:
@@ -139,11 +133,7 @@ def reliability(
 
 
 def groups_of(groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]) -> Ints:
-    """Group numbers of the items, given in their order or by item; each item its own where not given.
-
-    Raises:
-        InputError: an item has none.
-    """
+    """Group numbers of the items, given in their order or by item, all of them; each item its own where not given."""
     if groups is None:
         return codes_of(None, len(items))
     if not isinstance(groups, Mapping):
@@ -162,14 +152,13 @@ class _Rated:
     """Ratings of some of the items (n x 1 x k), ready for a coefficient.
 
     Attributes:
-        codes, values: the labels as category numbers, and the categories' places on the scale.
-        level: what differences of labels mean: nothing, their order, their size.
+        level: what differences of labels mean: nothing, their order, their size
     """
 
     labels: Floats
     sample: Sample
-    codes: Floats
-    values: Floats
+    codes: Floats  # the labels as category numbers
+    values: Floats  # the categories' places on the scale
     level: Literal["nominal", "ordinal", "interval"]
 
 
@@ -181,45 +170,48 @@ def _alpha(rated: _Rated) -> Terms:
     return nominal_alpha(rated.codes, len(rated.values), rated.sample)
 
 
-def _fleiss(rated: _Rated) -> Terms:
-    return fleiss(rated.codes, rated.values, rated.sample, undefined=_EQUAL)
-
-
-def _gwet(rated: _Rated, *, quadratic: bool) -> Terms:
-    return gwet(rated.codes, rated.values, rated.sample, quadratic=quadratic)
-
-
-def _icc(rated: _Rated) -> Terms:
-    return icc(rated.labels, rated.sample)
-
-
 @dataclass(frozen=True)
 class _Line:
-    """A coefficient of all raters at once.
-
-    Attributes:
-        metric: the same for two raters.
-        fewest: ratings that an item must have; None = one of every rater.
-        kinds: the scales whose own labels it is taken on; `why_not` says why others do not have it.
-        at_mark: graded scales with a pass mark have it there too.
-    """
+    """A coefficient of all raters at once."""
 
     name: str
-    metric: str
+    metric: str  # the same for two raters
     terms: Callable[[_Rated], Terms]
-    fewest: int | None
-    kinds: tuple[Kind, ...]
-    at_mark: bool = True
+    fewest: int | None  # ratings that an item must have; None = one of every rater
+    kinds: tuple[Kind, ...]  # the scales whose own labels it is taken on; `why_not` says why others do not have it
+    at_mark: bool = True  # graded scales with a pass mark have it there too
     why_not: str = "a percentage has no categories without a pass mark"
 
 
 _CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
 _LINES = (
     _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, "percentage")),
-    _Line("fleiss_kappa", "scott_pi", _fleiss, 1, _CATEGORIES),
-    _Line("gwet_ac1", "gwet_ac1", partial(_gwet, quadratic=False), 1, _CATEGORIES),
-    _Line("gwet_ac2", "gwet_ac2", partial(_gwet, quadratic=True), 1, ("ordinal",), False, ""),
-    _Line("icc_2_1", "icc_2_1", _icc, None, _GRADED, False, "taken on percentage and ordinal scales only"),
+    _Line(
+        "fleiss_kappa",
+        "scott_pi",
+        lambda one: fleiss(one.codes, one.values, one.sample, undefined=_EQUAL),
+        1,
+        _CATEGORIES,
+    ),
+    _Line("gwet_ac1", "gwet_ac1", lambda one: gwet(one.codes, one.values, one.sample, quadratic=False), 1, _CATEGORIES),
+    _Line(
+        "gwet_ac2",
+        "gwet_ac2",
+        lambda one: gwet(one.codes, one.values, one.sample, quadratic=True),
+        1,
+        ("ordinal",),
+        False,
+        "",
+    ),
+    _Line(
+        "icc_2_1",
+        "icc_2_1",
+        lambda one: icc(one.labels, one.sample),
+        None,
+        _GRADED,
+        False,
+        "taken on percentage and ordinal scales only",
+    ),
 )
 
 

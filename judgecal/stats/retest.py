@@ -42,20 +42,14 @@ _NO_PAIR = "no item has two verdicts"
 
 @dataclass(frozen=True)
 class Repeated:
-    """The items with two verdicts or more, sorted by group, of a `sample` of all labelled items.
-
-    Attributes:
-        rows: one row an item, so that its group sums and intervals are those of items.
-        verdicts, labels: n x R and n on the common scale; codes on a nominal one.
-        classes: n x R, pass (1) or fail (0); None where there is no mark.
-    """
+    """The items with two verdicts or more, sorted by group, of a `sample` of all labelled items."""
 
     people: Scale
     sample: Sample
-    rows: Sample
-    verdicts: Floats
-    classes: Floats | None
-    labels: Floats | None
+    rows: Sample  # one row an item, so that its group sums and intervals are those of items
+    verdicts: Floats  # n x R on the common scale; codes on a nominal one
+    classes: Floats | None  # n x R, pass (1) or fail (0); None where there is no mark
+    labels: Floats | None  # n, likewise
 
     @classmethod
     def of(cls, sample: Sample, people: Scale, *, against_labels: bool) -> Repeated:
@@ -112,37 +106,23 @@ def within(values: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What so many calls an item may be expected to come to.
-
-    Attributes:
-        sd: standard deviation of their mean verdict within an item, on the common scale; None on nominal labels.
-        flip_rate: how often two majorities of them lie on different sides of the mark, if the items' pass rates are
-            beta distributed (see `majority_flips`); None without a mark.
-        error: standard error of a trial's mean agreement (mean verdict, without labels); None below ten questions.
-    """
+    """What so many calls an item may be expected to come to."""
 
     repeats: int
-    sd: float | None
-    flip_rate: float | None
-    error: float | None
+    sd: float | None  # of their mean verdict within an item, on the common scale; None on nominal labels
+    flip_rate: float | None  # of two majorities of them (see `majority_flips`); None without a mark
+    error: float | None  # standard error of a trial's mean agreement (or mean verdict); None below ten groups
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatPlan:
-    """What repeats would do.
+    """What repeats would do."""
 
-    Attributes:
-        msw: the variance of a verdict within its item; None on nominal labels.
-        flips, passes: how often two calls fall on different sides of the mark, and how often a call passes.
-        noise, fixed: of a trial's mean (`of_what`), the variance that one call an item brings into it, and the one
-            that no number of repeats takes out of it; None below ten groups.
-    """
-
-    msw: float | None
-    flips: float | None
-    passes: float | None
-    noise: float
-    fixed: float | None
+    msw: float | None  # the variance of a verdict within its item; None on nominal labels
+    flips: float | None  # how often two calls fall on different sides of the mark
+    passes: float | None  # how often a call passes
+    noise: float  # the variance that one call an item brings into a trial's mean (`of_what`)
+    fixed: float | None  # the variance that no number of repeats takes out of it; None below ten groups
     of_what: str
     n_groups: int
 

@@ -35,8 +35,7 @@ def as_scale(scale: Scale | str) -> Scale:
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
     """Number the groups 0..G-1, whatever the order of the rows: a seeded draw must not hang on a file's order.
 
-    Raises:
-        InputError: there are not n of them.
+    An InputError where there are not n of them.
     """
     if groups is None:
         return np.arange(n, dtype=np.int64)
@@ -45,7 +44,7 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
         raise InputError(f"{n} gold labels but {len(keys)} groups: give one group per item")
     distinct = dict.fromkeys(keys)
     types = {type(key) for key in distinct}
-    ordered = sorted(distinct, key=str if len(types) == 1 else _by_type)
+    ordered = sorted(distinct, key=str if len(types) == 1 else lambda key: (type(key).__name__, str(key)))
     number = dict(zip(ordered, range(len(ordered)), strict=True))
     return np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=n)
 
@@ -55,19 +54,12 @@ def renumbered(codes: Ints) -> Ints:
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
-def _by_type(key: Hashable) -> tuple[str, str]:
-    return type(key).__name__, str(key)
-
-
 def read_both(
     gold_labels: Iterable[object], judge_labels: Iterable[object], *, people: Scale, judge: Scale
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
     """Gold labels (n) and verdicts (n x R) as numbers, NaN where missing; words as codes, with the words.
 
-    Each is still on its own scale.
-
-    Raises:
-        InputError: the lengths differ, rows are ragged, or a label is none of its scale.
+    Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its scale.
     """
     gold, rows = _listed(gold_labels), _listed(judge_labels)
     if len(gold) != len(rows):
@@ -172,45 +164,27 @@ def _words(people: Scale, judge: Scale, labels: Sequence[float | str]) -> tuple[
 
 @dataclass(frozen=True)
 class Classes:
-    """Labels and verdicts as category numbers 0..q-1.
+    """Labels and verdicts as category numbers 0..q-1."""
 
-    Attributes:
-        gold: n codes.
-        verdicts: n x R codes, NaN where unscored.
-        values: the q categories' places on the scale (their codes where they have no order).
-        problem: why the verdicts are no categories, or None.
-    """
-
-    gold: Ints
-    verdicts: Floats
-    values: Floats
-    problem: str | None = None
+    gold: Ints  # n codes
+    verdicts: Floats  # n x R codes, NaN where unscored
+    values: Floats  # the q categories' places on the scale (their codes where they have no order)
+    problem: str | None = None  # why the verdicts are no categories, or None
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a metric is computed from.
+    """What a metric is computed from."""
 
-    Attributes:
-        scale: the common scale; gold labels and verdicts are on it (category codes where it is nominal).
-        binary_gold: the people said pass or fail, whatever the common scale.
-        gold: n labels.
-        verdicts: n x R verdicts, uncut; NaN where unscored and not filled in.
-        filled: n x R, true where a missing verdict was filled in as wrong.
-        group_of: n group numbers 0..G-1, ascending.
-        n_expected, n_unscored: judgements asked for, and those without a verdict.
-        classes: labels and verdicts as categories, where the scale or a pass mark makes some.
-    """
-
-    scale: Scale
-    binary_gold: bool
-    gold: Floats
-    verdicts: Floats
-    filled: Bools
-    group_of: Ints
-    n_expected: int
-    n_unscored: int
-    classes: Classes | None = None
+    scale: Scale  # the common scale; gold labels and verdicts are on it (category codes where it is nominal)
+    binary_gold: bool  # the people said pass or fail, whatever the common scale
+    gold: Floats  # n labels
+    verdicts: Floats  # n x R verdicts, uncut; NaN where unscored and not filled in
+    filled: Bools  # n x R, true where a missing verdict was filled in as wrong
+    group_of: Ints  # n group numbers 0..G-1, ascending
+    n_expected: int  # judgements asked for
+    n_unscored: int  # those without a verdict
+    classes: Classes | None = None  # labels and verdicts as categories, where the scale or a pass mark makes some
 
     @cached_property
     def scored(self) -> Bools:

@@ -57,10 +57,8 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
     """Two-sided mid-p of McNemar's test, 0..1: `only_a` items that a alone got right against `only_b`.
 
     2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m), which
-    is too cautious; 1 for two judges that never differ. For independent items only. Source: Fagerland et al. (2013).
-
-    Raises:
-        InputError: a count is negative.
+    is too cautious; 1 for two judges that never differ. For independent items only; a negative count is an
+    InputError. Source: Fagerland et al. (2013).
     """
     if only_a < 0 or only_b < 0:
         raise InputError(f"discordant pairs cannot number {only_a} and {only_b}: give counts from 0 on")
@@ -95,10 +93,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     The k-th smallest of m becomes the largest of (m - j + 1) p_(j) over j <= k, at most 1: the chance of any
     false claim among the m stays below the level, whatever their dependence. A test that could not be made
-    (None) stays None and is not counted. Source: Holm (1979).
-
-    Raises:
-        InputError: a value lies outside 0..1.
+    (None) stays None and is not counted; a value outside 0..1 is an InputError. Source: Holm (1979).
     """
     wrong = [p for p in p_values if p is not None and not 0.0 <= p <= 1.0]
     if wrong:
@@ -149,36 +144,23 @@ def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> floa
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One prompt (row) with one model (column).
-
-    Attributes:
-        value: the metric of that judge.
-        deviation: value - (mean of its row) - (mean of its column) + (mean of all): what the pair has beyond its
-            parts.
-        p_adjusted: of this deviation by chance, held against the largest of all cells; None without a test.
-    """
+    """One prompt (row) with one model (column)."""
 
     row: str
     column: str
-    value: float
-    deviation: float
-    p_adjusted: float | None
+    value: float  # the metric of that judge
+    deviation: float  # value - (mean of its row) - (mean of its column) + (mean of all)
+    p_adjusted: float | None  # of this deviation by chance, held against the largest of all cells; None without a test
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """Whether agreement is the sum of what the prompt brings and what the model brings.
+    """Whether agreement is the sum of what the prompt brings and what the model brings."""
 
-    Attributes:
-        p_value: of additivity; None where it could not be tested.
-        decision, why: "interaction" where additivity is refuted, else "cannot tell"; that in a sentence.
-        cells: of the grid, the largest deviation first; empty where the grid has no values.
-    """
-
-    p_value: float | None
-    decision: Literal["interaction", "cannot tell"]
+    p_value: float | None  # of additivity; None where it could not be tested
+    decision: Literal["interaction", "cannot tell"]  # "interaction" where additivity is refuted
     why: str
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...]  # of the grid, the largest deviation first; empty where the grid has no values
     n_groups: int
 
 
@@ -215,9 +197,8 @@ def interaction(
     rows, columns = (list(dict.fromkeys(key[side] for key in grid)) for side in (0, 1))
     lacking = [f"{row}@{column}" for row in rows for column in columns if (row, column) not in grid]
     if lacking or len(rows) < 2 or len(columns) < 2:
-        return _untested(
-            f"the grid lacks {', '.join(lacking)}" if lacking else "it takes two prompts and two models", 0
-        )
+        why = f"the grid lacks {', '.join(lacking)}" if lacking else "it takes two prompts and two models"
+        return _untested(why, 0)
     labels, codes = list(gold_labels), None if groups is None else list(groups)
     own = scales or {}
     found: list[Floats] = []

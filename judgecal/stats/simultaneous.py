@@ -70,36 +70,24 @@ def _widening(df: int, n_draws: int, seed: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one judge loses against the best.
+    """What one judge loses against the best."""
 
-    Attributes:
-        value: the metric, an unscored item counted as the verdict farthest from its label; None where undefined.
-        loss: the best value less its own (its own less the lowest, where less is better); 0 for the best.
-        upper: the loss against whoever is truly best stays below this, for all judges at once; None for a `reason`.
-    """
-
-    value: float | None
-    loss: float | None = None
-    upper: float | None = None
+    value: float | None  # the metric, unscored items counted as wrong; None where undefined
+    loss: float | None = None  # the best value less its own (of errors its own less the lowest); 0 for the best
+    upper: float | None = None  # the loss against the truly best is below it, for all at once; None for a `reason`
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Losses:
-    """All judges' losses, in the order asked for.
+    """All judges' losses, in the order asked for."""
 
-    Attributes:
-        best: the judge with the best value; the first of equals.
-        level: at which all bounds hold together; `method` says how they were made.
-        pairs: differences, errors, degrees of freedom and critical values behind them; None without bounds.
-    """
-
-    best: str
+    best: str  # the judge with the best value; the first of equals
     by_judge: Mapping[str, Loss]
-    level: float
+    level: float  # at which all bounds hold together; `method` says how they were made
     n_groups: int
     method: str
-    pairs: _Pairs | None
+    pairs: _Pairs | None  # differences, errors, degrees of freedom and critical values behind them; None without bounds
 
     def questions_needed(self, judge: str, margin: float) -> int | None:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
@@ -183,21 +171,14 @@ def _check_units(metric: Metric, samples: Mapping[str, Sample]) -> None:
 
 @dataclass(frozen=True)
 class _Worth:
-    """One judge's metric with what its error is made of.
-
-    Attributes:
-        sign: -1 where less is better.
-        linear: the linearised mean, or None for a coefficient.
-        parts: G, what each group adds to the value.
-        whole, most: what a group would add that differs by the whole range; the width of that range.
-    """
+    """One judge's metric with what its error is made of."""
 
     value: float
-    sign: float
-    linear: Linear | None
-    parts: Floats
-    whole: float
-    most: float
+    sign: float  # -1 where less is better
+    linear: Linear | None  # the linearised mean, or None for a coefficient
+    parts: Floats  # G, what each group adds to the value
+    whole: float  # what a group would add that differs by the whole range
+    most: float  # the width of that range
 
     @property
     def merit(self) -> float:
