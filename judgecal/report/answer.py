@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from judgecal.answering.outcomes import Counted, SystemEntry
 from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, ShownAnswer
@@ -101,7 +101,9 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
         return f"Leave out {counts} questions", [f"they were {told}"], leave_out
     if result.without_reference:
         reasons = ["the reference document was left out, so a refusal is right"]
-        reasons += [_refused(one) for one in result.systems[:_SHOWN]]
+        for one in result.systems[:_SHOWN]:
+            absent = one.refusals.unanswerable
+            reasons.append(f"{one.system} refuses {absent.refused:,} of {absent.n:,}")
         return "Do not rank by the average here", reasons, again
     return (*_choice(result), again)
 
@@ -133,11 +135,6 @@ def _best(result: AnswerResult) -> SystemEntry | None:
 def _average(one: SystemEntry) -> str:
     """A system's average rating with its interval, in percent."""
     return numbers.estimate(one.intervals.average_as_wrong, 1)
-
-
-def _refused(one: SystemEntry) -> str:
-    absent = one.refusals.unanswerable
-    return f"{one.system} refuses {absent.refused:,} of {absent.n:,}"
 
 
 def _unknown(result: AnswerResult) -> Iterable[str]:
@@ -239,8 +236,11 @@ def _decomposition(result: AnswerResult, points: Decomposition) -> Section:
         "Serves the choice of what to mend: the retriever or the answerer. Retrieval costs the controlled average "
         "less the naive one; the answerer loses what is missing to 100 with the right document in hand."
     )
-    names = points.experiments
-    notes = [_band(result), f"Controlled: {names['controlled']}; naive: {names['topk']}."]
+    names, band = points.experiments, result.rated_by.band
+    unknown = "of unknown size: it was not locked on a gold set"
+    size = unknown if band is None else f"of {band:.1f} points ({result.rated_by.band_from})"
+    notes = [f"The judge's own error is a band around both, {size}."]
+    notes.append(f"Controlled: {names['controlled']}; naive: {names['topk']}.")
     left_out = max(one.n_left_out for one in points.systems)
     if left_out:
         notes.append(f"{left_out:,} questions were asked in one of the two runs alone and are left out.")
@@ -265,13 +265,6 @@ def _loss(points: Decomposition, part: str, title: str) -> Block:
     )
 
 
-def _band(result: AnswerResult) -> str:
-    band = result.rated_by.band
-    unknown = "of unknown size: it was not locked on a gold set"
-    size = unknown if band is None else f"of {band:.1f} points ({result.rated_by.band_from})"
-    return f"The judge's own error is a band around both, {size}."
-
-
 def _refusals(result: AnswerResult) -> Section:
     header = ["system", "rightly answered", "wrongly refused", "wrongly answered", "rightly refused"]
     rows: list[list[str | Cell]] = [
@@ -294,24 +287,20 @@ def _of(n: int, counted: Counted) -> Cell:
 
 
 def _contaminated(result: AnswerResult, known: Contaminated) -> Section:
-    rows = [[row.question, _shortened(row.text), ", ".join(row.systems)] for row in known.questions]
-    blocks: list[Block] = (
-        [Table(["question", "wording", "known to"], rows, left=3, short=len(rows) <= _SHOWN)]
-        if rows
-        else [Paragraph("No question was answered right without a document.")]
-    )
+    rows = [
+        [row.question, textwrap.shorten(row.text, 70, placeholder=" ..."), ", ".join(row.systems)]
+        for row in known.questions
+    ]
+    blocks: list[Block] = [Paragraph("No question was answered right without a document.")]
     if rows:
-        told = f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"
-        blocks.append(Paragraph(told))
+        leave_out = f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"
+        table = Table(["question", "wording", "known to"], rows, left=3, short=len(rows) <= _SHOWN)
+        blocks = [table, Paragraph(leave_out)]
     caption = (
         "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and little about "
         "how it reads."
     )
     return Section("contaminated", "Known by heart", caption, blocks)
-
-
-def _shortened(text: str) -> str:
-    return textwrap.shorten(text, 70, placeholder=" ...")
 
 
 def _questions(result: AnswerResult) -> Section:
@@ -348,11 +337,14 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
     documents = ", ".join(asked.reference_documents) or "none named"
     rank = "not ranked" if asked.rank is None else f"rank {asked.rank} by BM25, score {asked.score:.3f}"
     tied = f", {asked.ties} others with the same score" if asked.ties else ""
+    handed_over = ", ".join(map(str, asked.documents or ())) or "nothing"
+    if asked.documents is None:
+        handed_over = "not known, the answers were recorded elsewhere"
     refusal = "" if asked.answerable else " (the right answer is a refusal)"
     facts = [
         f"reference answer: {asked.reference_answer or 'none'}{refusal}",
         f"reference document: {documents} ({rank}{tied})",
-        f"handed over: {_handed_over(asked.documents)}",
+        f"handed over: {handed_over}",
     ]
     n = sum(one.percentage is not None for one in asked.answers)
     rated, again = (f"{n} of {len(asked.answers)} answers have a rating.", f"judgecal report {result.experiment}")
@@ -366,12 +358,6 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
     )
-
-
-def _handed_over(documents: Sequence[str | None] | None) -> str:
-    if documents is None:
-        return "not known, the answers were recorded elsewhere"
-    return ", ".join(map(str, documents)) or "nothing"
 
 
 def _answer(one: ShownAnswer) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from judgecal.optimize.decision import BETTER, CANNOT_TELL, RESCALED_ONLY, WORSE, Tried
-from judgecal.optimize.result import Demo, OptimizeResult, Prompts
+from judgecal.optimize.result import OptimizeResult, Prompts
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -29,7 +29,6 @@ _FOOT = (
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
     "is loaded from elsewhere."
 )
-_Numbers = dict[str, Estimate]
 
 
 def optimize_document(
@@ -128,7 +127,7 @@ def _writer(result: OptimizeResult) -> str:
     return f" (instructions by {result.reflection_model})" if result.reflection_model else ""
 
 
-def _splits(result: OptimizeResult) -> Iterable[tuple[str, _Numbers, _Numbers]]:
+def _splits(result: OptimizeResult) -> Iterable[tuple[str, dict[str, Estimate], dict[str, Estimate]]]:
     """Each split that was judged, before and after."""
     yield "dev", result.dev.before, result.dev.after
     if result.test.before is not None and result.test.after is not None:
@@ -235,7 +234,12 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     if n:
         blocks.append(Heading(f"Demos: 0 before, {n:,} after"))
         blocks.append(Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train."))
-        blocks.append(Folded("The demos", [_demo(place, demo) for place, demo in enumerate(prompts.demos, 1)]))
+        own = "the judge's own reply, where it met the label"
+        demos = [
+            Record(f"Demo {place}", demo.fields, own if demo.bootstrapped else "")
+            for place, demo in enumerate(prompts.demos, 1)
+        ]
+        blocks.append(Folded("The demos", demos))
     else:
         blocks.append(Paragraph("No demos, before or after."))
     changed = "new instructions" if result.instructions_changed else "the same instructions"
@@ -258,20 +262,11 @@ def _instructions(prompts: Prompts) -> list[Block]:
     return [Diff(before, after, short=True)]
 
 
-def _demo(place: int, demo: Demo) -> Record:
-    made = "the judge's own reply, where it met the label" if demo.bootstrapped else ""
-    return Record(f"Demo {place}", demo.fields, made)
-
-
 def _candidates(result: OptimizeResult) -> Section:
     metric, tried = result.metric, result.dev.candidates
     rows = [
         IntervalRow(
-            one.name,
-            one.as_wrong,
-            numbers.estimate(one.as_wrong),
-            strong=one.name == result.chosen,
-            hollow=one.name == "before",
+            one.name, one.as_wrong, numbers.estimate(one.as_wrong), one.name == result.chosen, one.name == "before"
         )
         for one in tried
     ]
@@ -286,14 +281,9 @@ def _candidates(result: OptimizeResult) -> Section:
 
 
 def _tried(one: Tried) -> list[str]:
-    rated, unusable = one.rated_in_training, one.unusable_in_training
-    return [
-        one.name,
-        f"{one.n_demos:,}",
-        numbers.estimate(one.as_wrong),
-        numbers.estimate(one.recalibrated),
-        f"{unusable:,} of {rated:,}" if rated else numbers.DASH,
-    ]
+    unusable = f"{one.unusable_in_training:,} of {one.rated_in_training:,}" if one.rated_in_training else numbers.DASH
+    dev = [numbers.estimate(found) for found in (one.as_wrong, one.recalibrated)]
+    return [one.name, f"{one.n_demos:,}", *dev, unusable]
 
 
 def _notes(result: OptimizeResult) -> Iterable[str]:
