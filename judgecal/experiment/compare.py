@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import run_line, summary_of_gold
-from judgecal.records import Estimate, Result
+from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
     Comparison,
     Interaction,
-    PairedDifference,
     compare_all,
     interaction,
     leading_metric,
@@ -28,145 +27,53 @@ from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class PairCounted(Result):
-    """Two judges with their unscored items left out, or counted as right."""
-
-    a: float | None
-    b: float | None
-    difference: Estimate
-    p_value: float | None
-
-    @classmethod
-    def of(cls, paired: PairedDifference) -> PairCounted:
-        """What the statistics say, without the errors behind it."""
-        return cls(paired.a, paired.b, paired.difference, paired.p_value)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair(Result):
-    """Two judges held against each other.
-
-    Attributes:
-        a, b: their names.
-        metric: by which.
-        difference: a - b, an unscored item counted as the verdict farthest from its label.
-        p_value, p_adjusted: two-sided, of no difference; alone, and after Holm over the pairs.
-        decision, why: and the sentence that says why.
-        smallest_detectable: the difference that so many questions would show; None without an interval.
-        p_method: how the p value was made.
-        a_value, b_value: the metric of either.
-        complete_case, best_case: the same with unscored items left out, and counted as right.
-    """
-
-    a: str
-    b: str
-    metric: str
-    difference: Estimate
-    p_value: float | None
-    decision: Literal["A", "B", "cannot tell"]
-    smallest_detectable: float | None
-    why: str
-    p_adjusted: float | None
-    p_method: str
-    a_value: float | None
-    b_value: float | None
-    complete_case: PairCounted
-    best_case: PairCounted
-
-    @classmethod
-    def of(cls, a: str, b: str, compared: Comparison) -> Pair:
-        """Two judges by name, and what the statistics say of them."""
-        return cls(
-            a=a,
-            b=b,
-            metric=compared.metric,
-            difference=compared.difference,
-            p_value=compared.p_value,
-            decision=compared.decision,
-            smallest_detectable=compared.smallest_detectable,
-            why=compared.why,
-            p_adjusted=compared.p_adjusted,
-            p_method=compared.p_method,
-            a_value=compared.a,
-            b_value=compared.b,
-            complete_case=PairCounted.of(compared.complete_case),
-            best_case=PairCounted.of(compared.best_case),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class GridCell(Result):
-    """How far one prompt x model lies from the sum of what its prompt and its model bring."""
-
-    signature: str
-    model: str
-    deviation: float | None
-    p_adjusted: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class GridTest(Result):
-    """Whether prompts and models only fit in pairs; the cells, largest deviation first."""
-
-    p_value: float | None
-    decision: Literal["interaction", "cannot tell"]
-    why: str
-    n_groups: int
-    cells: tuple[GridCell, ...]
-
-    @classmethod
-    def of(cls, tested: Interaction) -> GridTest:
-        """What the statistics say of the grid."""
-        cells = (GridCell(cell.row, cell.column, cell.deviation, cell.p_adjusted) for cell in tested.cells)
-        return cls(tested.p_value, tested.decision, tested.why, tested.n_groups, tuple(cells))
-
-
-@dataclass(frozen=True, slots=True)
-class Planning(Result):
-    """What `smallest_detectable` assumes: the power, and the share of items that two judges part on."""
-
-    power: float
-    discordance: float
-
-
-@dataclass(frozen=True, slots=True)
 class CompareResult(Result):
     """What `compare` comes to.
 
     Attributes:
-        experiment: its slug.
-        metric: by which the judges are held against each other.
-        pairs: every two of them; in the JSON of two judges, the one pair's keys stand at the top instead.
+        pairs: every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top.
         level: nominal coverage, after the looks at test are paid for.
-        planning: what the smallest detectable difference assumes.
-        gold: what was compared on.
         test_looks: decisions taken on the set's test labels so far.
         test_look: what this comparison adds to them, in words; None where it sees no test item.
         reused: whether the test labels had served a decision before.
         notes: what else the reader must know, a sentence each without its full stop.
-        run_line: what reproduces it.
         interaction: of prompt and model, where the judges make a whole grid.
     """
 
     experiment: str
     metric: str
-    pairs: tuple[Pair, ...]
+    pairs: Mapping[tuple[str, str], Comparison] = field(metadata={"json": False})
     level: float
-    planning: Planning
     gold: GoldSummary
     test_looks: int
     test_look: str | None
     reused: bool
     notes: tuple[str, ...]
     run_line: str
-    interaction: GridTest | None = None
+    interaction: Interaction | None = field(default=None, metadata={"json": False})
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
-        plain = Result.as_json(self)
-        if self.interaction is None:
-            del plain["interaction"]
-        return plain if len(self.pairs) > 1 else {**plain.pop("pairs")[0], **plain}
+        plain = {**Result.as_json(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
+        if self.interaction is not None:
+            plain["interaction"] = _grid_json(self.interaction)
+        pairs = [_pair_json(a, b, found) for (a, b), found in self.pairs.items()]
+        return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
+
+
+def _pair_json(a: str, b: str, found: Comparison) -> dict[str, Any]:
+    plain = {**as_plain(found), "a": a, "b": b, "a_value": found.a, "b_value": found.b}
+    for end in ("complete_case", "best_case"):  # without how they were made
+        plain[end] = {name: plain[end][name] for name in ("a", "b", "difference", "p_value")}
+    return plain
+
+
+def _grid_json(found: Interaction) -> dict[str, Any]:
+    cells = [
+        {"signature": one.row, "model": one.column, "deviation": one.deviation, "p_adjusted": one.p_adjusted}
+        for one in found.cells
+    ]
+    return {**as_plain(found), "cells": cells}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +127,12 @@ class CompareRun:
         self._compared(columns, metric, self.level, n_perm=1)  # what is wrong is told before a look is logged
         look = self._look(columns, metric)
         level = 1.0 - (1.0 - self.level) / max(1, look.number) if look else self.level
-        compared = self._compared(columns, metric, level)
         table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
         return CompareResult(
             experiment=self.stored.experiment.slug,
             metric=metric,
-            pairs=tuple(Pair.of(a, b, one) for (a, b), one in compared.items()),
+            pairs=self._compared(columns, metric, level),
             level=level,
-            planning=Planning(POWER, PLANNED_DISCORDANCE),
             gold=summary_of_gold(table, self.stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
             test_look=_look_in_words(look, gold.name, level),
@@ -276,14 +181,14 @@ class CompareRun:
             n_items=n_test,
         )
 
-    def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> GridTest | None:
+    def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> Interaction | None:
         """The prompt x model interaction, where the judges named make a grid of at least 2 x 2."""
         grid = {column.cell: self._verdicts(column) for column in columns if column.cell is not None}
         signatures, models = {row for row, _ in grid}, {model for _, model in grid}
         if len(signatures) < 2 or len(models) < 2 or len(grid) < len(signatures) * len(models):
             return None
         gold, items = self.stored.gold, self.stored.items
-        tested = interaction(
+        return interaction(
             [gold.labels[item.item_id] for item in items],
             grid,
             scale=gold.scale,
@@ -293,7 +198,6 @@ class CompareRun:
             level=level,
             seed=self.seed,
         )
-        return GridTest.of(tested)
 
     def _notes(self, columns: Sequence[Column]) -> list[str]:
         notes = []
