@@ -371,10 +371,8 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
 
 
 def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
-    from judgecal.experiment.stored import stored_table
-
     kept = read_experiment(find_workspace(workspace_dir), slug)
-    return stored_table(kept), kept.columns[0]
+    return kept.table, kept.columns[0]
 
 
 # --- text that is shown and never run

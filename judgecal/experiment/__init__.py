@@ -5,20 +5,18 @@ from judgecal.experiment.agreement import (
     StoredExperiment,
     Table,
     entry,
-    judge_entry,
     rater_entries,
     require_metric,
     scale_notes,
     verdict_matrix,
 )
-from judgecal.experiment.compare import CompareResult, CompareRun
+from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.recorded import AgreementRun, Recorded, plan_agreement, read_recorded
-from judgecal.experiment.result import AgreementResult, Entry, GoldSummary, JudgeEntry, RaterEntry
+from judgecal.experiment.recorded import AgreementRun, plan_agreement, read_recorded
+from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import (
-    FLOOR_JUDGE,
     ScoreRun,
     asked_items,
     check_judge,
@@ -31,7 +29,7 @@ from judgecal.experiment.score import (
     score,
     summary_of_gold,
 )
-from judgecal.experiment.stored import find_experiment, read_experiment
+from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
@@ -44,56 +42,10 @@ from judgecal.experiment.trials import (
 )
 
 __all__ = [
-    "FLOOR_JUDGE",
-    "AgreementResult",
-    "AgreementRun",
-    "Column",
-    "CompareResult",
-    "CompareRun",
-    "CostEstimate",
-    "Entry",
-    "Experiment",
-    "GoldSummary",
-    "JudgeEntry",
-    "Judgements",
-    "Look",
-    "RaterEntry",
-    "Recorded",
-    "RunOptions",
-    "ScoreRun",
-    "StoredExperiment",
-    "Table",
-    "asked_items",
-    "check_judge",
-    "entry",
-    "find_experiment",
-    "full_name",
-    "gold_config",
-    "judge_config",
-    "judge_entry",
-    "keep_trials",
-    "look_at_test",
-    "looks_so_far",
-    "models_of",
-    "open_experiment",
-    "open_journal",
-    "plan_agreement",
-    "plan_calls",
-    "plan_experiment",
-    "plan_score",
-    "preview",
-    "rater_entries",
-    "read_config",
-    "read_experiment",
-    "read_recorded",
-    "require_keys",
-    "require_metric",
-    "run_line",
-    "run_trials",
-    "scale_notes",
-    "score",
-    "stored_rows",
-    "summary_of_gold",
-    "together",
-    "verdict_matrix",
-]
+    "AgreementResult", "AgreementRun", "Column", "CompareRun", "CostEstimate", "Entry", "Experiment", "GoldSummary",
+    "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
+    "entry", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far", "models_of",
+    "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score", "preview",
+    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric", "run_line", "run_trials", "scale_notes",
+    "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+]  # fmt: skip

@@ -84,6 +84,12 @@ class Table:
         """Groups, one an item."""
         return [item.group for item in self.items]
 
+    def of(self, column: Column) -> Table:
+        """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
+        if column.kind != "recorded":
+            return self
+        return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
+
     def agreements(
         self, column: Column, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
@@ -136,6 +142,11 @@ class StoredExperiment:
     asked: int
     seed: int
     notes: tuple[str, ...]
+
+    @property
+    def table(self) -> Table:
+        """The items with the repeats that were asked for."""
+        return Table(self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed)
 
     def column(self, judge: str) -> Column:
         """One judge's judgements.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,27 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError, refuse
-from judgecal.experiment.agreement import (
-    Column,
-    StoredExperiment,
-    Table,
-    constant_entry,
-    entry,
-    judge_entry,
-    rater_entries,
-    scale_notes,
-)
+from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import (
-    asked_items,
-    floor_columns,
-    gold_config,
-    log_report,
-    run_line,
-    summary_of_gold,
-    with_floor,
-)
+from judgecal.experiment.score import asked_items, finished, floor_columns, gold_config, with_floor
 from judgecal.experiment.trials import RunOptions, open_journal
 from judgecal.goldset import GoldSet
 from judgecal.judges import RecordedJudge
@@ -251,24 +233,7 @@ class AgreementRun:
                 if row.key not in journal.latest:
                     journal.append(row)
             floor, why = floor_columns(self.workspace, table, journal, self.options)
-        result = AgreementResult(
-            experiment=self.experiment.slug,
-            gold=summary_of_gold(table, self.split),
-            judges=tuple(judge_entry(_asked_of(column, table), column) for column in columns),
-            floor=(constant_entry(table), *(entry(table, column) for column in floor)),
-            raters=rater_entries(table, columns),
-            test_looks=log_report(self.workspace, self.experiment, table),
-            run_line=run_line(
-                dataclasses.replace(table, repeats=self.recorded.repeats),
-                self.split,
-                [column.judge for column in columns],
-                {"recorded": f"{self.recorded.name}@{self.recorded.sha256[:12]}"},
-            ),
-            notes=tuple(self._notes()),
-            floor_reason=why,
-        )
-        self.experiment.write_summary(result.as_json())
-        return result, StoredExperiment(
+        stored = StoredExperiment(
             experiment=self.experiment,
             gold=self.gold,
             items=table.items,
@@ -276,17 +241,13 @@ class AgreementRun:
             columns=with_floor(columns, floor),
             asked=len(columns),
             seed=self.seed,
-            notes=(),
+            notes=self._unmatched(),
         )
+        return finished(self.workspace, stored, floor, why), stored
 
-    def _notes(self) -> list[str]:
-        notes = []
-        if self.recorded.unmatched:
-            absent = f", all those of {', '.join(self.recorded.absent)} among them" if self.recorded.absent else ""
-            notes.append(f"{self.recorded.unmatched} rows of {self.recorded.name} name no item of the set{absent}")
-        return [*notes, *scale_notes(self.gold.scale, self.recorded.columns)]
-
-
-def _asked_of(column: Column, table: Table) -> Table:
-    """The table with the repeats of one judge: what another was asked more often is not missing here."""
-    return dataclasses.replace(table, repeats=1 + max(row.repeat for row in column.rows))
+    def _unmatched(self) -> tuple[str, ...]:
+        recorded = self.recorded
+        if not recorded.unmatched:
+            return ()
+        absent = f", all those of {', '.join(recorded.absent)} among them" if recorded.absent else ""
+        return (f"{recorded.unmatched} rows of {recorded.name} name no item of the set{absent}",)

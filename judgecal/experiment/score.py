@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,19 +149,7 @@ class ScoreRun:
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options)
             columns = tuple(Column.of(judge, rows.of(judge.name)) for judge in self.judges)
             floor, why = floor_columns(self.workspace, table, journal, self.options)
-        result = AgreementResult(
-            experiment=self.experiment.slug,
-            gold=summary_of_gold(table, self.split),
-            judges=tuple(judge_entry(table, column) for column in columns),
-            floor=(constant_entry(table), *(entry(table, column) for column in floor)),
-            raters=rater_entries(table, columns),
-            test_looks=log_report(self.workspace, self.experiment, table),
-            run_line=run_line(table, self.split, [full_name(judge) for judge in self.judges]),
-            notes=(*scale_notes(self.gold.scale, columns), *self._trained()),
-            floor_reason=why,
-        )
-        self.experiment.write_summary(result.as_json())
-        return result, StoredExperiment(
+        stored = StoredExperiment(
             experiment=self.experiment,
             gold=self.gold,
             items=table.items,
@@ -168,17 +157,16 @@ class ScoreRun:
             columns=with_floor(columns, floor),
             asked=len(columns),
             seed=self.seed,
-            notes=(),
+            notes=self._trained(),
         )
+        return finished(self.workspace, stored, floor, why), stored
 
-    def _trained(self) -> list[str]:
+    def _trained(self) -> tuple[str, ...]:
         groups = {item.group for item in self.gold.select(self.split)}
         seen = [judge.name for judge in self.judges if judge.trained_on & groups]
         n = len(groups & frozenset().union(*(judge.trained_on for judge in self.judges)))
-        if not seen:
-            return []
         what = "left out" if self.left_out else "among the items, so its numbers flatter it"
-        return [f"{n} questions that {', '.join(seen)} was trained on are {what}"]
+        return (f"{n} questions that {', '.join(seen)} was trained on are {what}",) if seen else ()
 
 
 def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
@@ -262,20 +250,66 @@ def with_floor(columns: Sequence[Column], floor: Sequence[Column]) -> tuple[Colu
     return (*columns, *(one for one in floor if asked.isdisjoint(row.judge_fingerprint for row in one.rows)))
 
 
-def log_report(workspace: Workspace, experiment: Experiment, table: Table) -> int:
-    """Write down that test labels were looked at, if they were; the decisions taken on them so far."""
-    gold, n_items = table.gold, _n_test_items(table)
-    if not n_items:
-        return looks_so_far(workspace.experiments, gold.name)
-    look = look_at_test(
-        workspace.experiments,
-        gold=gold.name,
-        gold_sha256=gold.sha256,
-        experiment=experiment.slug,
-        kind="report",
-        n_items=n_items,
+def finished(
+    workspace: Workspace, stored: StoredExperiment, floor: Sequence[Column], why: str | None
+) -> AgreementResult:
+    """Write down that test labels were looked at, if they were; make the result, and write it.
+
+    `floor` and `why` are what `floor_columns` gave.
+    """
+    gold, n_items = stored.gold, _n_test_items(stored.table)
+    if n_items:
+        look_at_test(
+            workspace.experiments,
+            gold=gold.name,
+            gold_sha256=gold.sha256,
+            experiment=stored.experiment.slug,
+            kind="report",
+            n_items=n_items,
+        )
+    result = _result(workspace, stored, stored.columns[: stored.asked], floor, why)
+    stored.experiment.write_summary(result.as_json())
+    return result
+
+
+def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace) -> AgreementResult:
+    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
+
+    No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
+
+    Args:
+        stored: the experiment.
+        columns: its judges, priced where their prices are known.
+        workspace: where the looks at test are logged; nothing is written.
+    """
+    called = [one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"]
+    floor = [one for one in called if one.judge == FLOOR_JUDGE][:1]
+    why = no_floor_judge(stored.table) or f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
+    return _result(workspace, stored, columns, floor, None if floor else why)
+
+
+def _result(
+    workspace: Workspace, stored: StoredExperiment, columns: Sequence[Column], floor: Sequence[Column], why: str | None
+) -> AgreementResult:
+    table, config = stored.table, stored.experiment.config
+    configs = {str(one["judge"]): one for one in config.get("judges", ())}
+    recorded = config.get("recorded")
+    return AgreementResult(
+        experiment=stored.experiment.slug,
+        gold=summary_of_gold(table, stored.split),
+        judges=tuple(judge_entry(table.of(column), column) for column in columns),
+        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+        raters=rater_entries(table, columns),
+        test_looks=looks_so_far(workspace.experiments, stored.gold.name),
+        run_line=run_line(
+            dataclasses.replace(table, repeats=max(table.of(column).repeats for column in columns)),
+            stored.split,
+            [_name_in_run_line(column, configs.get(column.judge)) for column in columns],
+            recorded and {"recorded": f"{recorded['file']}@{str(recorded['sha256'])[:12]}"},
+        ),
+        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
+        floor_reason=why,
     )
-    return look.number
 
 
 def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None) -> str:
@@ -288,9 +322,20 @@ def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str
 
 def full_name(judge: Judge) -> str:
     """A judge for a run line: its string, its signature's fingerprint, its model, and that of all that it is."""
-    if judge.signature is None or judge.model is None:
-        return f"{judge.name}[{judge.fingerprint[:8]}]"
-    return f"{judge.name}[{judge.signature.fingerprint[:8]},{judge.model.id},{judge.fingerprint[:8]}]"
+    return _configured_name(judge_config(judge))
+
+
+def _name_in_run_line(column: Column, config: Mapping[str, Any] | None) -> str:
+    """As `full_name`; of a judge that the configuration does not list, what its judgements tell."""
+    if config is not None:
+        return _configured_name(config)
+    called = column.kind != "recorded" and column.rows
+    return f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
+
+
+def _configured_name(config: Mapping[str, Any]) -> str:
+    prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
+    return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
 
 
 def score(

@@ -6,7 +6,6 @@ is then taken from the journal, or refused where the journal does not tell it.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.experiment.agreement import (
-    Column,
-    StoredExperiment,
-    Table,
-    cell_of,
-    constant_entry,
-    entry,
-    judge_entry,
-    rater_entries,
-    scale_notes,
-)
+from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.folder import Experiment, read_config
-from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.recorded import recorded_fingerprint
-from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import FLOOR_JUDGE, asked_items, no_floor_judge, run_line, summary_of_gold
+from judgecal.experiment.score import FLOOR_JUDGE, asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName
@@ -275,66 +262,3 @@ class _Scales:
             f"signature {signature} is gone or has changed, and the verdicts of {judge} do not tell their scale: "
             "bring the signature back as it was"
         )
-
-
-def stored_table(stored: StoredExperiment) -> Table:
-    """The items of an experiment with the repeats that were asked for."""
-    return Table(stored.gold, stored.items, int(stored.experiment.config.get("repeats", 1)), stored.seed)
-
-
-def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace) -> AgreementResult:
-    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
-
-    No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
-
-    Args:
-        stored: the experiment.
-        columns: its judges, priced where their prices are known.
-        workspace: where the looks at test are logged; nothing is written.
-    """
-    table = stored_table(stored)
-    called = [one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"]
-    floor = [one for one in called if one.judge == FLOOR_JUDGE][:1]
-    why = no_floor_judge(table) or f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
-    trials = dataclasses.replace(table, repeats=max(_own(table, column).repeats for column in columns))
-    return AgreementResult(
-        experiment=stored.experiment.slug,
-        gold=summary_of_gold(table, stored.split),
-        judges=tuple(judge_entry(_own(table, column), column) for column in columns),
-        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
-        raters=rater_entries(table, columns),
-        test_looks=looks_so_far(workspace.experiments, stored.gold.name),
-        run_line=run_line(trials, stored.split, _names(stored, columns), _recorded_from(stored)),
-        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
-        floor_reason=None if floor else why,
-    )
-
-
-def _own(table: Table, column: Column) -> Table:
-    """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
-    if column.kind != "recorded":
-        return table
-    return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
-
-
-def _names(stored: StoredExperiment, columns: Sequence[Column]) -> list[str]:
-    """The judges as the run line of their own command names them."""
-    config: dict[str, Mapping[str, Any]] = {
-        str(one["judge"]): one for one in stored.experiment.config.get("judges", ())
-    }
-    return [_full_name(column, config.get(column.judge)) for column in columns]
-
-
-def _full_name(column: Column, config: Mapping[str, Any] | None) -> str:
-    if config is None:
-        called = column.kind != "recorded" and column.rows
-        return f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
-    if "model" not in config:
-        return f"{column.judge}[{str(config['fingerprint'])[:8]}]"
-    signature, model = str(config["signature_fingerprint"])[:8], config["model"]["id"]
-    return f"{column.judge}[{signature},{model},{str(config['fingerprint'])[:8]}]"
-
-
-def _recorded_from(stored: StoredExperiment) -> dict[str, str]:
-    told = stored.experiment.config.get("recorded")
-    return {} if told is None else {"recorded": f"{told['file']}@{str(told['sha256'])[:12]}"}

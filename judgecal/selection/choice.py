@@ -280,7 +280,7 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
             output_usd_per_1m=model.get("output_usd_per_1m"),
         )
         column = dataclasses.replace(column, price=spec.cost_usd)
-    asked = _asked_of(column, table)
+    asked = table.of(column)
     found = entry(asked, column)
     candidate = Candidate(
         judge=column.judge,
@@ -292,13 +292,6 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
         local=_local(spec) if model else (None if provider is None else True),
     )
     return MeasuredJudge(column, found, candidate, asked.repeats)
-
-
-def _asked_of(column: Column, table: Table) -> Table:
-    """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
-    if column.kind != "recorded":
-        return table
-    return dataclasses.replace(table, repeats=1 + max((row.repeat for row in column.rows), default=0))
 
 
 def _local(spec: ModelSpec) -> bool:

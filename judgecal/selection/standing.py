@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.stored import stored_result, stored_table
+from judgecal.experiment.score import stored_result
 from judgecal.experiment.verdicts import Example, JudgeShape, judge_shape, strange_examples
 from judgecal.records import Estimate
 from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
@@ -103,7 +103,7 @@ def standing(
         result: what the command came to, where it is at hand; made again from the journal where not.
     """
     gold = stored.gold
-    whole, metric = stored_table(stored), leading_metric(gold.scale)
+    whole, metric = stored.table, leading_metric(gold.scale)
     chosen_on = open_items(stored)
     table = dataclasses.replace(whole, items=chosen_on or stored.items)
     measured = measure(stored, table)
