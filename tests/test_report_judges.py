@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.experiment import AgreementResult, read_experiment
 from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
-from judgecal.experiment.verdicts import AtCut, CalibrationBin, Cut, judge_shape, strange_examples
+from judgecal.experiment.verdicts import CalibrationBin, Cut, judge_shape, strange_examples
 from judgecal.records import Estimate
 from judgecal.report.experiments import load_report
 from judgecal.report.html import rendered, script_json
@@ -344,7 +344,8 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     shown = {one.item.item_id for one in found.examples}
     assert "test" in splits and shown
     assert not {item.group for item in kept.items if item.item_id in shown and kept.gold.split_of(item.group) == "test"}
-    assert found.shapes[0].at_cut == AtCut(passes=20, fails=40, false_passes=40, false_fails=20, n_unscored=0)
+    at = found.shapes[0].at_cut
+    assert at and (at.passes, at.fails, at.false_passes, at.false_fails, at.n_unscored) == (20, 40, 40, 20, 0)
 
 
 def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One judge's verdicts, ready to be held against labels.
+    """One judge's judgements, unscored ones included, ready to be held against labels.
 
     Attributes:
-        judge: its name.
-        scale: the scale of its verdicts.
-        rows: its judgements, unscored ones included.
+        scale: of its verdicts.
         price: cost in US dollars of prompt and completion tokens, for the replies that came from the store.
         kind: how the judge comes to its verdicts; `recorded` where nobody here can ask it.
         cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model with its
@@ -60,12 +58,8 @@ class Column:
 class Table:
     """What every entry of a table shares: the people's labels of the items asked for.
 
-    Attributes:
-        gold: the set.
-        items: the labelled items asked for, after `--limit`.
-        repeats: judgements asked for of each.
-        seed: of the bootstrap.
-        level: nominal coverage of the intervals.
+    `items` are the labelled ones after `--limit`, `repeats` the judgements asked for of each, `seed` is of the
+    bootstrap, `level` the nominal coverage of the intervals.
     """
 
     gold: GoldSet
@@ -124,13 +118,10 @@ class StoredExperiment:
     """An experiment on disk, with what it says of its judges.
 
     Attributes:
-        experiment: its folder and configuration.
         gold: the gold set, unchanged since.
         items: the labelled items that judges may be held against each other on, in file order.
-        split: where they are from.
         columns: each judge that was asked for, in that order, then the floor's, if it judged.
         asked: how many of them were asked for.
-        seed: of the experiment.
         notes: what the reader must know of how this was read.
     """
 
@@ -341,15 +332,12 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
 def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Retest:
     """With whether every reply came from the store: those calls were made before, each repeat for itself."""
     rows, estimates = _rows_of(table, column), found.estimates
+    named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
     return Retest(
         repeats=table.repeats,
         n_items=found.n_items,
-        exact_agreement=estimates["exact_agreement"],
-        unanimous=estimates["unanimous"],
         flip_rate=next((one for name, one in estimates.items() if name.startswith("flip_rate")), None),
-        within_item_sd=estimates["within_item_sd"],
-        within_item_sd_share=estimates["within_item_sd_share"],
-        icc_1_1=estimates["icc_1_1"],
+        **{name: estimates[name] for name in named},
         expected=found.expected,
         enough=found.enough,
         why=found.why,
@@ -371,20 +359,12 @@ def _alt_test(table: Table, column: Column, verdicts: Sequence[Label | None]) ->
         for item, verdict in zip(table.items, verdicts, strict=True)
     }
     rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
-    any_rate = rates[EPSILONS[0]]
-    by_epsilon = {f"{epsilon:g}": found for epsilon, found in rates.items()}
-    return AltTestEntry(
-        winning_rate={epsilon: found.winning_rate for epsilon, found in by_epsilon.items()},
-        passed={epsilon: found.passed for epsilon, found in by_epsilon.items()},
-        rejected={epsilon: tuple(map(str, found.rejected)) for epsilon, found in by_epsilon.items()},
-        p_values={epsilon: dict(found.p_values) for epsilon, found in by_epsilon.items()},
-        advantage_probability=any_rate.advantage_probability,
-        n_items=dict(any_rate.n_items),
-        left_out=dict(any_rate.left_out),
-        n_expected=any_rate.n_expected,
-        n_unscored=any_rate.n_unscored,
-        reason=any_rate.reason,
-    )
+    by_epsilon, any_rate = {f"{epsilon:g}": found for epsilon, found in rates.items()}, rates[EPSILONS[0]]
+    granted = ("winning_rate", "passed", "rejected", "p_values")
+    alike = ("advantage_probability", "n_items", "left_out", "n_expected", "n_unscored", "reason")
+    fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
+    fields |= {name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted}
+    return AltTestEntry(**fields)
 
 
 _Moved = Callable[[Label], Label]

@@ -9,6 +9,7 @@ from typing import Any
 from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, look_at_test, looks_so_far
+from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import run_line, summary_of_gold
 from judgecal.records import Result, as_plain
@@ -18,7 +19,6 @@ from judgecal.stats import (
     Comparison,
     Interaction,
     compare_all,
-    interaction,
     leading_metric,
     metric_named,
 )
@@ -81,8 +81,6 @@ class CompareRun:
     """Everything that `compare` needs.
 
     Attributes:
-        workspace: where the looks at test are logged.
-        stored: the experiment.
         names: the judges to compare; none for all that the experiment asked for.
         metric: by which; the leading one of the set where not given.
         level: nominal coverage, before the looks at test are paid for.
@@ -128,6 +126,7 @@ class CompareRun:
         look = self._look(columns, metric)
         level = 1.0 - (1.0 - self.level) / max(1, look.number) if look else self.level
         table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
+        prompted = [(column, self._repeats([column])) for column in columns if column.cell is not None]
         return CompareResult(
             experiment=self.stored.experiment.slug,
             metric=metric,
@@ -135,31 +134,29 @@ class CompareRun:
             level=level,
             gold=summary_of_gold(table, self.stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
-            test_look=_look_in_words(look, gold.name, level),
+            test_look=look.sentence(gold.name, level) if look else None,
             reused=bool(look and look.reused),
             notes=tuple(self._notes(columns)),
             run_line=self._run_line(table, columns, metric),
-            interaction=self._interaction(columns, metric, level),
+            interaction=prompt_model_grid(table, prompted, metric).tested,
         )
 
     def _compared(
         self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int = N_PERM
     ) -> dict[tuple[str, str], Comparison]:
-        gold, items = self.stored.gold, self.stored.items
+        table = self.stored.table
+        verdicts = {one.judge: verdict_matrix(one.rows, table.items, self._repeats([one])) for one in columns}
         return compare_all(
-            [gold.labels[item.item_id] for item in items],
-            {column.judge: self._verdicts(column) for column in columns},
-            scale=gold.scale,
+            table.labels,
+            verdicts,
+            scale=table.gold.scale,
             scales={column.judge: column.scale for column in columns},
             metric=metric,
-            groups=[item.group for item in items],
+            groups=table.groups,
             level=level,
             seed=self.seed,
             n_perm=n_perm,
         )
-
-    def _verdicts(self, column: Column) -> list[list[Any]]:
-        return verdict_matrix(column.rows, self.stored.items, self._repeats([column]))
 
     def _repeats(self, columns: Sequence[Column]) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""
@@ -181,24 +178,6 @@ class CompareRun:
             n_items=n_test,
         )
 
-    def _interaction(self, columns: Sequence[Column], metric: str, level: float) -> Interaction | None:
-        """The prompt x model interaction, where the judges named make a grid of at least 2 x 2."""
-        grid = {column.cell: self._verdicts(column) for column in columns if column.cell is not None}
-        signatures, models = {row for row, _ in grid}, {model for _, model in grid}
-        if len(signatures) < 2 or len(models) < 2 or len(grid) < len(signatures) * len(models):
-            return None
-        gold, items = self.stored.gold, self.stored.items
-        return interaction(
-            [gold.labels[item.item_id] for item in items],
-            grid,
-            scale=gold.scale,
-            scales={column.cell: column.scale for column in columns if column.cell is not None},
-            metric=metric,
-            groups=[item.group for item in items],
-            level=level,
-            seed=self.seed,
-        )
-
     def _notes(self, columns: Sequence[Column]) -> list[str]:
         notes = []
         for column in columns:
@@ -214,10 +193,3 @@ class CompareRun:
         judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
         extra = {"experiment": self.stored.experiment.slug, "metric": metric}
         return run_line(table, self.stored.split, judges, extra)
-
-
-def _look_in_words(look: Look | None, gold: str, level: float) -> str | None:
-    if look is None:
-        return None
-    reused = f", reused: shown at level {level:.4g}" if look.reused else ""
-    return f"test labels of {gold}: decision {look.number}{reused}"

@@ -24,9 +24,7 @@ _R = TypeVar("_R", bound=Result)
 class Experiment:
     """One experiment's folder and configuration.
 
-    Attributes:
-        folder: where it is, or would be.
-        config: the resolved configuration; what it holds decides the default slug.
+    `folder` is where it is, or would be; what the resolved configuration holds decides the default slug.
     """
 
     folder: Path
@@ -80,10 +78,7 @@ class Experiment:
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
     """Name the experiment of a configuration and hold it against what is there; nothing is written.
 
-    Args:
-        workspace: where results go.
-        config: the resolved configuration; `command` and `gold.set` make the default slug.
-        out: the slug to use instead.
+    `command` and `gold.set` of the resolved configuration make the default slug; `out` is used instead.
 
     Raises:
         InputError: the slug is no folder name, or the folder was made by another configuration.

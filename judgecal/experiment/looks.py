@@ -41,11 +41,11 @@ class Look:
         """The nominal coverage at which this decision is shown."""
         return 1.0 - _ALPHA / max(1, self.number)
 
-    def sentence(self, gold: str) -> str:
-        """What is printed about it."""
+    def sentence(self, gold: str, level: float | None = None) -> str:
+        """What is printed about it; `level` where it is not that of an interval at 0.95."""
         if not self.number:
             return f"test labels of {gold}: looked at, no decision taken on them yet"
-        note = f", reused: shown at level {self.level:.4g}" if self.reused else ""
+        note = f", reused: shown at level {self.level if level is None else level:.4g}" if self.reused else ""
         return f"test labels of {gold}: decision {self.number}{note}"
 
 

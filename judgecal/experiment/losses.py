@@ -10,7 +10,7 @@ from judgecal.experiment.agreement import Column, StoredExperiment, Table, const
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
-from judgecal.stats import compare_paired, interaction, leading_metric
+from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
 from judgecal.stats.simultaneous import Losses, losses_against_best
 
 
@@ -70,18 +70,13 @@ class PromptModel:
     prompt: str
     model: str
 
-    @classmethod
-    def of(cls, column: Column) -> PromptModel:
-        """The two parts of its name."""
-        return cls(column.judge, *(column.cell or ("", column.judge)))
-
 
 @dataclass(frozen=True, slots=True)
 class PromptModelGrid:
-    """The judges as prompt x model; `why` is the sentence of the interaction test, None where none was made."""
+    """The judges as prompt x model; `tested` is the interaction test, None where none was made."""
 
     cells: tuple[PromptModel, ...]
-    why: str | None = None
+    tested: Interaction | None = None
 
     @property
     def prompts(self) -> list[str]:
@@ -118,12 +113,9 @@ def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: i
 
 
 def loss_picture(stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]]) -> LossPicture:
-    """The losses with the floor and the people beside them.
+    """The losses of the judges asked for, each with its repeats, with the floor and the people beside them.
 
-    Args:
-        stored: the experiment.
-        table: the items that judges may be chosen on.
-        columns: the judges asked for, each with its repeats.
+    `table` holds the items that judges may be chosen on.
     """
     losses = table_losses(table, columns, seed=stored.seed)
     best = next(one for one in columns if one[0].judge == losses.best)
@@ -207,13 +199,11 @@ def prompt_model_grid(
 ) -> PromptModelGrid:
     """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x 2.
 
-    Args:
-        table: the items that the test is made on.
-        columns: the judges, each with its repeats.
-        metric: of agreement.
-        test: whether the judges have values of it, so that the interaction can be tested.
+    The judges stand each with its repeats; `test`: whether they have values of the metric, so that it can be tested.
     """
-    grid = PromptModelGrid(tuple(PromptModel.of(column) for column, _ in columns))
+    grid = PromptModelGrid(
+        tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
+    )
     if not test or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
         return grid
     placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
@@ -227,4 +217,4 @@ def prompt_model_grid(
         level=table.level,
         seed=table.seed,
     )
-    return dataclasses.replace(grid, why=tested.why)
+    return dataclasses.replace(grid, tested=tested)

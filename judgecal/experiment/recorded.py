@@ -30,8 +30,7 @@ class Recorded:
     """Judgements read from a file.
 
     Attributes:
-        name: the file's name.
-        sha256: of its bytes.
+        name, sha256: of the file.
         columns: one judge each, in the order of their first row.
         repeats: the most judgements that one judge gave of one item.
         unmatched: rows that name no item of the set.

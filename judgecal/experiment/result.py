@@ -31,7 +31,6 @@ class Entry(Result):
     """A line of the agreement table: a judge, a part of the floor, or a rater.
 
     Attributes:
-        judge: its name.
         n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
         agreement: metric -> estimate over the scored items.
         as_wrong: the same with an unscored item counted as the verdict farthest from its label.
@@ -71,8 +70,8 @@ class PartEntry(Result):
     def of(cls, part: Part, people: Scale) -> PartEntry:
         """What the statistics say of a part."""
         graded = part_metric(people) == "mean_agreement"
-        counts = (part.passes, part.fails, part.false_passes, part.false_fails)
         mean, share = (part.agreement, None) if graded else (None, part.agreement)
+        counts = (part.passes, part.fails, part.false_passes, part.false_fails)
         return cls(part.n, part.n_expected, part.n_unscored, mean, share, *counts)
 
     @property
@@ -153,16 +152,9 @@ class RaterEntry(Entry):
 
 @dataclass(frozen=True, slots=True)
 class GoldSummary(Result):
-    """What a result was measured on.
+    """What a result was measured on: labelled items asked for, their questions, how many of them are test items.
 
-    Attributes:
-        set, sha256: the gold set.
-        split: of it.
-        n_items, n_groups: labelled items asked for, and their questions.
-        n_unlabelled: items of the split that are left out, as they have no gold label.
-        n_test_items: how many of the items are test items.
-        labels_by: who made the labels.
-        scale, pass_at: of the labels.
+    `n_unlabelled` are the items of the split that are left out, as they have no gold label.
     """
 
     set: str
@@ -206,13 +198,10 @@ class AgreementResult(Result):
     """What `score` and `agreement` come to.
 
     Attributes:
-        experiment: its slug.
-        gold: what was judged.
         judges: in the order asked for.
         floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
         raters: each human against the other humans.
         test_looks: decisions taken on the set's test labels so far.
-        run_line: what reproduces the table.
         notes: what else the reader must know, without full stops.
     """
 

@@ -96,12 +96,7 @@ def plan_score(
 
 @dataclass(frozen=True, slots=True)
 class ScoreRun:
-    """Everything that `score` needs, checked before the first call.
-
-    Attributes:
-        workspace, gold, judges, split, options, seed: what was asked.
-        experiment: where the results go.
-    """
+    """Everything that `score` needs, checked before the first call."""
 
     workspace: Workspace
     gold: GoldSet
@@ -170,10 +165,7 @@ class ScoreRun:
 
 
 def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
-    """Refuse a judge whose verdicts cannot stand beside the people's labels.
-
-    Args:
-        of_items: whether they must be on whole items, as the labels are.
+    """Refuse a judge whose verdicts cannot stand beside the people's labels; `of_items`: on whole items, as they are.
 
     Raises:
         InputError: they are on single contexts, or share no order with the labels.
@@ -277,10 +269,7 @@ def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace
 
     No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
 
-    Args:
-        stored: the experiment.
-        columns: its judges, priced where their prices are known.
-        workspace: where the looks at test are logged; nothing is written.
+    `columns` are its judges, priced where their prices are known.
     """
     called = [one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"]
     floor = [one for one in called if one.judge == FLOOR_JUDGE][:1]
@@ -351,18 +340,14 @@ def score(
 ) -> Judgements:
     """Have one judge judge a split of a gold set.
 
+    Gives one row for each labelled item and repeat, unscored ones included.
+
     Args:
-        judge: a judge or its string.
-        gold: the set.
         split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left out.
-        repeats: judgements of each item.
         limit: only the first so many items.
         budget_usd: money that may be spent.
         journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
         quiet: no progress on stderr.
-
-    Returns:
-        One row for each labelled item and repeat, unscored ones included.
 
     Raises:
         InputError: the judge does not fit the set, a key is not set, a number is out of range.

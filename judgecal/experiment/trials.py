@@ -33,13 +33,8 @@ from judgecal.records import Item, Judgement, Key
 class RunOptions:
     """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
 
-    Attributes:
-        repeats: judgements of each item by each judge.
-        limit: only the first so many items.
-        budget_usd: money that may be spent in this run.
-        use_cache: take stored answers of other experiments.
-        retry_unscored: also try again where a reply gave no verdict.
-        quiet: no progress on stderr.
+    `repeats` are judgements of each item by each judge; `use_cache` takes stored answers of other experiments;
+    `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr.
     """
 
     repeats: int = 1
@@ -67,10 +62,7 @@ class RunOptions:
 
 
 class Judgements(Sequence[Judgement]):
-    """Judgements in the order asked for: by judge, then item, then repeat.
-
-    It is a sequence of `Judgement`; `frame()` gives a polars table of the same rows.
-    """
+    """Judgements in the order asked for: by judge, then item, then repeat."""
 
     def __init__(self, rows: Iterable[Judgement]) -> None:
         self._rows = tuple(rows)
@@ -195,16 +187,12 @@ def run_trials(
 ) -> Judgements:
     """Have every judge judge every item, `options.repeats` times; what the journal holds is not called again.
 
+    Gives one row for each judge, item and repeat.
+
     Args:
-        judges: who judges, or answers.
         items: what is judged, or asked; `options.limit` has been applied by the caller.
-        journal: where judgements are kept and found.
-        options: how to call.
         budget: shared between several calls of this function; made from the options otherwise.
         label: what progress shows instead of the judge's name.
-
-    Returns:
-        One row for each judge, item and repeat.
 
     Raises:
         InputError: a key is not set, an item lacks an input, a budget meets a model without a price.
@@ -226,9 +214,7 @@ def keep_trials(
 ) -> None:
     """Like `run_trials` of one judge, for more items than memory holds: the rows stay in the journal.
 
-    Args:
-        judge, journal, options, budget: as in `run_trials`.
-        items: read from the start several times; each has what the judge asks for.
+    The items are read from the start several times; each has what the judge asks for.
 
     Raises:
         InputError: a key is not set, or a budget meets a model without a price.

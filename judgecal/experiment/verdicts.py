@@ -12,25 +12,16 @@ from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdi
 from judgecal.goldset import GOLD
 from judgecal.records import Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats.breakdown import breakdown
+from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.sample import Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One judge's verdicts beside the people's labels, on the scale common to both.
-
-    Attributes:
-        people, judge: the two scales.
-    """
+    """One judge's verdicts beside the people's labels, each with its scale, on the scale common to both."""
 
     people: Scale
     judge: Scale
-
-    @property
-    def marked(self) -> bool:
-        """Whether the people said what passes."""
-        return self.people.kind == "binary" or (self.people.numeric and self.people.pass_at is not None)
 
     @property
     def common(self) -> Scale:
@@ -39,26 +30,17 @@ class Cut:
 
     @property
     def mark(self) -> float | None:
-        """The pass mark on the common scale; None where there is none."""
-        if not self.marked:
+        """From where on a verdict passes, on the common scale; None where the people did not say what passes."""
+        if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
             return None
         common = self.common
         middle = common.low + common.span / 2.0
         return middle if common.kind == "binary" or common.pass_at is None else common.pass_at
 
-    def label_passes(self, label: Label) -> bool | None:
-        """Whether people pass an item; None without a mark."""
-        mark = self.mark
-        if mark is None:
-            return None
-        common = self.common
-        at = common.low + common.span / 2.0 if self.people.kind == "binary" else mark
-        return self.label_at(label) >= at
-
-    def verdict_passes(self, verdict: Label) -> bool | None:
-        """Whether a verdict passes an item; None without a mark."""
-        mark = self.mark
-        return None if mark is None else self.verdict_at(verdict) >= mark
+    @property
+    def label_mark(self) -> float | None:
+        """From where on a label passes, on the common scale; None as `mark`."""
+        return self.common.low + self.common.span / 2.0 if self.people.kind == "binary" else self.mark
 
     def label_at(self, label: Label) -> float:
         """A label on the common scale."""
@@ -76,9 +58,10 @@ class Cut:
 
     def error(self, label: Label, verdict: Label) -> str | None:
         """`false pass` or `false fail`; without a mark `too high`, `too low` or `another word`; None where right."""
-        if self.marked:
-            said, is_pass = self.verdict_passes(verdict), self.label_passes(label)
-            return None if said == is_pass else "false pass" if said else "false fail"
+        mark, label_mark = self.mark, self.label_mark
+        if mark is not None and label_mark is not None:
+            passed = self.verdict_at(verdict) >= mark
+            return None if passed == (self.label_at(label) >= label_mark) else "false pass" if passed else "false fail"
         apart = self.distance(label, verdict)
         if not self.people.numeric:
             return "another word" if apart else None
@@ -91,17 +74,6 @@ POINTS = 400
 _BINS = 21  # of differences, -100% to +100% of the range: one stands around 0
 _CUTS = 41
 _CALIBRATION_BINS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class AtCut:
-    """Counts of judgements at the people's pass mark: what people pass and fail, and the verdicts that do not."""
-
-    passes: int
-    fails: int
-    false_passes: int
-    false_fails: int
-    n_unscored: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +90,7 @@ class JudgeShape:
     """One judge's verdicts beside the labels.
 
     Attributes:
-        judge: its name.
-        at_cut: None without a pass mark.
+        at_cut: counts at the pass mark; None without one.
         low, high, mark, binary: of the scale that both are brought onto; the mark None where there is none.
         differences: (verdict - label in percent of the range, share of the judgements); empty on words.
         bias: their mean.
@@ -129,7 +100,7 @@ class JudgeShape:
     """
 
     judge: str
-    at_cut: AtCut | None
+    at_cut: Part | None
     low: float = 0.0
     high: float = 1.0
     mark: float | None = None
@@ -146,7 +117,12 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
     """One judge's verdicts beside the labels of a table."""
     cut = Cut(stored.gold.scale, column.scale)
     verdicts = verdict_matrix(column.rows, table.items, repeats)
-    at_cut = _at_cut(table, column, verdicts, cut)
+    at_cut = None
+    if cut.mark is not None:
+        whole, groups = [("all",)] * len(table.items), table.groups
+        at_cut = breakdown(
+            table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=column.scale, groups=groups
+        )["all"]
     if not stored.gold.scale.numeric:
         return JudgeShape(column.judge, at_cut)
     pairs = [
@@ -174,21 +150,6 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
     )
 
 
-def _at_cut(table: Table, column: Column, verdicts: Sequence[Sequence[Label | None]], cut: Cut) -> AtCut | None:
-    """The people x judge counts at the mark."""
-    if not cut.marked:
-        return None
-    part = breakdown(
-        table.labels,
-        verdicts,
-        parts=[("all",)] * len(table.items),
-        scale=table.gold.scale,
-        judge_scale=column.scale,
-        groups=table.groups,
-    )["all"]
-    return AtCut(part.passes or 0, part.fails or 0, part.false_passes or 0, part.false_fails or 0, part.n_unscored)
-
-
 def _differences(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float], ...], float | None]:
     if not len(both):
         return (), None
@@ -210,10 +171,10 @@ def _points(both: Floats, *, seed: int) -> tuple[tuple[float, float], ...]:
 
 def _curves(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float | None], ...], tuple[CalibrationBin, ...]]:
     """Kappa with the people over the judge's cut, and how often people pass what got such a verdict."""
-    if cut.mark is None or cut.common.kind == "binary" or not len(both):
+    mark = cut.label_mark
+    if mark is None or cut.common.kind == "binary" or not len(both):
         return (), ()
-    people = cut.common.low + cut.common.span / 2.0 if cut.people.kind == "binary" else cut.mark
-    passes, verdicts = both[:, 0] >= people, both[:, 1]
+    passes, verdicts = both[:, 0] >= mark, both[:, 1]
     cuts = np.linspace(cut.common.low, cut.common.high, _CUTS)[1:]
     kappas = tuple((float(at), _kappa(passes, verdicts >= at)) for at in cuts)
     return kappas, _calibration(passes, verdicts, cut)
@@ -247,7 +208,6 @@ class Said:
     """What one judge said of one item.
 
     Attributes:
-        judge: its name.
         binary: whether its verdicts are pass and fail.
         verdicts: of its repeats; None where unscored.
         reasoning: of the one that lies farthest from the label.
@@ -292,13 +252,8 @@ def strange_examples(stored: StoredExperiment, columns: Sequence[Column], items:
 
     Worst is farthest from the label, then farthest from what the single raters said, then first in the file.
 
-    Args:
-        stored: the experiment.
-        columns: the judges.
-        items: where to look; test items are not for reading.
-
-    Returns:
-        Worst first, each with the (judge, kind of error) lists that it is among.
+    Test items, which are not for reading, are not to be among `items`. Worst first, each with the (judge, kind of
+    error) lists that it is among.
     """
     gold, ratings = stored.gold, dict[str, list[Rating]]()
     for rating in gold.ratings:

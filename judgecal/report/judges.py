@@ -10,7 +10,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry
 from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.verdicts import AtCut, JudgeShape
+from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -31,6 +31,7 @@ from judgecal.report.judges_diagnostics import diagnostics
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing, standing
+from judgecal.stats.breakdown import Part
 from judgecal.stats.metrics import columns_of, metric_facts
 from judgecal.workspace import Workspace
 
@@ -271,7 +272,7 @@ def _errors(found: Standing) -> Section:
     return Section("errors", "Where people and judges part", caption, blocks)
 
 
-def _at_cut(counts: Sequence[tuple[str, AtCut]], chosen: str | None) -> Table:
+def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
     """Errors at the pass mark; rates are of what people say."""
     header = ["judge", "false passes, of people's fails", "false fails, of people's passes"]
     rows: list[list[str | Cell]] = [
@@ -281,8 +282,8 @@ def _at_cut(counts: Sequence[tuple[str, AtCut]], chosen: str | None) -> Table:
     return Table(header, rows, short=True, chosen=chosen)
 
 
-def _share_of(n: int, of: int, *, strong: bool = False) -> Cell:
-    share = n / of if of else None
+def _share_of(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
+    share = (n or 0) / of if of else None
     return Cell(f"{numbers.count(n)} of {numbers.count(of)} ({numbers.percent(share)})", share, strong)
 
 
@@ -312,8 +313,8 @@ def _grid(found: Standing) -> Section:
 
 
 def _interaction(grid: PromptModelGrid) -> str:
-    if grid.why is not None:
-        return f"Interaction test: {grid.why}."
+    if grid.tested is not None:
+        return f"Interaction test: {grid.tested.why}."
     if grid.prompts == [""]:
         recorded = "These judgements were recorded elsewhere, so their prompts are not known"
         return f"{recorded} and no interaction can be tested."
