@@ -247,7 +247,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from judgecal.cli import app
 def late():
-    import judgecal.report.layout
+    import judgecal.report.compare
     from judgecal import optimize, __version__
     from . import run
     from ..stats import means
@@ -255,7 +255,7 @@ def late():
     assert [name for _, name in imports_of(ast.parse(source), "judgecal.engine")] == [
         "typing.TYPE_CHECKING",
         "judgecal.cli.app",
-        "judgecal.report.layout",
+        "judgecal.report.compare",
         "judgecal.optimize",
         "judgecal.__version__",
         "judgecal.engine.run",

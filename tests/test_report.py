@@ -7,8 +7,10 @@ import math
 
 import pytest
 
-from judgecal.records import Estimate, as_plain
-from judgecal.report import numbers, text_table
+from judgecal.records import Estimate, Headline, as_plain
+from judgecal.report import numbers
+from judgecal.report.document import Document, Section, Table
+from judgecal.report.terminal import terminal
 
 # --- numbers
 
@@ -58,7 +60,8 @@ def test_seconds(value: float | None, text: str) -> None:
 
 
 def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
-    shown = text_table(["name", "n"], [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]])
+    table = Table(["name", "n"], [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]], short=True)
+    shown = terminal(Document("t", "", Headline("k", ""), [Section("s", "s", "", [table])]))
     # The two ideographs take four columns, the combining accent none; a heading widens nothing.
     assert shown.splitlines() == ["name   n", "--------", "a      1", "一二  22", "a heading across", "e\u0301      3"]
 

@@ -29,6 +29,11 @@ def print_result(result: Result, document: Document, *, json: bool, full: bool =
         shared = {"headline": document.headline, "run_line": "\n".join(document.run_lines)}
         print_json({**shared, **result.as_json()})
         return
+    print_document(document, full=full)
+
+
+def print_document(document: Document, *, full: bool = False) -> None:
+    """A document at the terminal's width."""
     from judgecal.report.terminal import terminal
 
     typer.echo(terminal(document, width=shutil.get_terminal_size((80, 24)).columns, full=full))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.errors import notice
+
+if TYPE_CHECKING:
+    from judgecal.models import ModelSpec
+    from judgecal.report.document import Document
 
 
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")]) -> None:
@@ -22,30 +27,37 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
 
 def models(ctx: typer.Context, json: shared.Json = False) -> None:
     """Aliases with litellm id, price, context window, and whether the key is present."""
-    from judgecal.cli.output import print_json
+    from judgecal.cli.output import print_document, print_json
     from judgecal.models import load_catalogue
-    from judgecal.report import text_table
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
     if json:
-        kept = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env", "key_present")
-        print_json({"models": [{name: getattr(spec, name) for name in kept} for spec in specs]})
+        shown = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env", "key_present")
+        print_json({"models": [{name: getattr(spec, name) for name in shown} for spec in specs]})
         return
+    print_document(_models_document(list(specs)))
+
+
+def _models_document(specs: Sequence[ModelSpec]) -> Document:
+    from judgecal.records import Headline
+    from judgecal.report.document import Document, Section, Table
+
     words = {None: "none needed", True: "set", False: "not set"}
     rows = [
         [
             spec.alias,
             spec.id,
-            _price(spec.input_usd_per_1m),
-            _price(spec.output_usd_per_1m),
+            *("unknown" if usd is None else f"{usd:g}" for usd in (spec.input_usd_per_1m, spec.output_usd_per_1m)),
             str(spec.context_window or "-"),
             f"{spec.key_env or ''} {words[spec.key_present]}".strip(),
         ]
         for spec in specs
     ]
-    header = ["alias", "litellm id", "USD/1M in", "USD/1M out", "context", "key"]
-    typer.echo(text_table(header, rows, left=2))
-
-
-def _price(usd: float | None) -> str:
-    return "unknown" if usd is None else f"{usd:g}"
+    table = Table(["alias", "litellm id", "USD/1M in", "USD/1M out", "context", "key"], rows, left=2, short=True)
+    ready = sum(spec.key_present is not False for spec in specs)
+    return Document(
+        title="Models",
+        about="Prices in US dollars for a million tokens; further aliases stand in judgecal.toml.",
+        headline=Headline("models", f"{ready} of {len(specs)} models have the key that they need, or need none."),
+        sections=[Section("models", "Models", "", [table])],
+    )

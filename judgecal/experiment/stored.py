@@ -34,12 +34,7 @@ def find_experiment(workspace: Workspace, name: str) -> Experiment:
     Raises:
         InputError: there is none; the message names the nearest. Or its configuration cannot be read.
     """
-    folders = (
-        [path for path in workspace.experiments.iterdir() if (path / "experiment.toml").exists()]
-        if workspace.experiments.is_dir()
-        else []
-    )
-    by_name = {path.name: path for path in folders}
+    by_name = {path.parent.name: path.parent for path in workspace.experiments.glob("*/experiment.toml")}
     folder = by_name.get(name, Path(name))
     if not (folder / "experiment.toml").exists():
         raise unknown_name("experiment", name, sorted(by_name))
@@ -70,7 +65,9 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
     prints = {row.judge_fingerprint for own in asked.values() for row in own}
     floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE and row.judge_fingerprint not in prints]
-    kinds = {judge: _kind_of(judge, config) for judge in asked}
+    kinds: dict[str, JudgeKind] = {
+        judge: "recorded" if command == "agreement" else JudgeName.parse(judge).kind for judge in asked
+    }
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
     left_out = {item.group for item in items} & trained
@@ -80,7 +77,10 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
     scales = _Scales(workspace, gold, config)
-    columns = [_column(judge, kinds[judge], scales, own) for judge, own in asked.items()]
+    columns = [
+        Column(judge, scales.of(judge, own), own, kind=kinds[judge], cell=cell_of(judge, kinds[judge]))
+        for judge, own in asked.items()
+    ]
     if floor:
         columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor, kind="prompt"))
     return StoredExperiment(
@@ -93,14 +93,6 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         seed=int(config.get("seed", 0)),
         notes=(*notes, *scales.notes),
     )
-
-
-def _kind_of(judge: str, config: Mapping[str, Any]) -> JudgeKind:
-    return "recorded" if config["command"] == "agreement" else JudgeName.parse(judge).kind
-
-
-def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
-    return Column(judge, scales.of(judge, rows), rows, kind=kind, cell=cell_of(judge, kind))
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:

@@ -1,5 +1,1 @@
-"""Results as documents, and their three renderers."""
-
-from judgecal.report.layout import text_table
-
-__all__ = ["text_table"]
+"""Results as documents, and the three renderers that draw them."""

@@ -64,13 +64,7 @@ class Lines(Block):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with more than its text.
-
-    Attributes:
-        text: what it says.
-        share: length of the bar under it, 0..1; None for no bar.
-        strong: whether it is what the row is about.
-    """
+    """A cell with a bar of `share` (0..1) under it; `strong` where it is what the row is about."""
 
     text: str
     share: float | None = None
@@ -79,13 +73,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table(Block):
-    """A table.
+    """A table; a row of one cell is a heading across it.
 
-    Attributes:
-        header, rows: of as many cells as the header, or of one: a heading across the table.
-        left: how many columns, from the first, are aligned to the left.
-        title: above it; may be empty.
-        chosen: the row, by its first cell, that the decision is about.
+    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided for.
     """
 
     header: Sequence[str]
@@ -101,14 +91,10 @@ class Table(Block):
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A chart.
+    """A chart: `draw` gives its SVG when a page is made, `narrow` that for a phone, where it is drawn otherwise.
 
-    Attributes:
-        draw: gives the SVG, when a page is made.
-        says: what it shows, for who cannot see it.
-        title: above it.
-        narrow: gives the same for a phone, where it is drawn otherwise.
-        numbers: the table behind it; the terminal and Markdown show that in its place.
+    `says` is what it shows, for who cannot see it; `numbers` the table behind it, which the terminal and Markdown show
+    in its place.
     """
 
     draw: Callable[[], str]
@@ -194,12 +180,8 @@ class Document:
     """What a result came to; `rendered.Report` shows it in every form.
 
     Attributes:
-        title: of the page.
         about: what was measured on what, in a line.
-        headline: the first sentence, what is not known, and the next command.
-        sections: its parts in order.
         facts: at most four numbers that stand under the headline.
-        run_lines: what reproduces the numbers.
         foot: the last line of the page.
         data: what the page's script filters by, and the numbers for who reads the page with a program.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +22,6 @@ class IntervalRow:
     """One line of the picture.
 
     Attributes:
-        name: before the line.
         found: value and interval, in the units of the axis.
         text: behind the line, as `numbers` writes it.
         strong: whether it is what the decision is about.
@@ -56,10 +56,7 @@ class Axis:
 def in_points(found: Estimate) -> Estimate:
     """A share, or a difference of shares, in points of 100."""
     value, low, high = (None if end is None else 100.0 * end for end in (found.value, found.low, found.high))
-    return Estimate(
-        value, low, high, found.level, found.n, found.n_expected, found.n_groups, found.n_unscored, found.method,
-        found.reason,
-    )  # fmt: skip
+    return dataclasses.replace(found, value=value, low=low, high=high)
 
 
 def interval_picture(
@@ -77,37 +74,54 @@ def interval_picture(
 
 
 def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
+    width, step = (_NARROW, 46) if narrow else (_WIDE, 30)
+    data = [_placed(row, place, step, narrow=narrow) for place, row in enumerate(rows)]
+    x, begins, y = axes(axis.title, _domain(rows, axis), step * len(rows), narrow=narrow)
+    tops = [(step * (k + 0.56), step * (k + 0.92)) for k in range(len(rows))]
+    marks = uprights(axis.full, axis.dashed, tops if narrow else [(0.0, float(step * len(rows)))], x, y)
+    for kind, style in _STYLES.items():
+        marks += lines_and_points([row for row in data if row["kind"] == kind], style, x, begins, y)
+    return layered([*marks, *words(data, _words(width, narrow=narrow), y)], width, step * len(rows), narrow=narrow)
+
+
+def axes(title: str, domain: tuple[float, float], height: float, *, narrow: bool) -> tuple[Any, Any, Any]:
+    """Where a value lies, where its interval begins, and the pixel of its line from the top."""
     import altair as alt
 
-    width, step = (_NARROW, 46) if narrow else (_WIDE, 30)
-    height = step * len(rows)
-    data = [_placed(row, place, step, narrow=narrow) for place, row in enumerate(rows)]
-    x_axis = alt.Axis(title=axis.title, format="~r", tickCount=6, grid=not narrow)
     shared: dict[str, Any] = {
-        "scale": alt.Scale(domain=list(_domain(rows, axis)), nice=False, zero=False),
-        "axis": x_axis,
+        "scale": alt.Scale(domain=list(domain), nice=False, zero=False),
+        "axis": alt.Axis(title=title, format="~r", tickCount=6, grid=not narrow),
     }
-    x, begins = alt.X("at:Q", **shared), alt.X("from:Q", **shared)
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, height], reverse=True, nice=False))
-    marks = [*_uprights(axis, len(rows), step, x, y, narrow=narrow)]
-    for kind in ("strong", "plain", "hollow"):
-        marks += _marks([row for row in data if row["kind"] == kind], x, begins, y)
-    marks += [
-        alt.Chart(rows_of(data))
+    return alt.X("at:Q", **shared), alt.X("from:Q", **shared), y
+
+
+def layered(marks: Sequence[Any], width: int, height: float, *, narrow: bool) -> str:
+    """The marks as one picture; a reader's letters may be wider than those drawn with."""
+    import altair as alt
+
+    padding = {"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4}
+    return drawn(alt.layer(*marks).properties(width=width, height=height, padding=padding))
+
+
+Words = tuple[str, Literal["left", "right"], float, float, str]
+"""What is written on each line: field, alignment, x, dy and colour."""
+
+
+def words(rows: Sequence[Mapping[str, object]], texts: Sequence[Words], y: Any) -> list[Any]:
+    """What stands beside the lines, or above them."""
+    import altair as alt
+
+    return [
+        alt.Chart(rows_of(rows))
         .mark_text(align=align, baseline="middle", color=colour, fontSize=12.5, dy=dy)
         .encode(x=alt.value(at), y=y, text=f"{field}:N")
-        for field, align, at, dy, colour in _words(width, narrow=narrow)
+        for field, align, at, dy, colour in texts
     ]
-    return drawn(alt.layer(*marks).properties(width=width, height=height, padding=_padding(narrow=narrow)))
 
 
-def _padding(*, narrow: bool) -> dict[str, int]:
-    """A reader's letters may be wider than those drawn with."""
-    return {"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4}
-
-
-def _words(width: int, *, narrow: bool) -> list[tuple[str, Literal["left", "right"], float, float, str]]:
-    """Field, alignment, x, dy and colour: on a narrow page above the line."""
+def _words(width: int, *, narrow: bool) -> list[Words]:
+    """On a narrow page above the line."""
     if narrow:
         return [("name", "left", 0.0, -16.0, INK), ("text", "right", float(width), -16.0, SOFT)]
     return [("name", "right", -18.0, 0.0, INK), ("text", "right", width + 170.0, 0.0, INK)]
@@ -128,35 +142,40 @@ def _placed(row: IntervalRow, place: int, step: int, *, narrow: bool) -> dict[st
     }
 
 
-_STYLES = {"strong": (ACCENT, "circle", True), "plain": (INK, "circle", True), "hollow": (SOFT, "square", False)}
+Style = tuple[str, str, bool]
 """Colour, shape and whether it is filled: shape tells kinds apart where colour does not."""
 
+_STYLES = {"strong": (ACCENT, "circle", True), "plain": (INK, "circle", True), "hollow": (SOFT, "square", False)}
 
-def _marks(rows: Sequence[Mapping[str, object]], x: Any, begins: Any, y: Any) -> list[Any]:
+
+def lines_and_points(rows: Sequence[Mapping[str, object]], style: Style, x: Any, begins: Any, y: Any) -> list[Any]:
+    """The intervals and values of rows of one style; what lies beyond the axis is an arrow at its end."""
     import altair as alt
 
     seen = [row for row in rows if row["at"] is not None]
     if not seen:
         return []
-    colour, shape, filled = _STYLES[str(seen[0]["kind"])]
+    colour, shape, filled = style
     lines = alt.Chart(rows_of([row for row in seen if row["from"] is not None]))
-    points = alt.Chart(rows_of(seen))
+    points = alt.Chart(rows_of([row for row in seen if not row.get("beyond")]))
+    arrows = alt.Chart(rows_of([row for row in seen if row.get("beyond")]))
+    solid: dict[str, Any] = {"filled": filled, "size": 80, "opacity": 1.0, "strokeWidth": 2}
     return [
         lines.mark_rule(color=colour, strokeWidth=2.5).encode(x=begins, x2="to:Q", y=y),
-        points.mark_point(color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2).encode(
-            x=x, y=y
-        ),
+        points.mark_point(color=colour, shape=shape, **solid).encode(x=x, y=y),
+        arrows.mark_text(color=colour, fontSize=14).encode(x=x, y=y, text="beyond:N"),
     ]
 
 
-def _uprights(axis: Axis, n: int, step: int, x: Any, y: Any, *, narrow: bool) -> list[Any]:
+def uprights(
+    full: float | None, dashed: float | None, pieces: Sequence[tuple[float, float]], x: Any, y: Any
+) -> list[Any]:
     """Upright lines: whole, or where names stand above the lines in a piece for each, so that none is crossed."""
     import altair as alt
 
-    pieces = [(step * (k + 0.56), step * (k + 0.92)) for k in range(n)] if narrow else [(0.0, float(step * n))]
     styles: list[tuple[float | None, dict[str, Any]]] = [
-        (axis.full, {"color": SOFT, "strokeWidth": 1}),
-        (axis.dashed, {"color": ACCENT, "strokeDash": [4, 3], "strokeWidth": 1.5}),
+        (full, {"color": SOFT, "strokeWidth": 1}),
+        (dashed, {"color": ACCENT, "strokeDash": [4, 3], "strokeWidth": 1.5}),
     ]
     return [
         alt.Chart(rows_of([{"at": at, "y": top, "to_y": bottom} for top, bottom in pieces]))

@@ -113,16 +113,9 @@ def _forest_rows(found: Standing, losses: LossPicture) -> list[ForestRow]:
     prices = {one.judge: one.usd_per_1k for one in found.candidates}
     judges = sorted(losses.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
     rows = [
-        ForestRow(
-            one.judge,
-            "chosen" if one.judge == found.chosen else "judge",
-            one.loss,
-            one.low,
-            one.high,
-            _priced(prices[one.judge]),
-            one.reason,
-        )
+        ForestRow(one.judge, tone, one.loss, one.low, one.high, _priced(prices[one.judge]), one.reason)
         for one in judges
+        for tone in ["chosen" if one.judge == found.chosen else "judge"]
     ]
     rows += [_forest_row(one.judge, "floor", one.loss, _priced(0.0)) for one in losses.floor]
     for one in losses.people:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from judgecal.experiment.verdicts import JudgeShape
 from judgecal.report import numbers
 from judgecal.report.charts import ACCENT, INK, LINE, SOFT, drawn, rows_of, shortened
+from judgecal.report.intervals import Style, Words, axes, layered, lines_and_points, uprights, words
 
 _WIDTH = 210
 _JITTER = 0.025  # of the range, to either side
@@ -25,13 +26,8 @@ def matrix(cells: Sequence[tuple[str, str, float | None]]) -> str:
     known = [value for _, _, value in cells if value is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     rows = [
-        {
-            "prompt": prompt,
-            "model": shortened(model, 20),
-            "shade": _shade(value, low, high),
-            "text": numbers.plain(value),
-        }
-        for prompt, model, value in cells
+        {"prompt": prompt, "model": shortened(model, 20), "shade": _shade(one, low, high), "text": numbers.plain(one)}
+        for prompt, model, one in cells
     ]
     models, prompts = (list(dict.fromkeys(str(row[name]) for row in rows)) for name in ("model", "prompt"))
     base = alt.Chart(rows_of(rows)).encode(
@@ -99,13 +95,9 @@ def points(shape: JudgeShape) -> str:
     x = alt.X("label:Q", scale=scale, axis=alt.Axis(title="people's label", **ticks))
     y = alt.Y("verdict:Q", scale=scale, axis=alt.Axis(title="verdict", **ticks))
     dots = alt.Chart(rows_of(rows)).mark_circle(color=INK, size=16, opacity=0.35).encode(x=x, y=y)
-    equal = (
-        alt.Chart(rows_of([{"label": low, "verdict": low}, {"label": high, "verdict": high}]))
-        .mark_line(color=LINE)
-        .encode(x=x, y=y)
-    )
-    layers = [equal, dots, *_marks(shape.mark, x, y)]
-    return drawn(alt.layer(*layers).properties(width=_WIDTH, height=_WIDTH))
+    ends_of_scale = [{"label": low, "verdict": low}, {"label": high, "verdict": high}]
+    equal = alt.Chart(rows_of(ends_of_scale)).mark_line(color=LINE).encode(x=x, y=y)
+    return drawn(alt.layer(equal, dots, *_marks(shape.mark, x, y)).properties(width=_WIDTH, height=_WIDTH))
 
 
 def _marks(mark: float | None, x: Any, y: Any) -> list[Any]:
@@ -131,16 +123,14 @@ def kappa_over_cut(shape: JudgeShape) -> str:
         scale=alt.Scale(domain=[low, high], nice=False),
         axis=alt.Axis(title="judge's cut", values=[low, (low + high) / 2.0, high], grid=False),
     )
-    y = alt.Y("kappa:Q", scale=alt.Scale(domain=[min(0.0, *(r["kappa"] for r in rows), 0.0), 1.0]), axis=_thirds())
+    y = alt.Y(
+        "kappa:Q",
+        scale=alt.Scale(domain=[min(0.0, *(r["kappa"] for r in rows), 0.0), 1.0]),
+        axis=alt.Axis(title="kappa", tickCount=3),
+    )
     line = alt.Chart(rows_of(rows)).mark_line(color=INK, interpolate="step-before").encode(x=x, y=y)
     mark = alt.Chart(rows_of([{"cut": shape.mark}])).mark_rule(color=ACCENT, strokeDash=[4, 3]).encode(x=x)
     return drawn((line + mark).properties(width=_WIDTH, height=130))
-
-
-def _thirds() -> Any:
-    import altair as alt
-
-    return alt.Axis(title="kappa", tickCount=3)
 
 
 def calibration(shape: JudgeShape) -> str:
@@ -211,8 +201,8 @@ class _Layout:
     step: int
     above: bool
 
-    def texts(self) -> list[tuple[str, Literal["left", "right"], float, float, str]]:
-        """Field, alignment, x, dy and colour of each word."""
+    def texts(self) -> list[Words]:
+        """What is written on each line."""
         if self.above:
             return [
                 ("name", "left", 0.0, -17.0, INK),
@@ -232,49 +222,17 @@ _WIDE, _NARROW = _Layout(430, 30, False), _Layout(320, 50, True)
 
 def forest(rows: Sequence[ForestRow], *, margin: float, narrow: bool = False) -> str:
     """The picture as SVG; wide, or narrow for a phone."""
-    import altair as alt
-
     layout = _NARROW if narrow else _WIDE
     low, high = _domain(rows, margin)
     places, headings = _places(rows, layout)
-    height = places[-1] + layout.step
-    shared: dict[str, Any] = {
-        "scale": alt.Scale(domain=[low, high], nice=False, zero=False),
-        "axis": alt.Axis(title="points lost against the best judge", format="~r", tickCount=6, grid=not narrow),
-    }
-    x, begins = alt.X("at:Q", **shared), alt.X("from:Q", **shared)
+    height, step = places[-1] + layout.step, layout.step
+    x, begins, y = axes("points lost against the best judge", (low, high), height, narrow=narrow)
     data = [_placed(row, place, layout, low, high) for row, place in zip(rows, places, strict=True)]
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, height], reverse=True, nice=False))
-    marks = [
-        _upright(_pieces(places, height, layout, 0.0), x, y).mark_rule(color=SOFT, strokeWidth=1),
-        _upright(_pieces(places, height, layout, 100.0 * margin), x, y).mark_rule(
-            color=ACCENT, strokeDash=[4, 3], strokeWidth=1.5
-        ),
-        *(mark for tone in _TONES for mark in _tone([row for row in data if row["tone"] == tone], x, begins, y)),
-    ]
-    words = [
-        alt.Chart(rows_of([*data, *headings]))
-        .mark_text(align=align, baseline="middle", color=colour, fontSize=12.5, dy=dy)
-        .encode(x=alt.value(at), y=y, text=f"{field}:N")
-        for field, align, at, dy, colour in layout.texts()
-    ]
-    drawing = alt.layer(*marks, *words).properties(
-        width=layout.width, height=height, padding={"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4}
-    )
-    return drawn(drawing)
-
-
-def _upright(pieces: Sequence[Mapping[str, float]], x: Any, y: Any) -> Any:
-    import altair as alt
-
-    return alt.Chart(rows_of(pieces)).encode(x=x, y=y, y2="to_y:Q")
-
-
-def _pieces(places: Sequence[float], height: float, layout: _Layout, at: float) -> list[dict[str, float]]:
-    """An upright line: whole, or where names stand above the lines in a piece for each, so that none is crossed."""
-    if not layout.above:
-        return [{"at": at, "y": 0.6 * layout.step, "to_y": height}]
-    return [{"at": at, "y": top + 0.58 * layout.step, "to_y": top + 0.95 * layout.step} for top in places]
+    pieces = [(top + 0.58 * step, top + 0.95 * step) for top in places] if narrow else [(0.6 * step, height)]
+    marks = uprights(0.0, 100.0 * margin, pieces, x, y)
+    for tone, style in _TONES.items():
+        marks += lines_and_points([row for row in data if row["tone"] == tone], style, x, begins, y)
+    return layered([*marks, *words([*data, *headings], layout.texts(), y)], layout.width, height, narrow=narrow)
 
 
 _HEADINGS = {"judge": "", "floor": "the floor", "person": "people, like for like"}
@@ -300,34 +258,12 @@ def _places(rows: Sequence[ForestRow], layout: _Layout) -> tuple[list[float], li
 _HEADING = {"name": "", "text": "", "beside": "", "both": "", "heading": ""}
 
 
-_TONES: Mapping[str, tuple[str, str, bool]] = {
+_TONES: Mapping[str, Style] = {
     "chosen": (ACCENT, "circle", True),
     "judge": (INK, "circle", True),
     "floor": (SOFT, "square", False),
     "person": (SOFT, "diamond", True),
 }
-"""Colour, shape and whether it is filled: shape tells kinds apart where colour does not."""
-
-
-def _tone(rows: Sequence[Mapping[str, object]], x: Any, begins: Any, y: Any) -> list[Any]:
-    """The lines and points of one kind of row."""
-    import altair as alt
-
-    if not rows:
-        return []
-    colour, shape, filled = _TONES[str(rows[0]["tone"])]
-    seen = [row for row in rows if row["at"] is not None]
-    lines = alt.Chart(rows_of([row for row in seen if row["from"] is not None]))
-    made = [lines.mark_rule(color=colour, strokeWidth=2.5).encode(x=begins, x2="to:Q", y=y)]
-    points = alt.Chart(rows_of([row for row in seen if not row["beyond"]]))
-    made.append(
-        points.mark_point(color=colour, shape=shape, filled=filled, size=80, opacity=1.0, strokeWidth=2).encode(
-            x=x, y=y
-        )
-    )
-    arrows = alt.Chart(rows_of([row for row in seen if row["beyond"]]))
-    made.append(arrows.mark_text(color=colour, fontSize=14).encode(x=x, y=y, text="beyond:N"))
-    return made
 
 
 def _placed(row: ForestRow, place: float, layout: _Layout, low: float, high: float) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from judgecal.records import Estimate
 
 DASH = "-"
@@ -15,28 +17,24 @@ def plain(value: float | None, digits: int = 3) -> str:
     return text.removeprefix("-") if float(text) == 0.0 else text
 
 
-def estimate(found: Estimate | None, digits: int = 3) -> str:
+def estimate(found: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain) -> str:
     """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
     if found is None:
         return DASH
-    value = plain(found.value, digits)
-    if found.low is None or found.high is None:
+    value = write(found.value, digits)
+    if found.value is None or found.low is None or found.high is None:
         return value
-    return f"{value} [{plain(found.low, digits)}, {plain(found.high, digits)}]"
+    return f"{value} [{write(found.low, digits)}, {write(found.high, digits)}]"
 
 
 def difference(found: Estimate | None, digits: int = 3) -> str:
     """Like `estimate`, with signs: `+0.025 [+0.004, +0.046]`."""
-    if found is None or found.value is None:
-        return DASH
-    if found.low is None or found.high is None:
-        return _signed(found.value, digits)
-    return f"{_signed(found.value, digits)} [{_signed(found.low, digits)}, {_signed(found.high, digits)}]"
+    return estimate(found, digits, write=_signed)
 
 
-def _signed(value: float, digits: int) -> str:
+def _signed(value: float | None, digits: int) -> str:
     text = plain(value, digits)
-    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
+    return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
 
 def money(usd: float | None) -> str:

@@ -38,13 +38,7 @@ class _Screen:
 
 
 def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> str:
-    """The document as plain text.
-
-    Args:
-        document: what to draw.
-        width: columns of the screen; tables and prose stay within it.
-        full: every block, not only the short ones.
-    """
+    """The document as plain text; tables and prose stay within `width` columns. `full`: not only the short blocks."""
     screen = _Screen(max(width, 40), full)
     headline = document.headline
     parts = ["\n".join(map(screen.prose, (headline.sentence, *headline.because))), screen.prose(document.about)]
@@ -72,12 +66,7 @@ def _block(block: doc.Block, screen: _Screen) -> str:
 
 
 @_block.register
-def _paragraph(block: doc.Paragraph, screen: _Screen) -> str:
-    return screen.prose(block.text)
-
-
-@_block.register
-def _heading(block: doc.Heading, screen: _Screen) -> str:
+def _text(block: doc.Paragraph | doc.Heading, screen: _Screen) -> str:
     return screen.prose(block.text)
 
 
