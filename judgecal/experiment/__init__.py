@@ -46,6 +46,6 @@ __all__ = [
     "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
     "entry", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far", "models_of",
     "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score", "preview",
-    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric", "run_line", "run_trials", "scale_notes",
-    "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric", "run_line",
+    "run_trials", "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
 ]  # fmt: skip
