@@ -65,9 +65,9 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
     prints = {row.judge_fingerprint for own in asked.values() for row in own}
     floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE and row.judge_fingerprint not in prints]
-    kinds: dict[str, JudgeKind] = {
-        judge: "recorded" if command == "agreement" else JudgeName.parse(judge).kind for judge in asked
-    }
+    kinds: dict[str, JudgeKind] = dict.fromkeys(asked, "recorded")
+    if command != "agreement":
+        kinds = {judge: JudgeName.parse(judge).kind for judge in asked}
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
     left_out = {item.group for item in items} & trained
@@ -77,10 +77,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
     scales = _Scales(workspace, gold, config)
-    columns = [
-        Column(judge, scales.of(judge, own), own, kind=kinds[judge], cell=cell_of(judge, kinds[judge]))
-        for judge, own in asked.items()
-    ]
+    columns = [_column(judge, kinds[judge], scales, own) for judge, own in asked.items()]
     if floor:
         columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor, kind="prompt"))
     return StoredExperiment(
@@ -93,6 +90,10 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         seed=int(config.get("seed", 0)),
         notes=(*notes, *scales.notes),
     )
+
+
+def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
+    return Column(judge, scales.of(judge, rows), rows, kind=kind, cell=cell_of(judge, kind))
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:
