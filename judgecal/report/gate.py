@@ -20,10 +20,10 @@ from judgecal.report.document import (
     Table,
     notes_section,
 )
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.intervals import Axis, IntervalRow, in_percent, interval_picture, margin_axis, share_blocks
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import FlippedItem, GateResult
-from judgecal.stats.metrics import digits_of, metric_facts, rows_of
+from judgecal.stats.metrics import digits_of, rows_of
 
 Texts = Mapping[str, tuple[str, str]]
 """item id -> question and answer."""
@@ -42,16 +42,11 @@ _WORDS = (
     ("margin", "The loss that is allowed."),
     ("locked", "What the judge said when it was chosen; the lock holds each verdict."),
     ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
-)  # fmt: skip
+)
 
 
 def gate_document(result: GateResult, texts: Texts) -> Document:
-    """What a gate found.
-
-    Args:
-        result: of the gate.
-        texts: of the flipped items; empty where the gold set is gone or has changed.
-    """
+    """What a gate found; `texts` are of the flipped items, empty where the gold set is gone or has changed."""
     return Document(
         title=f"{result.experiment}: a locked judge judged anew",
         about=(
@@ -113,28 +108,26 @@ def _digits(result: GateResult, metric: str) -> int:
     return digits_of(metric, result.gold.scale)
 
 
-def _percent(found: Estimate) -> str:
-    if found.value is None:
-        return f"none ({found.reason})"
-    return f"{numbers.estimate(in_points(found), 1)}%"
+def _share(found: Estimate) -> str:
+    return f"none ({found.reason})" if found.value is None else in_percent(found)
 
 
 def _flip_fact(result: GateResult) -> Fact:
     """Flips against the noise at lock time; of a scale without a mark, changes against it."""
     rate, noise = result.flip_rate, result.noise
-    changed = f"{_percent(result.changed)} of verdicts changed at all"
+    changed = f"{_share(result.changed)} of verdicts changed at all"
     if rate.value is None:
-        same = result.noise_unchanged.value
-        floor = f"none ({result.noise_unchanged.reason})"
-        if same is not None:
-            floor = f"{numbers.percent(1.0 - same, 1)} ({_calls(result)})"
+        same = result.noise_unchanged
+        floor = f"none ({same.reason})"
+        if same.value is not None:
+            floor = f"{numbers.percent(1.0 - same.value, 1)} ({_calls(result)})"
         return Fact("No flip rate", f"({rate.reason}); {changed}, noise floor {floor}.")
-    floor = f"none ({noise.reason})" if noise.value is None else f"{_percent(noise)} ({_calls(result)})"
+    floor = f"{_share(noise)} ({_calls(result)})" if noise.value is not None else _share(noise)
     against = ""
     if rate.low is not None and noise.high is not None:
         against = ": above it" if rate.low > noise.high else ": not shown to be above it"
     return Fact(
-        _percent(rate),
+        in_percent(rate),
         f"flip rate of {rate.n} items against the locked verdicts, noise floor {floor}{against}; {changed}.",
     )
 
@@ -157,32 +150,17 @@ def _loss_fact(result: GateResult) -> Fact:
 
 
 def _flips(result: GateResult) -> Section:
-    candidates = [
+    shares = [
         ("flipped since the lock", result.flip_rate, True),
         ("noise at lock time", result.noise, False),
         ("changed at all", result.changed, False),
-    ]
-    known = [one for one in candidates if one[1].value is not None]
-    blocks: list[Block] = []
-    if known:
-        rows = [
-            IntervalRow(name, in_points(found), _percent(found), strong, hollow=name.startswith("noise"))
-            for name, found, strong in known
-        ]
-        cells = [
-            [name, _percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
-            for name, found, _ in known
-        ]
-        table = Table(["", "share of items", "level", "n", "unscored"], cells)
-        blocks.append(interval_picture(rows, Axis("% of items", low=0.0), numbers=table))
-    blocks += [
-        Paragraph(f"No number for {name}: {found.reason}.") for name, found, _ in candidates if found.value is None
     ]
     caption = (
         "Serves the question whether there is more than noise: flips that lie within the noise are what this judge "
         f"does on any day. Noise was taken from {_calls(result)}. The pass mark tells a flip; a change of the verdict "
         "on one side of it is none."
     )
+    blocks = share_blocks(shares, Axis("% of items", low=0.0), of=" of items")
     return Section("flips", "Flips against noise", caption, blocks)
 
 
@@ -195,11 +173,11 @@ def _loss(result: GateResult) -> Section:
         IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
         for name, found, strong in sides
     ]
-    less = metric_facts(result.metric).direction == "less"
-    axis = Axis(f"change of {result.metric}", full=0.0, dashed=result.margin if less else -result.margin)
+    axis = margin_axis(result.metric, result.margin)
+    losing = "right" if axis.dashed == result.margin else "left"
     caption = (
         f"Serves the decision: pass where the loss is shown to end before the dashed margin of {result.margin:g}, "
-        f"fail where the line lies {'right' if less else 'left'} of 0, the loss exceeds the margin and a further pass "
+        f"fail where the line lies {losing} of 0, the loss exceeds the margin and a further pass "
         f"bears it out. {numbers.count(result.repeats)} of at most {numbers.count(result.repeats_max)} passes were "
         "made, without stored answers or an earlier journal; means are of single calls. An unscored item counts as "
         f"{result.gold.unscored_counts_as}; intervals are by question."
@@ -247,15 +225,9 @@ def _metrics(result: GateResult) -> Table:
 
 def _items(result: GateResult, texts: Texts) -> Section:
     flipped = result.flipped
-    blocks: list[Block] = []
-    if not flipped:
-        blocks.append(Paragraph("No item flipped."))
-    else:
-        blocks.append(Paragraph(f"{_flipped_head(result)}: {_flipped_ids(result)}.", short=True))
-        if not texts:
-            blocks.append(
-                Paragraph("The gold set is gone or has changed since, so items are shown by their ids alone.")
-            )
+    blocks: list[Block] = [Paragraph(_flipped(result), short=True) if flipped else Paragraph("No item flipped.")]
+    if flipped and not texts:
+        blocks.append(Paragraph("The gold set is gone or has changed since, so items are shown by their ids alone."))
     records = [_record(one, texts) for one in flipped]
     blocks += records[:_SHOWN]
     if records[_SHOWN:]:
@@ -267,19 +239,16 @@ def _items(result: GateResult, texts: Texts) -> Section:
     return Section("items", "Flipped items", caption, blocks)
 
 
-def _flipped_head(result: GateResult) -> str:
+def _flipped(result: GateResult) -> str:
+    """How many, and the first ones, with what was said then and now; an endless id is cut."""
     did = "changed" if result.flip_rate.value is None else "flipped"
-    return f"{numbers.count_of(len(result.flipped), 'item')} {did}{' in some pass' if result.repeats > 1 else ''}"
-
-
-def _flipped_ids(result: GateResult) -> str:
-    """The first ones, with what was said then and now; an endless id is cut."""
+    passes = " in some pass" if result.repeats > 1 else ""
     said = [
         f"{one.item_id if len(one.item_id) <= _LONGEST else one.item_id[:_LONGEST] + '...'} "
         f"({verdict_in_words(one.locked)} -> {' '.join(map(verdict_in_words, one.now))})"
         for one in result.flipped
     ]
-    return listed(said, _SHOWN)
+    return f"{numbers.count_of(len(result.flipped), 'item')} {did}{passes}: {listed(said, _SHOWN)}."
 
 
 def _sides(flipped: Sequence[FlippedItem]) -> str:

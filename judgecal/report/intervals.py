@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from judgecal.records import Estimate
+from judgecal.report import numbers
 from judgecal.report.charts import ACCENT, INK, SOFT, drawn, rows_of, shortened
-from judgecal.report.document import Picture, Table
+from judgecal.report.document import Block, Paragraph, Picture, Table
+from judgecal.stats.metrics import metric_facts
 
 _NAME = 34  # characters of a name beside its line
 _ROOM = 0.06  # of the axis beyond the outermost end
@@ -57,6 +59,37 @@ def in_points(found: Estimate) -> Estimate:
     """A share, or a difference of shares, in points of 100."""
     value, low, high = (None if end is None else 100.0 * end for end in (found.value, found.low, found.high))
     return dataclasses.replace(found, value=value, low=low, high=high)
+
+
+def in_percent(found: Estimate) -> str:
+    """A share with its interval in percent; a dash where it has no value."""
+    return numbers.DASH if found.value is None else f"{numbers.estimate(in_points(found), 1)}%"
+
+
+def share_row(name: str, found: Estimate, *, strong: bool) -> IntervalRow:
+    """A share in percent; one from when the judge was locked is hollow."""
+    return IntervalRow(name, in_points(found), in_percent(found), strong, hollow=name.endswith("lock time"))
+
+
+def share_blocks(
+    shares: Sequence[tuple[str, Estimate, bool]], axis: Axis, *, of: str = "", short: bool = False
+) -> list[Block]:
+    """Shares (name, 0..1, whether the decision is about it) on one axis with their table, and why one has no value."""
+    known = [one for one in shares if one[1].value is not None]
+    cells = [
+        [name, in_percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
+        for name, found, _ in known
+    ]
+    table = Table(["", f"share{of}", "level", "n", "unscored"], cells)
+    rows = [share_row(name, found, strong=strong) for name, found, strong in known]
+    blocks: list[Block] = [interval_picture(rows, axis, numbers=table, short=short)] if rows else []
+    return blocks + [Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None]
+
+
+def margin_axis(metric: str, margin: float) -> Axis:
+    """Of a change of a metric: held against 0, and against the loss that is allowed."""
+    less = metric_facts(metric).direction == "less"
+    return Axis(f"change of {metric}", full=0.0, dashed=margin if less else -margin)
 
 
 def interval_picture(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Document, Paragraph, Section, Table, notes_section
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
+from judgecal.report.intervals import Axis, in_percent, interval_picture, share_blocks, share_row
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.selection.production import JudgeResult
@@ -63,10 +63,6 @@ def _raw(result: JudgeResult) -> Estimate:
     return result.overall.intervals.share_passing
 
 
-def _percent(found: Estimate) -> str:
-    return numbers.DASH if found.value is None else f"{numbers.estimate(in_points(found), 1)}%"
-
-
 def _unknown(result: JudgeResult) -> Iterator[str]:
     """What weighs most comes first."""
     rate = _raw(result)
@@ -94,14 +90,10 @@ def _named(entry: SystemRates) -> str:
 
 def _systems(result: JudgeResult) -> Section:
     """A row for each system, then all."""
-    entries = _entries(result)
+    overall = [result.overall]
+    entries = overall if [*result.systems] == overall else [*result.systems, *overall]
     rows = [
-        IntervalRow(
-            _named(one),
-            in_points(one.intervals.share_passing),
-            _percent(one.intervals.share_passing),
-            one is result.overall,
-        )
+        share_row(_named(one), one.intervals.share_passing, strong=one is result.overall)
         for one in entries
         if one.intervals.share_passing.value is not None
     ]
@@ -120,11 +112,6 @@ def _systems(result: JudgeResult) -> Section:
     return Section("systems", "By system", caption, blocks)
 
 
-def _entries(result: JudgeResult) -> list[SystemRates]:
-    entries = list(result.systems)
-    return [result.overall] if entries == [result.overall] else [*entries, result.overall]
-
-
 def _overview(entries: list[SystemRates]) -> Table:
     level = entries[-1].intervals.share_passing.level
     header = ["system", "rows", "unscored", f"passing [{level:.4g}]", "average", "p50", "p90", "p95", "min", "max"]
@@ -133,7 +120,7 @@ def _overview(entries: list[SystemRates]) -> Table:
             _named(one),
             f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}",
             numbers.count(one.n_unscored),
-            _percent(one.intervals.share_passing),
+            in_percent(one.intervals.share_passing),
             *(numbers.plain(value, 1) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max)),
         ]
         for one in entries
@@ -142,35 +129,17 @@ def _overview(entries: list[SystemRates]) -> Table:
 
 
 def _rate(result: JudgeResult) -> Section:
-    candidates = [
+    shares = [
         ("raw rate, here", _raw(result), True),
         ("at the judge's own best cut", result.overall.intervals.share_passing_own_cut, False),
-        ("sensitivity, at lock time", result.sensitivity, False),
-        ("specificity, at lock time", result.specificity, False),
     ]
-    known = [(name, found, strong) for name, found, strong in candidates if found is not None]
-    rows = [
-        IntervalRow(name, in_points(found), _percent(found), strong, hollow=name.endswith("lock time"))
-        for name, found, strong in known
-        if found.value is not None
-    ]
-    blocks: list[Block] = []
-    if rows:
-        cells = [
-            [name, _percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
-            for name, found, _ in known
-        ]
-        table = Table(["", "share", "level", "n", "unscored"], cells)
-        blocks.append(interval_picture(rows, Axis("%", low=0.0, high=100.0), numbers=table, short=True))
-    blocks += [
-        Paragraph(f"No number for {name}: {found.reason}.")
-        for name, found, _ in known
-        if found.value is None and found.reason
-    ]
+    then = (("sensitivity, at lock time", result.sensitivity), ("specificity, at lock time", result.specificity))
+    shares += [(name, found, False) for name, found in then if found is not None]
     caption = (
         "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
         "lowers it, one of low specificity raises it, and by how much depends on the share of good answers."
     )
+    blocks = share_blocks(shares, Axis("%", low=0.0, high=100.0), short=True)
     return Section("rate", "What the rate is not", caption, blocks)
 
 

@@ -18,17 +18,17 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.gate import verdict_in_words
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.intervals import IntervalRow, in_points, interval_picture, margin_axis
 from judgecal.report.wording import sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
 from judgecal.selection.migrate import MigrateResult
-from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.metrics import digits_of
 
 _WORDS = (
     ("margin", "The loss that is allowed."),
     ("churn", "Rows whose verdict changes sides when the new judge takes the old one's place."),
     ("unscored", "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn."),
-)  # fmt: skip
+)
 
 
 def migrate_document(result: MigrateResult) -> Document:
@@ -54,15 +54,12 @@ def _headline(result: MigrateResult) -> Headline:
         "fail": f"{new} is shown to lose more than the margin in {metric} against {old}.",
         "inconclusive": f"Cannot tell whether {new} loses more than the margin in {metric} against {old}.",
     }
-    again = f"judgecal report {result.experiment} --format html"
-    following = again
-    if result.decision == "pass":
-        following = f"judgecal gate --lock {result.new_lock}" if result.new_lock else f"{_command(result)} -o LOCK"
+    following = f"judgecal report {result.experiment} --format html"
+    if result.decision == "pass" and result.new_lock:
+        following = f"judgecal gate --lock {result.new_lock}"
+    elif result.decision == "pass":
+        following = f"judgecal migrate --lock {result.lock} --to {new} -o LOCK"
     return Headline(result.decision, said[result.decision], (sentence(result.why),), tuple(_unknown(result)), following)
-
-
-def _command(result: MigrateResult) -> str:
-    return f"judgecal migrate --lock {result.lock} --to {result.new}"
 
 
 def _unknown(result: MigrateResult) -> Iterator[str]:
@@ -75,10 +72,10 @@ def _unknown(result: MigrateResult) -> Iterator[str]:
 
 
 def _difference(result: MigrateResult) -> Section:
-    digits = digits_of(result.metric, result.gold.scale)
+    digits, whole = digits_of(result.metric, result.gold.scale), result.all_items
     sides = [
         ("test, decides", result.difference, result.old_value, result.new_value),
-        ("all, for the record", *_values(result)),
+        ("all, for the record", whole.difference, whole.old_value, whole.new_value),
     ]
     cells = [
         [
@@ -98,20 +95,13 @@ def _difference(result: MigrateResult) -> Section:
     ]
     blocks: list[Block] = [Table(header, cells, short=True)]
     if rows:
-        less = metric_facts(result.metric).direction == "less"
-        axis = Axis(f"change of {result.metric}", full=0.0, dashed=result.margin if less else -result.margin)
-        blocks.append(interval_picture(rows, axis))
+        blocks.append(interval_picture(rows, margin_axis(result.metric, result.margin)))
     blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
     caption = (
         f"Serves the decision: the loss has to be shown to end before the dashed margin of {result.margin:g}. Train "
         "and dev chose the old judge, so they flatter it: they are for the record alone."
     )
     return Section("difference", "New against old", caption, blocks)
-
-
-def _values(result: MigrateResult) -> tuple[Estimate, float | None, float | None]:
-    everywhere = result.all_items
-    return everywhere.difference, everywhere.old_value, everywhere.new_value
 
 
 def _churn(churn: ChurnResult) -> Section:
@@ -128,17 +118,15 @@ def _churn(churn: ChurnResult) -> Section:
     examples = churn.examples
     for words, rows in (("Passed, would fail", examples.pass_to_fail), ("Failed, would pass", examples.fail_to_pass)):
         blocks += [Heading(words), *(_record(one) for one in rows)] if rows else []
-    blocks += [Paragraph(one, short=True) for one in _left_out(churn)]
+    lost = churn.n_unscored
+    if churn.n_lacking:
+        lacking = f"{churn.n_lacking} rows lack what the judges ask for and are in none of these numbers."
+        blocks.append(Paragraph(lacking, short=True))
+    if lost.old or lost.new:
+        unscored = f"{lost.old} by the old judge, {lost.new} by the new one."
+        blocks.append(Paragraph(f"Unscored, and in none of these numbers: {unscored}", short=True))
     caption = "Serves whoever reads the rates: what moves when the judge is replaced, and by how much."
     return Section("churn", "What changes in production", caption, blocks)
-
-
-def _left_out(churn: ChurnResult) -> Iterator[str]:
-    if churn.n_lacking:
-        yield f"{churn.n_lacking} rows lack what the judges ask for and are in none of these numbers."
-    lost = churn.n_unscored
-    if lost.old or lost.new:
-        yield f"Unscored, and in none of these numbers: {lost.old} by the old judge, {lost.new} by the new one."
 
 
 def _churn_row(one: SystemChurn) -> list[str]:

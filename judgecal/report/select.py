@@ -43,9 +43,8 @@ def _headline(result: SelectResult) -> Headline:
     if result.chosen is None:
         nobody = f"Nobody is chosen: none of the {len(result.judges)} judges is within the caps."
         return Headline("none", nobody, next=f"judgecal report {result.chosen_from}")
-    following = f"judgecal gate --lock {result.lock}"
-    if result.lock is None:
-        following = f"judgecal report {result.experiment} --format html"
+    report = f"judgecal report {result.experiment} --format html"
+    following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
     chosen = f"{result.chosen} is chosen: {result.why}."
     return Headline("use", chosen, unknown=tuple(_unknown(result)), next=following)
 
@@ -60,10 +59,6 @@ def _unknown(result: SelectResult) -> Iterator[str]:
         yield "How often the judge contradicts itself: it was not called again."
 
 
-def _digits(result: SelectResult) -> int:
-    return digits_of(result.metric, result.gold.scale)
-
-
 def _facts(result: SelectResult) -> list[Fact]:
     on = result.confirmed_on
     if on is None:
@@ -74,22 +69,13 @@ def _facts(result: SelectResult) -> list[Fact]:
         f"{result.metric} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on {on.n_groups} "
         f"questions, {found.n_unscored} unscored: its own agreement, not the one that won."
     )
-    return [Fact(numbers.estimate(found, _digits(result)), says)]
+    return [Fact(numbers.estimate(found, digits_of(result.metric, result.gold.scale)), says)]
 
 
 def _judges(result: SelectResult) -> Section:
-    digits = _digits(result)
-    header = [
-        "judge",
-        "verdict",
-        "n",
-        "unscored",
-        f"{result.metric} [{result.level:.4g}]",
-        "loss",
-        "at most",
-        "USD/1k",
-        "p95",
-    ]
+    digits = digits_of(result.metric, result.gold.scale)
+    value = f"{result.metric} [{result.level:.4g}]"
+    header = ["judge", "verdict", "n", "unscored", value, "loss", "at most", "USD/1k", "p95"]
     cells = [
         [
             one.judge,
@@ -105,14 +91,8 @@ def _judges(result: SelectResult) -> Section:
         for one in result.judges
     ]
     rows = [
-        IntervalRow(
-            one.judge,
-            one.value,
-            numbers.estimate(one.value, digits),
-            one.judge == result.chosen,
-            hollow=one.verdict == "over the caps",
-        )
-        for one in result.judges
+        IntervalRow(one.judge, one.value, texts[4], one.verdict == "chosen", hollow=one.verdict == "over the caps")
+        for one, texts in zip(result.judges, cells, strict=True)
         if one.value.value is not None
     ]
     blocks: list[Block] = [Table(header, cells, left=2, chosen=result.chosen, short=True)]
@@ -130,8 +110,7 @@ def _judges(result: SelectResult) -> Section:
 
 def _lock(result: SelectResult) -> Section:
     caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
-    blocks = [Paragraph(one, short=True) for one in _lock_lines(result)]
-    return Section("lock", "The lock", caption, blocks)
+    return Section("lock", "The lock", caption, [Paragraph(one, short=True) for one in _lock_lines(result)])
 
 
 def _lock_lines(result: SelectResult) -> Iterator[str]:
