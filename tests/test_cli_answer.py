@@ -14,7 +14,7 @@ from judgecal.answering import answered_items
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.selection import write_lock
+from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
 from tests.support.gold import THINGS, made_gold

@@ -22,10 +22,10 @@ from judgecal.report.gate import gate_document
 from judgecal.report.markdown import markdown
 from judgecal.scale import Scale
 from judgecal.selection import gate_plan as passes_module
-from judgecal.selection import load_lock
 from judgecal.selection.gate import run_gate
 from judgecal.selection.gate_plan import Passes, plan_gate
 from judgecal.selection.gate_rule import GateRule, TwoTimes, lasting
+from judgecal.selection.lock import load_lock
 from judgecal.stats import compare_paired
 from tests.benchmarks.gate_nights import Nights, simulate
 from tests.support.command import Run, check_estimate, one_object, tree

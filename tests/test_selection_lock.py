@@ -15,7 +15,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge, save_program
 from judgecal.records import digest
-from judgecal.selection import load_lock, reply_fingerprint, write_lock
+from judgecal.selection.lock import load_lock, reply_fingerprint, write_lock
 from judgecal.workspace import Workspace
 from tests.support.locks import lock_of
 

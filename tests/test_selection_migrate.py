@@ -17,9 +17,9 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.scale import Scale
-from judgecal.selection import LockedGold, load_lock
 from judgecal.selection.churn import Churn
 from judgecal.selection.gate_rule import loss_of
+from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule
 from judgecal.workspace import find_workspace
 from tests.support.command import Run

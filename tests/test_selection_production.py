@@ -22,10 +22,11 @@ from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
+from judgecal.selection.lock import LockedGold, LockedModel, load_lock
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
-from tests.support.command import Run
+from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
 from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 
@@ -364,8 +365,6 @@ def test_unscored_rows_are_tried_again_when_asked(
 
 
 def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
-    from judgecal.selection import LockedModel, load_lock
-
     model = load_lock(lock).model
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     old = LockedModel(model.alias, model.id, "embedded-0", model.settings)
@@ -375,6 +374,26 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     assert f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate" in " ".join(
         out.split()
     )
+
+
+def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: Path) -> None:
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    locked_on = LockedGold(gold.name, gold.sha256, "test", "percentage", None)
+    lock = lock_file(workspace_dir / "judge.lock.json", judge, gold, gold=locked_on, own_cut=None)
+    table = write(workspace_dir / "in.csv", ROWS)
+    command = ("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS)
+    found = one_object(judgecal(*command, "--json"))
+    reason = "the percentage labels have no pass mark (pass_at in card.toml)"
+    raw = found["rates"]["correctness_v3@embedded"]["raw"]
+    assert (raw["value"], raw["low"], raw["n"], raw["reason"]) == (None, None, 4, reason)
+    assert (found["pass_at"], found["sensitivity"], found["specificity"]) == (None, None, None)
+    assert (found["headline"]["kind"], found["note"]) == ("no rate", f"no share passing: {reason}")
+    rows = read(workspace_dir / "out.csv")
+    assert [row["passed"] for row in rows] == [""] * 4
+    assert found["overall"]["average"] == pytest.approx(sum(float(row["verdict"]) for row in rows) / 4)
+    ran = judgecal(*command)
+    assert ran.code == 0 and ran.out.startswith("No rate to read.")
 
 
 def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:

@@ -16,9 +16,9 @@ from judgecal.errors import InputError
 from judgecal.experiment import looks_so_far
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.selection import Caps, load_lock
-from judgecal.selection.choice import Candidate, Choice, choose
+from judgecal.selection.choice import Candidate, Caps, Choice, choose
 from judgecal.selection.confirm import _best_cut, noise_items
+from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
 from tests.benchmarks.selection import simulate

@@ -19,7 +19,7 @@ from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.selection import load_lock
+from judgecal.selection.lock import load_lock
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
 

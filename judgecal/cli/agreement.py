@@ -36,7 +36,8 @@ def agreement(
     from judgecal.experiment import RunOptions, plan_agreement, read_recorded
     from judgecal.goldset import load_gold
     from judgecal.report.judges import judges_document
-    from judgecal.selection.standing import MARGIN, standing
+    from judgecal.selection.choice import MARGIN
+    from judgecal.selection.standing import standing
 
     options = RunOptions(limit=limit)
     options.check()

@@ -36,7 +36,8 @@ def score(
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
     from judgecal.report.judges import judges_document
-    from judgecal.selection.standing import MARGIN, standing
+    from judgecal.selection.choice import MARGIN
+    from judgecal.selection.standing import standing
 
     workspace = shared.workspace_of(ctx)
     judges = tuple(judge_named(name, workspace=workspace) for name in _judge_names(models, signatures, judge))

@@ -15,7 +15,8 @@ from judgecal.goldset import load_gold
 from judgecal.report.document import Document
 from judgecal.report.html import rendered
 from judgecal.report.rendered import Report
-from judgecal.selection.standing import MARGIN, standing
+from judgecal.selection.choice import MARGIN
+from judgecal.selection.standing import standing
 from judgecal.workspace import Workspace, find_workspace, write_text
 
 

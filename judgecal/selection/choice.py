@@ -22,29 +22,23 @@ from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.simultaneous import Loss, Losses
 
+MARGIN = 0.03
+"""The loss that is allowed where not said otherwise, in units of the metric."""
 _EPS = 1e-12
+_OLLAMA = ("ollama", "ollama_chat")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judge as production would see it, measured on the items that it is chosen on.
-
-    Attributes:
-        judge: its name.
-        n_expected, n_unscored: judgements asked for, and those without a verdict.
-        usd_per_1k: cost of a thousand judgements; None where it is not known, which is never 0.
-        p95_s: seconds within which 95% of the calls came back; None where none was timed.
-        provider: of its model; None for a recorded judge.
-        local: whether its model runs on this machine; None for a recorded judge.
-    """
+    """One judge as production would see it, measured on the items that it is chosen on."""
 
     judge: str
     n_expected: int
     n_unscored: int
-    usd_per_1k: float | None
-    p95_s: float | None
-    provider: str | None
-    local: bool | None
+    usd_per_1k: float | None  # cost of a thousand judgements; None where it is not known, which is never 0
+    p95_s: float | None  # seconds within which 95% of the calls came back; None where none was timed
+    provider: str | None  # of its model; None for a recorded judge
+    local: bool | None  # whether its model runs on this machine; None for a recorded judge
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -55,21 +49,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a judge may be at most; None and empty ask for nothing. What is not known keeps no cap.
+    """What a judge may be at most; None and empty ask for nothing. What is not known keeps no cap."""
 
-    Attributes:
-        usd_per_1k: dollars for a thousand judgements.
-        p95_s: seconds.
-        unscored: share of judgements without a verdict, 0..1.
-        providers: the ones allowed.
-        local_only: only models that run on this machine.
-    """
-
-    usd_per_1k: float | None = None
+    usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
-    unscored: float | None = None
+    unscored: float | None = None  # share of judgements without a verdict, 0..1
     providers: tuple[str, ...] = ()
-    local_only: bool = False
+    local_only: bool = False  # only models that run on this machine
 
     def check(self) -> None:
         """Raises: InputError: lists every cap that is no cap."""
@@ -129,99 +115,49 @@ def _above(what: str, value: float | None, cap: float | None, unit: str) -> str 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who was taken.
-
-    Attributes:
-        judge: its name.
-        within: the best judge and all that are shown to lose less than the margin, cheapest first.
-        why: in a sentence.
-        more_questions: about how many more questions of train and dev would show that a judge that costs no more is
-            good enough; None where that is shown already, all others cost more, or none came within the margin.
-        nearest: the judge that they would show it of.
-    """
+    """Who was taken."""
 
     judge: str
-    within: tuple[str, ...]
+    within: tuple[str, ...]  # the best judge and all that are shown to lose less than the margin, cheapest first
     why: str
+    # about how many more questions of train and dev would show that a judge that costs no more is good enough; None
+    # where that is shown already, all others cost more, or none came within the margin
     more_questions: int | None = None
-    nearest: str | None = None
+    nearest: str | None = None  # the judge that they would show it of
 
 
 def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, metric: str) -> Choice:
-    """Take the cheapest judge that is shown to lose less than the margin against the best.
+    """Take the cheapest of the judges within the caps that is shown to lose less than the margin against the best.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is known,
     as of recorded judgements, nothing speaks for any but the best.
-
-    Args:
-        candidates: those within the caps.
-        losses: of the same judges.
-        margin: the loss that is allowed, in units of the metric.
-        metric: its name.
     """
-    ranked = sorted(candidates, key=lambda one: (*one.rank, _seen(losses.by_judge[one.judge]), one.judge))
+    seen = {judge: math.inf if found.loss is None else found.loss for judge, found in losses.by_judge.items()}
+    ranked = sorted(candidates, key=lambda one: (*one.rank, seen[one.judge], one.judge))
     within = tuple(one.judge for one in ranked if _qualifies(one.judge, losses, margin))
     taken = within[0]
     if not _is_best(losses.by_judge[taken]):
-        return Choice(taken, within, _why_cheaper(taken, within, losses.by_judge[taken], margin, metric))
+        why = (
+            f"it is the cheapest of the {len(within)} judges that are the best or shown to lose less than {margin:g} "
+            f"in {metric} against it (it loses at most {losses.by_judge[taken].upper or 0.0:.3f})"
+        )
+        return Choice(taken, within, why)
     if len(candidates) == 1:
         return Choice(taken, within, "it is the only judge within the caps")
     best = f"no judge has a better {metric} on these items"
     if losses.n_groups < MIN_GROUPS:
         few = f"{losses.n_groups} questions, and fewer than {MIN_GROUPS} give no bound"
         return Choice(taken, within, f"{best}; cannot tell whether another is good enough: {few}")
-    rivals = _rivals(ranked, taken, within)
-    if not rivals.judges:
-        return Choice(taken, within, f"{best}, and none is cheaper")
-    return _best_for_want_of_questions(taken, within, rivals, losses, margin=margin, best=best)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rivals:
-    """The judges that would be taken if they were shown to be good enough, and how to call one of them."""
-
-    judges: tuple[str, ...]
-    one: str
-
-
-def _rivals(ranked: Sequence[Candidate], taken: str, within: Sequence[str]) -> _Rivals:
-    """Those that are cheaper; where nobody is, those at the same cost, be it that none is known."""
     usd = next(one.rank[0] for one in ranked if one.judge == taken)
     others = [one for one in ranked if one.judge not in within]
-    cheaper = tuple(one.judge for one in others if one.rank[0] < usd)
-    if cheaper:
-        return _Rivals(cheaper, "a cheaper one")
-    return _Rivals(tuple(one.judge for one in others if one.rank[0] == usd), "another one at no higher cost")
-
-
-def _qualifies(judge: str, losses: Losses, margin: float) -> bool:
-    """Whether it is the best, or its loss is shown to stay under the margin."""
-    upper = losses.by_judge[judge].upper
-    return _is_best(losses.by_judge[judge]) or (upper is not None and upper < margin)
-
-
-def _seen(found: Loss) -> float:
-    return math.inf if found.loss is None else found.loss
-
-
-def _is_best(found: Loss) -> bool:
-    """Of several with the best value each is the best: taking the cheapest of them costs nothing that was seen."""
-    return found.loss is not None and found.loss <= _EPS
-
-
-def _why_cheaper(taken: str, within: Sequence[str], loss: Loss, margin: float, metric: str) -> str:
-    return (
-        f"it is the cheapest of the {len(within)} judges that are the best or shown to lose less than {margin:g} in "
-        f"{metric} against it (it loses at most {loss.upper or 0.0:.3f})"
-    )
-
-
-def _best_for_want_of_questions(
-    taken: str, within: tuple[str, ...], rivals: _Rivals, losses: Losses, *, margin: float, best: str
-) -> Choice:
-    needed = {judge: losses.questions_needed(judge, margin) for judge in rivals.judges}
-    known: Mapping[str, int] = {judge: n for judge, n in needed.items() if n is not None}
-    unable = f"{best}; cannot show that {rivals.one} is good enough"
+    rivals, rival = [one.judge for one in others if one.rank[0] < usd], "a cheaper one"
+    if not rivals:  # those at the same cost, be it that none is known
+        rivals, rival = [one.judge for one in others if one.rank[0] == usd], "another one at no higher cost"
+    if not rivals:
+        return Choice(taken, within, f"{best}, and none is cheaper")
+    needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
+    known = {judge: n for judge, n in needed.items() if n is not None}
+    unable = f"{best}; cannot show that {rival} is good enough"
     if not known:
         lost = f"each loses {margin:g} or more on them, so no number of questions can be planned"
         return Choice(taken, within, f"{unable}: {lost}")
@@ -231,7 +167,15 @@ def _best_for_want_of_questions(
     return Choice(taken, within, f"{unable}: {would}, for {nearest}, if it is as good as it looks", more, nearest)
 
 
-_OLLAMA = ("ollama", "ollama_chat")
+def _qualifies(judge: str, losses: Losses, margin: float) -> bool:
+    """Whether it is the best, or its loss is shown to stay under the margin."""
+    upper = losses.by_judge[judge].upper
+    return _is_best(losses.by_judge[judge]) or (upper is not None and upper < margin)
+
+
+def _is_best(found: Loss) -> bool:
+    """Of several with the best value each is the best: taking the cheapest of them costs nothing that was seen."""
+    return found.loss is not None and found.loss <= _EPS
 
 
 @dataclass(frozen=True, slots=True)

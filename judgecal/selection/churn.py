@@ -42,22 +42,6 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Example:
-    """A row whose verdict changed sides."""
-
-    line: int
-    item: Item
-    old: Judgement
-    new: Judgement
-
-    def clipped(self) -> ChangedRow:
-        """With the beginnings of its texts."""
-        old, new = (Said(one.verdict, one.reasoning[:_CLIPPED]) for one in (self.old, self.new))
-        item = self.item
-        return ChangedRow(self.line, item.system, item.question[:_CLIPPED], item.answer[:_CLIPPED], old, new)
-
-
-@dataclass(frozen=True, slots=True)
 class Said:
     """What a judge said of a row."""
 
@@ -95,26 +79,17 @@ class BothUnscored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemChurn(Result):
-    """What another judge changes on one system's rows.
+    """What another judge changes on one system's rows."""
 
-    Attributes:
-        system: its name; empty where its rows name none, `all` for all rows.
-        n, n_expected, n_unscored: rows that both judged, all rows, and those that either left unscored.
-        flip_rate: share of rows that change sides (whose word changes, on nominal scales), 0..1.
-        pass_to_fail, fail_to_pass: rows.
-        rate_change: new less old share that passes, -1..1.
-        mean_change: new less old average, in points of 100.
-    """
-
-    system: str
-    n: int
+    system: str  # its name; empty where its rows name none, `all` for all rows
+    n: int  # rows that both judged, all rows, and those that either left unscored
     n_expected: int
     n_unscored: BothUnscored
-    flip_rate: Estimate
+    flip_rate: Estimate  # share of rows that change sides (whose word changes, on nominal scales), 0..1
     pass_to_fail: int
     fail_to_pass: int
-    rate_change: Estimate
-    mean_change: Estimate
+    rate_change: Estimate  # new less old share that passes, -1..1
+    mean_change: Estimate  # new less old average, in points of 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,17 +103,12 @@ class ChurnResult(SystemChurn):
 
 
 class Churn:
-    """Two judges on the same rows, filled a row at a time.
-
-    Args:
-        old, new: which verdicts of either judge pass.
-        level: nominal coverage of the intervals.
-    """
+    """Two judges on the same rows, filled a row at a time; `old` and `new` say which verdicts of either pass."""
 
     def __init__(self, old: PassRule, new: PassRule, *, level: float = 0.95) -> None:
         self._old, self._new, self._level = old, new, level
         self._systems: dict[str | None, _Rows] = {}
-        self._examples: dict[str, list[tuple[float, int, _Example]]] = {"pass_to_fail": [], "fail_to_pass": []}
+        self._examples: dict[str, list[tuple[float, int, ChangedRow]]] = {"pass_to_fail": [], "fail_to_pass": []}
         self.n_lacking = 0
 
     def add(self, item: Item, old: Judgement, new: Judgement, *, line: int) -> None:
@@ -150,12 +120,18 @@ class Churn:
         points = self._points(old.verdict, new.verdict)
         rows.rate.append(rate)
         rows.points.append(points)
-        rows.differs.append(self._differs(old.verdict, new.verdict, rate) if both else _NAN)
+        differs = abs(rate) if self._old.judge.numeric else float(old.verdict != new.verdict)
+        rows.differs.append(differs if both else _NAN)
         rows.groups.append(group_number(item.group))
         rows.n_unscored["old"] += old.verdict is None
         rows.n_unscored["new"] += new.verdict is None
         if rate in (-1.0, 1.0):
-            self._keep(_Example(line, item, old, new), rate, abs(points))
+            said = (Said(one.verdict, one.reasoning[:_CLIPPED]) for one in (old, new))
+            texts = item.question[:_CLIPPED], item.answer[:_CLIPPED]
+            farthest = self._examples["fail_to_pass" if rate > 0.0 else "pass_to_fail"]
+            heapq.heappush(farthest, (abs(points), -line, ChangedRow(line, item.system, *texts, *said)))
+            if len(farthest) > _EXAMPLES:  # of equals the first rows stay
+                heapq.heappop(farthest)
 
     def _points(self, old: Label | None, new: Label | None) -> float:
         if old is None or new is None or not self._old.judge.numeric:
@@ -163,21 +139,11 @@ class Churn:
         before, after = onto(_POINTS, self._old.judge, float(old)), onto(_POINTS, self._new.judge, float(new))
         return after - before
 
-    def _differs(self, old: Label | None, new: Label | None, rate: float) -> float:
-        return abs(rate) if self._old.judge.numeric else float(old != new)
-
-    def _keep(self, example: _Example, rate: float, size: float) -> None:
-        """The rows that moved farthest, of equals the first ones."""
-        heap = self._examples["fail_to_pass" if rate > 0.0 else "pass_to_fail"]
-        heapq.heappush(heap, (size, -example.line, example))
-        if len(heap) > _EXAMPLES:
-            heapq.heappop(heap)
-
     def result(self, file: str) -> ChurnResult:
         """All rows of the file, each system, and the rows that moved farthest in either direction."""
         systems = [] if set(self._systems) <= {None} else list(self._systems.items())
         examples = {
-            way: tuple(row.clipped() for _, _, row in sorted(heap, key=lambda one: (-one[0], -one[1])))
+            way: tuple(row for _, _, row in sorted(heap, key=lambda one: (-one[0], -one[1])))
             for way, heap in self._examples.items()
         }
         return ChurnResult(
@@ -236,16 +202,9 @@ class Recent:
 def churn_between(
     old: Judge, new: Judge, recent: Recent, *, gold: LockedGold, journal: Journal, options: RunOptions, budget: Budget
 ) -> ChurnResult:
-    """Have both judges judge the table, and say what would change.
+    """Have both judges judge the table, and say what would change at the people's pass mark; the limit is one of rows.
 
-    Args:
-        old, new: the judges.
-        recent: the table.
-        gold: whose people's pass mark counts.
-        journal, options, budget: of the calls; the limit is one of rows.
-
-    Raises:
-        InputError: as `keep_trials`; or the table changed while it was being judged.
+    Raises InputError: as `keep_trials`; or the table changed while it was being judged.
     """
     rows = RowItems(recent.source, recent.reader, options.limit)
     for judge in (old, new):

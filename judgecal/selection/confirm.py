@@ -1,8 +1,8 @@
-"""Confirm a chosen judge once, on test, and gather what its lock holds: verdicts, noise, fitted threshold.
+"""What `select` asks, the one confirmation on test, and what a lock holds: verdicts, noise, fitted threshold.
 
 The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other labelled items
 for the lock. Its calls are stored in the selection's own experiment, so that those of the first one stay what all of
-its judges were asked.
+its judges were request.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
-from judgecal.scale import Scale
-from judgecal.selection.choice import MeasuredJudge, open_items
-from judgecal.selection.lock import FittedThreshold, Lock, Noise, make_lock
+from judgecal.selection.choice import Caps, MeasuredJudge, open_items
+from judgecal.selection.lock import FittedThreshold, Lock, LockedGold, LockedJudge, Noise, model_ids, versions
+from judgecal.stats import leading_metric
 from judgecal.stats.agreement import prepare
 from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Bools, Floats
@@ -48,31 +48,37 @@ from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmation:
-    """What is confirmed and where.
-
-    Attributes:
-        workspace: where looks are logged.
-        stored: the experiment that was chosen from.
-        experiment: the selection's own.
-        options: how to call; `repeats` on test items, one call of the others.
-        seed: of the bootstrap.
-    """
+class SelectRequest:
+    """What is asked of `select`, and where its result goes."""
 
     workspace: Workspace
-    stored: StoredExperiment
-    experiment: Experiment
-    options: RunOptions
+    stored: StoredExperiment  # the experiment to choose from
+    experiment: Experiment  # the selection's own, for its calls and its result
+    options: RunOptions  # how to call; `repeats` on test items, one call of the others
+    caps: Caps
+    metric: str | None  # by which; the leading one of the set where not given
+    margin: float  # the loss against the best that is allowed
+    noise_calls: int  # of each item at lock time; 0 for none
+    output: Path  # where the lock goes
     seed: int
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the judgements were recorded elsewhere: nobody can be called."""
+        return bool(self.stored.experiment.config["command"] == "agreement")
+
+    @property
+    def by(self) -> str:
+        """The metric that decides."""
+        return self.metric or leading_metric(self.stored.gold.scale)
 
     def test_items(self) -> tuple[Item, ...]:
         """The items of the confirmation: all of test; of recorded judgements those that were asked.
 
-        Raises:
-            InputError: there is none.
+        Raises InputError: there is none.
         """
-        gold, recorded = self.stored.gold, self.stored.experiment.config["command"] == "agreement"
-        if not recorded:
+        gold = self.stored.gold
+        if not self.recorded:
             return asked_items(gold, "test", limit=self.options.limit)
         items = [item for item in self.stored.items if gold.split_of(item.group) == "test"]
         if not items:
@@ -96,67 +102,52 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What test says of the chosen judge.
+    """What test says of the chosen judge."""
 
-    Attributes:
-        look: where this stands among the decisions on test.
-        table: the test items, at the level of the look.
-        estimates: METRIC -> Estimate, an unscored item counted as wrong.
-        complete: the same over the scored items alone.
-        rows: its judgements over test and the items that it was chosen on.
-        n_lost: calls that ended on the wire or at the budget: the same command makes them again.
-    """
-
-    look: Look
-    table: Table
-    estimates: Mapping[str, Estimate]
-    complete: Mapping[str, Estimate]
-    rows: Judgements
-    n_lost: int = 0
-
-    @property
-    def n_unscored(self) -> int:
-        """Judgements without a verdict."""
-        return len(self.rows.unscored)
+    look: Look  # where this stands among the decisions on test
+    table: Table  # the test items, at the level of the look
+    estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
+    complete: Mapping[str, Estimate]  # the same over the scored items alone
+    rows: Judgements  # its judgements over test and the items that it was chosen on
+    n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
 
 
-def confirm(asked: Confirmation, chosen: MeasuredJudge) -> Confirmed:
+def confirm(request: SelectRequest, chosen: MeasuredJudge) -> Confirmed:
     """Confirm a recorded judge from its recorded verdicts."""
-    look = asked.look(chosen.column.judge)
-    return _confirmed(asked, look, chosen.column, repeats=chosen.repeats)
+    look = request.look(chosen.column.judge)
+    return _confirmed(request, look, chosen.column, repeats=chosen.repeats)
 
 
-def judge_again(asked: Confirmation, judge: Judge, chosen: MeasuredJudge, *, budget: Budget) -> Confirmed:
+def judge_again(request: SelectRequest, judge: Judge, chosen: MeasuredJudge, *, budget: Budget) -> Confirmed:
     """Call the chosen judge on what the experiment lacks, then confirm it on test.
 
-    Raises:
-        InputError: an item lacks an input, a key is not set, or a budget meets a model without a price.
+    Raises InputError: an item lacks an input, a key is not set, or a budget meets a model without a price.
     """
-    test, rest = asked.test_items(), other_items(asked, judge)
-    once = dataclasses.replace(asked.options, repeats=1)
-    require_prices(models_of([judge]), asked.options.budget_usd)  # all that can be wrong is told before the look
-    require_keys([judge], [*test, *rest], journal_of(asked, chosen), asked.options)
+    test, rest = request.test_items(), other_items(request, judge)
+    once = dataclasses.replace(request.options, repeats=1)
+    require_prices(models_of([judge]), request.options.budget_usd)  # all that can be wrong is told before the look
+    require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
-    open_experiment(asked.experiment)
-    look = asked.look(judge.name)
-    with open_journal(asked.experiment.journal, asked.options) as journal:
+    open_experiment(request.experiment)
+    look = request.look(judge.name)
+    with open_journal(request.experiment.journal, request.options) as journal:
         take_over(chosen, journal)
         rows = [
-            *run_trials([judge], test, journal=journal, options=asked.options, budget=budget),
+            *run_trials([judge], test, journal=journal, options=request.options, budget=budget),
             *run_trials([judge], rest, journal=journal, options=once, budget=budget),
         ]
     column = Column.of(judge, Judgements(rows))
-    return _confirmed(asked, look, column, repeats=asked.options.repeats)
+    return _confirmed(request, look, column, repeats=request.options.repeats)
 
 
-def other_items(asked: Confirmation, judge: Judge) -> tuple[Item, ...]:
+def other_items(request: SelectRequest, judge: Judge) -> tuple[Item, ...]:
     """What the lock holds beside test: the labelled items of train and dev that the judge was not trained on.
 
     With a limit those that it was chosen on: each split is cut alike.
     """
-    if asked.options.limit is not None:
-        return open_items(asked.stored, limit=asked.options.limit)
-    gold = asked.stored.gold
+    if request.options.limit is not None:
+        return open_items(request.stored, limit=request.options.limit)
+    gold = request.stored.gold
     return tuple(
         item
         for item in asked_items(gold, "all", without_groups=judge.trained_on)
@@ -164,9 +155,9 @@ def other_items(asked: Confirmation, judge: Judge) -> tuple[Item, ...]:
     )
 
 
-def journal_of(asked: Confirmation, chosen: MeasuredJudge) -> Journal:
+def journal_of(request: SelectRequest, chosen: MeasuredJudge) -> Journal:
     """What is judged already, to look at: nothing is written."""
-    journal = stored_rows(asked.experiment.journal)
+    journal = stored_rows(request.experiment.journal)
     take_over(chosen, journal)
     return journal
 
@@ -179,8 +170,8 @@ def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
             journal.append(row)
 
 
-def _confirmed(asked: Confirmation, look: Look, column: Column, *, repeats: int) -> Confirmed:
-    table = Table(asked.stored.gold, asked.test_items(), repeats, asked.seed, look.level)
+def _confirmed(request: SelectRequest, look: Look, column: Column, *, repeats: int) -> Confirmed:
+    table = Table(request.stored.gold, request.test_items(), repeats, request.seed, look.level)
     found = table.agreements(column)
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     return Confirmed(look, table, found["as_wrong"], found["agreement"], Judgements(column.rows), len(lost))
@@ -205,43 +196,86 @@ def noise_items(items: Sequence[Item], *, seed: int, n: int = NOISE_ITEMS) -> tu
     return tuple(drawn[place] for place in order[:n])
 
 
-def call_again(
-    judge: Judge, items: Sequence[Item], *, n_calls: int, path: Path, options: RunOptions, budget: Budget
-) -> Judgements:
-    """Call every item anew, so many times; the rows are kept in a journal of their own.
+def lock_judge(
+    judge: Judge,
+    rows: Judgements,
+    test: Table,
+    *,
+    agreement: Mapping[str, Estimate],
+    own_cut: FittedThreshold | None,
+    metric: str,
+    margin: float,
+    noise_calls: int = NOISE_CALLS,
+    folder: Path,
+    options: RunOptions,
+    budget: Budget,
+    workspace: Workspace,
+) -> tuple[Lock, Judgements]:
+    """Measure a confirmed judge's noise by calls afresh, and make its lock; with the rows of those calls.
+
+    Args:
+        judge, rows: it, and its judgements of train, dev and test.
+        test, agreement: the items that it was confirmed on, and what they say.
+        own_cut: fitted on the items of train and dev that it was chosen on.
+        metric, margin: what it was chosen by.
+        noise_calls: of each of some items; 0 makes none.
+        folder, options, budget: of the noise calls; their journal goes into the folder.
+        workspace: where its program is.
 
     Raises:
-        InputError: as `run_trials`.
+        InputError: as `run_trials` and `LockedJudge.of`.
     """
-    afresh = dataclasses.replace(options, repeats=n_calls, use_cache=False, retry_unscored=False)
-    with open_journal(path, afresh) as journal:
-        return run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=f"{judge.name}, noise")
-
-
-def noise_of(
-    rows: Judgements, items: Sequence[Item], *, n_calls: int, people: Scale, judge_scale: Scale, seed: int
-) -> Noise:
-    """What the calls say of the judge's noise; without calls, the reason."""
-    if n_calls < 2:
-        none = Estimate(None, reason="no noise calls were made")
-        return Noise(none, none, 0, n_calls)
-    found = repeatability(
-        verdict_matrix(rows, items, n_calls),
-        scale=people,
-        judge_scale=judge_scale,
-        groups=[item.group for item in items],
-        seed=seed,
+    gold, judged = test.gold, {row.item_id for row in rows}
+    items = noise_items([item for item in gold.items if item.item_id in judged], seed=test.seed)
+    again, noise = Judgements([]), _NO_NOISE
+    if noise_calls:
+        afresh = dataclasses.replace(options, repeats=noise_calls, use_cache=False, retry_unscored=False)
+        path = folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl"
+        with open_journal(path, afresh) as journal:
+            label = f"{judge.name}, noise"
+            again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
+        noise = _noise_of(judge, again, dataclasses.replace(test, items=items, repeats=noise_calls))
+    ids = [*model_ids(again), *model_ids(rows)]  # the newest that is known of the model
+    locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
+    lock = Lock(
+        **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
+        gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
+        verdicts={row.item_id: row.verdict for row in rows if row.repeat == 0},
+        agreement=agreement,
+        own_cut=own_cut,
+        noise=noise,
+        metric=metric,
+        margin=margin,
+        versions=versions(),
+        locked_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+    return lock, again
+
+
+_NOT_CALLED = Estimate(None, reason="no noise calls were made")
+_NO_NOISE = Noise(_NOT_CALLED, _NOT_CALLED, 0, 0)
+
+
+def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
+    """What the calls say of the judge's noise."""
+    people = called.gold.scale
+    found = repeatability(
+        verdict_matrix(rows, called.items, called.repeats),
+        scale=people,
+        judge_scale=judge.scale,
+        groups=called.groups,
+        seed=called.seed,
+    ).estimates
     blank = dataclasses.replace(
-        found.estimates["exact_agreement"],
+        found["exact_agreement"],
         value=None,
         low=None,
         high=None,
         method="",
         reason=f"the scale {people} has no pass mark",
     )
-    flips = (each for name, each in found.estimates.items() if name.startswith("flip_rate"))
-    return Noise(next(flips, blank), found.estimates["exact_agreement"], len(items), n_calls)
+    flips = (each for name, each in found.items() if name.startswith("flip_rate"))
+    return Noise(next(flips, blank), found["exact_agreement"], len(called.items), called.repeats)
 
 
 def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:
@@ -280,51 +314,3 @@ def _best_cut(verdicts: Floats, passes: Bools, mark: float) -> tuple[float, floa
     best = np.flatnonzero(balanced == balanced.max())
     nearest = best[np.argmin(np.abs(cuts[best] - mark))]
     return float(cuts[nearest]), float(balanced[nearest])
-
-
-def lock_migrated(
-    judge: Judge,
-    rows: Judgements,
-    *,
-    tables: tuple[Table, Table],
-    metric: str,
-    margin: float,
-    budget: Budget,
-    folder: Path,
-    options: RunOptions,
-    workspace: Workspace,
-) -> Lock:
-    """Measure the judge's noise by calls afresh, and make its lock.
-
-    Args:
-        judge: it.
-        rows: its judgements of all items.
-        tables: the test items, on which it was confirmed, and those of train and dev, on which its own cut is fitted.
-        metric, margin: by which it was held against the old one.
-        budget, options: of the noise calls.
-        folder: where their journal goes.
-        workspace: where its program is.
-
-    Raises:
-        InputError: as `run_trials`.
-    """
-    test, fit = tables
-    gold, column = test.gold, Column.of(judge, rows)
-    judged = {row.item_id for row in rows}
-    items = noise_items([item for item in gold.items if item.item_id in judged], seed=test.seed)
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
-    path = folder / f"noise-{now}.jsonl"
-    again = call_again(judge, items, n_calls=NOISE_CALLS, path=path, options=options, budget=budget)
-    noise = noise_of(again, items, n_calls=NOISE_CALLS, people=gold.scale, judge_scale=judge.scale, seed=test.seed)
-    return make_lock(
-        judge,
-        gold=gold,
-        rows=rows,
-        agreement=test.agreements(column)["as_wrong"],
-        own_cut=fit_threshold(fit, column),
-        noise=noise,
-        noise_rows=again,
-        metric=metric,
-        margin=margin,
-        workspace=workspace,
-    )

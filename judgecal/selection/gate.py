@@ -75,30 +75,7 @@ class UnscoredJudgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult(Result):
-    """What a gate comes to.
-
-    Attributes:
-        experiment, lock, judge, locked_at: the gate's slug, the lock's file, its judge, and when it was locked.
-        decision, why: and the sentence that says why.
-        metric, margin, level: by which, the loss that is allowed, and the level of interval and bound.
-        flip_rate: share of items on the other side of the mark, or in another class: the mean over the passes;
-            without a value where the scale has no mark.
-        changed: share of items whose verdict is another one at all.
-        noise, noise_unchanged, noise_calls: flips and equal verdicts of two calls at lock time, and how measured.
-        locked, now: METRIC -> Estimate, an unscored item counted as wrong.
-        difference, complete_case: now - locked in the metric; the same without unscored items.
-        loss_below: the loss stays below this, one-sided at the level; None where there is no interval.
-        lasting_difference: with the verdicts that changed in every pass alike; None with one pass.
-        smallest_detectable: None where there is no interval.
-        model_changed, model_id: whether another model answered than the locked one, and which.
-        repeats, repeats_max: passes that count, and that were allowed.
-        usd: of all calls; None where some model has no price.
-        flipped: the items that moved, in file order.
-        unscored, unscored_judgements: shares, and each judgement.
-        gold, items: what was judged, and the same in words.
-        test_looks: decisions taken on the set's test labels so far.
-        notes, run_line: what else to know, and what reproduces it.
-    """
+    """What a gate comes to."""
 
     experiment: str
     lock: str
@@ -109,29 +86,31 @@ class GateResult(Result):
     metric: str
     margin: float
     level: float
+    # share of items on the other side of the mark, or in another class: the mean over the passes; without a value where
+    # the scale has no mark
     flip_rate: Estimate
-    changed: Estimate
-    noise: Estimate
+    changed: Estimate  # share of items whose verdict is another one at all
+    noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
     noise_calls: NoiseCalls
-    locked: Mapping[str, Estimate]
+    locked: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     now: Mapping[str, Estimate]
-    difference: Estimate
+    difference: Estimate  # now - locked in the metric; the same without unscored items
     complete_case: Estimate
-    loss_below: float | None
-    lasting_difference: Estimate | None
-    smallest_detectable: float | None
-    model_changed: bool
+    loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
+    lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one pass
+    smallest_detectable: float | None  # None where there is no interval
+    model_changed: bool  # whether another model answered than the locked one, and which
     model_id: ModelIds
-    repeats: int
+    repeats: int  # passes that count, and that were allowed
     repeats_max: int
-    usd: float | None
-    flipped: tuple[FlippedItem, ...]
+    usd: float | None  # of all calls; None where some model has no price
+    flipped: tuple[FlippedItem, ...]  # the items that moved, in file order
     unscored: UnscoredShares
     unscored_judgements: tuple[UnscoredJudgement, ...]
     gold: GoldSummary
     items: str
-    test_looks: int
+    test_looks: int  # decisions taken on the set's test labels so far
     notes: tuple[str, ...]
     run_line: str
 

@@ -44,27 +44,16 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Gate:
-    """Everything that a gate needs.
+    """Everything that a gate needs."""
 
-    Attributes:
-        workspace: where the alias, the gold set and the experiments are.
-        lock, path: the lock, and where it was read from.
-        gold, judge: what it names; the judge is made from the lock alone.
-        rule: how much may be lost.
-        options: how to call; the budget is for all passes.
-        repeats_max: passes that may be made.
-        seed: of the bootstrap.
-        experiment: this gate's own.
-    """
-
-    workspace: Workspace
+    workspace: Workspace  # where the alias, the gold set and the experiments are
     lock: Lock
     path: Path
-    gold: GoldSet
+    gold: GoldSet  # what it names; the judge is made from the lock alone
     judge: Judge
     rule: GateRule
-    options: RunOptions
-    repeats_max: int
+    options: RunOptions  # how to call; the budget is for all passes
+    repeats_max: int  # passes that may be made
     seed: int
     experiment: Experiment
 
@@ -72,8 +61,7 @@ class Gate:
     def items(self) -> tuple[Item, ...]:
         """The labelled items with a locked verdict, in file order.
 
-        Raises:
-            InputError: there is none, or the gold set lacks one.
+        Raises InputError: there is none, or the gold set lacks one.
         """
         labelled = {item.item_id: item for item in self.gold.items if item.item_id in self.gold.labels}
         lacking = sorted(self.lock.verdicts.keys() - labelled.keys())
@@ -112,11 +100,7 @@ class Gate:
             )
 
     def preview(self) -> CostEstimate:
-        """What the first pass would call; nothing is written.
-
-        Raises:
-            InputError: as `check`.
-        """
+        """What the first pass would call; nothing is written."""
         self.check()
         return plan_calls([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
 
@@ -137,17 +121,10 @@ def plan_gate(
     seed: int = 0,
     out: str | None = None,
 ) -> Gate:
-    """A gate of a lock; nothing is written.
+    """A gate of a lock that was read from `path`; nothing is written.
 
-    Args:
-        workspace: where the alias, the gold set and the experiments are.
-        lock, path: the lock, and where it was read from.
-        margin: the loss that is allowed; the lock's where not given.
-        level: of the interval and of the one-sided bound.
-        budget_usd: money for all passes.
-        repeats_max: passes that may be made.
-        seed: of the bootstrap.
-        out: the slug of an interrupted gate to go on with, or a name of one's own.
+    `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is the slug of an interrupted gate
+    to go on with, or a name of one's own.
 
     Raises:
         InputError: lists everything that is not as it was locked, and every option out of range.
@@ -156,12 +133,16 @@ def plan_gate(
     problems = [f"--repeats-max must be at least 1, found {repeats_max}"] if repeats_max < 1 else []
     _or_problems(options.check, problems)
     rule = _or_problems(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems)
-    gold = _or_problems(lambda: _gold_of(lock, workspace), problems)
+    gold = _or_problems(lambda: load_gold(lock.gold.set, workspace=workspace), problems)
+    if gold is not None:
+        _or_problems(lambda: lock.require_gold(gold), problems)
     judge = _or_problems(lambda: lock.runnable(workspace), problems)
     if rule is None or gold is None or judge is None or problems:
         raise InputError(problems)
     config = _config(lock, rule, gold, repeats_max=repeats_max, seed=seed)
-    slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{_now()}"
+    now = datetime.datetime.now(datetime.UTC)  # to the millisecond: two gates never share a folder
+    started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
+    slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
     experiment = plan_experiment(workspace, config, out=slug)
     return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment)
 
@@ -173,12 +154,6 @@ def _or_problems(make: Callable[[], _Made], problems: list[str]) -> _Made | None
     except InputError as error:
         problems.extend(error.problems)
         return None
-
-
-def _gold_of(lock: Lock, workspace: Workspace) -> GoldSet:
-    gold = load_gold(lock.gold.set, workspace=workspace)
-    lock.require_gold(gold)
-    return gold
 
 
 def _config(lock: Lock, rule: GateRule, gold: GoldSet, *, repeats_max: int, seed: int) -> Mapping[str, Any]:
@@ -200,28 +175,14 @@ def _config(lock: Lock, rule: GateRule, gold: GoldSet, *, repeats_max: int, seed
     }
 
 
-def _now() -> str:
-    """UTC to the millisecond, as a part of a folder's name: two gates never share one."""
-    now = datetime.datetime.now(datetime.UTC)
-    return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
-
-
 _SPARE = 1.1  # replies vary in length: a pass is begun where so many times the dearest one before is left
 
 
 class Passes:
-    """Whole passes over the items, one after the other.
+    """Whole passes of a judge over items, one after the other; of the options' `repeats` nothing is read.
 
-    Args:
-        judge, items: who judges what.
-        journal: of this gate alone.
-        options: how to call; its `repeats` is of no account.
-        most: passes that may be made.
-
-    Attributes:
-        rows: the judgements of all passes that were made, in the order of `run_trials`.
-        n: passes that count.
-        stopped: why no further pass was begun, or is not counted; None while one may be.
+    `rows` are the judgements of all passes that were made, `n` counts the passes that count, and `stopped` says why no
+    further pass was begun, or is not counted; None while one may be.
     """
 
     def __init__(
@@ -237,8 +198,7 @@ class Passes:
     def another(self) -> bool:
         """Make a further pass; False where none can be had, and `stopped` says why.
 
-        Raises:
-            JudgecalError: not one call of the first pass came through.
+        Raises JudgecalError: not one call of the first pass came through.
         """
         self.stopped = self._ended()
         if self.stopped is None:

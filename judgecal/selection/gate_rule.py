@@ -28,20 +28,12 @@ Verdict = Label | None
 
 @dataclass(frozen=True, slots=True)
 class TwoTimes:
-    """The same items as a judge judged them when it was locked, and now.
+    """The same items as a judge judged them when it was locked, and now."""
 
-    Attributes:
-        labels: n labels of people.
-        then: n locked verdicts; None = unscored.
-        now: n x passes, the same of each further pass.
-        groups: the question of each item.
-        people, judge: their scales.
-    """
-
-    labels: Sequence[Label]
-    then: Sequence[Verdict]
-    now: Sequence[Sequence[Verdict]]
-    groups: Sequence[str]
+    labels: Sequence[Label]  # n labels of people
+    then: Sequence[Verdict]  # n locked verdicts; None = unscored
+    now: Sequence[Sequence[Verdict]]  # n x passes, the same of each further pass
+    groups: Sequence[str]  # the question of each item
     people: Scale
     judge: Scale
 
@@ -58,20 +50,14 @@ class TwoTimes:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the items say of a locked judge.
-
-    Attributes:
-        decision: pass, fail or inconclusive.
-        why: in a sentence.
-        comparison: now against then, an unscored verdict counted as wrong; the repeats' single-call values averaged.
-        loss_below: the loss stays below this, one-sided at the level; None where there is no interval.
-        lasting: the same difference with the verdicts that changed in every pass alike; None with one pass.
-    """
+    """What the items say of a locked judge."""
 
     decision: GateDecision
     why: str
+    # now against then, an unscored verdict counted as wrong; the repeats' single-call values averaged
     comparison: Comparison
-    loss_below: float | None
+    loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
+    # the same difference with the verdicts that changed in every pass alike; None with one pass
     lasting: Estimate | None
 
 
@@ -85,18 +71,13 @@ class GateRule:
     of the judge. That takes two passes; where no second one can be had, the whole interval has to lie beyond the
     margin.
 
-    Attributes:
-        metric: by which the judge was chosen.
-        margin: the loss that is allowed, in units of the metric.
-        level: of the two-sided interval and of the one-sided bound.
-
     Raises:
         InputError: margin or level is out of range.
     """
 
     metric: str
-    margin: float
-    level: float = 0.95
+    margin: float  # the loss that is allowed, in units of the metric
+    level: float = 0.95  # of the two-sided interval and of the one-sided bound
 
     def __post_init__(self) -> None:
         problems = []
@@ -113,11 +94,7 @@ class GateRule:
         return -1.0 if metric_facts(self.metric).direction == "less" else 1.0
 
     def standing(self, two: TwoTimes, *, last: bool) -> Standing:
-        """What can be said by now; `last` where no further pass can be had.
-
-        Raises:
-            InputError: as `compare`.
-        """
+        """What can be said by now; `last` where no further pass can be had."""
         found = compare(
             two.labels,
             two.now,
@@ -131,12 +108,12 @@ class GateRule:
             n_perm=1,  # the rule is one of intervals
         )
         bound = self._bound(two) if found.difference.low is not None else None
-        kept = self._lasting(two) if two.passes > 1 else None
-        decision, why = self._decide(found.difference, bound, kept, last=last)
-        return Standing(decision, why, found, bound, kept)
+        lasted = self._lasting(two) if two.passes > 1 else None
+        decision, why = self._decide(found.difference, bound, lasted, last=last)
+        return Standing(decision, why, found, bound, lasted)
 
     def _decide(
-        self, difference: Estimate, bound: float | None, kept: Estimate | None, *, last: bool
+        self, difference: Estimate, bound: float | None, lasted: Estimate | None, *, last: bool
     ) -> tuple[GateDecision, str]:
         if bound is None or difference.value is None:
             return "inconclusive", difference.reason or "there is no error to tell the loss by"
@@ -147,12 +124,12 @@ class GateRule:
             return "pass", f"the loss is shown to stay below {max(bound, 0.0):.3f}, which is under {margin}"
         if not (self._lost(difference) and loss > self.margin):
             return "inconclusive", self._unclear(difference, bound, loss, margin)
-        if kept is not None and not self._lost(kept):
+        if lasted is not None and not self._lost(lasted):
             return "inconclusive", (
                 f"the loss of {loss:.3f} exceeds {margin}, but it is noise: the verdicts that changed in every pass "
-                f"alike make {max(0.0, -self.sign * (kept.value or 0.0)):.3f} of it"
+                f"alike make {max(0.0, -self.sign * (lasted.value or 0.0)):.3f} of it"
             )
-        if kept is None and not (last and self._lost(difference, by=self.margin)):
+        if lasted is None and not (last and self._lost(difference, by=self.margin)):
             wanted = "none can be had" if last else "none was made yet"
             return "inconclusive", (
                 f"the loss of {loss:.3f} exceeds {margin}, but only a further pass tells it from noise, and {wanted}"
@@ -227,13 +204,6 @@ def upper_bound(metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sig
     cubic transformation of a studentised mean. Groups enter by their influences (of a coefficient, by the
     jackknife), and s is at least |l| / (G + 1), as in a paired difference.
 
-    Args:
-        metric: by which.
-        now, then: the same items as judged now and before.
-        at_mark: whether the metric is taken at the people's mark.
-        sign: 1 where more is better, -1 where less is.
-        level: above 0.5 and below 1.
-
     Returns:
         In units of the metric; 0 where no group differs; None where there are fewer than ten groups or no error.
     """
@@ -294,29 +264,19 @@ _MOST_QUESTIONS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What the new judge loses against the old.
+    """What the new judge loses against the old."""
 
-    Attributes:
-        decision: "pass" where the loss is shown to stay under the margin, "fail" where it is shown to exceed it, else
-            "inconclusive".
-        why: in a sentence.
-        more_questions: about how many more questions would tell, were the loss what it looks; None where it is told
-            already, or where no number can be named.
-    """
-
+    # "pass" where the loss is shown to stay under the margin, "fail" where it is shown to exceed it, else
+    # "inconclusive"
     decision: GateDecision
     why: str
+    # about how many more questions would tell, were the loss what it looks; None where it is told already, or where no
+    # number can be named
     more_questions: int | None = None
 
 
 def loss_of(difference: Estimate, *, metric: str, margin: float) -> Loss:
-    """Decide by the interval of the paired difference.
-
-    Args:
-        difference: new less old in the metric.
-        metric: its name; of `mae` and `rmse` less is better.
-        margin: the loss that is allowed, above 0.
-    """
+    """Decide by the interval of the paired difference, new less old in the metric; the margin is above 0."""
     if difference.value is None or difference.low is None or difference.high is None:
         return Loss("inconclusive", difference.reason or "there is no interval")
     loss, least, most = -difference.value, -difference.high, -difference.low

@@ -6,8 +6,6 @@ Endpoint, key and price are not: they belong to the workspace that runs it.
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import importlib.metadata
 import json
 import platform
@@ -55,98 +53,64 @@ class LockedSignature(_Closed):
 
 @dataclass(frozen=True, slots=True)
 class LockedModel(_Closed):
-    """A model as it was.
+    """A model as it was."""
 
-    Attributes:
-        alias: its name in the judge's string.
-        id: the litellm id.
-        model_id: the dated id that the provider returned; None where it named none.
-        settings: every setting that shapes an answer, such as temperature and max_tokens.
-    """
-
-    alias: str
+    alias: str  # its name in the judge's string
     id: str
-    model_id: str | None
-    settings: Mapping[str, Any]
+    model_id: str | None  # the dated id that the provider returned; None where it named none
+    settings: Mapping[str, Any]  # every setting that shapes an answer, such as temperature and max_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class LockedGold(_Closed):
-    """The gold set that the judge was confirmed on.
-
-    Attributes:
-        set: its name.
-        sha256: of its content.
-        split: where `Lock.agreement` is from.
-        scale: the people's scale, as its string.
-        pass_at: the people's pass mark, or None.
-    """
+    """The gold set that the judge was confirmed on."""
 
     set: str
     sha256: str
-    split: str
-    scale: str
+    split: str  # where `Lock.agreement` is from
+    scale: str  # the people's scale, as its string
     pass_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Noise(_Closed):
-    """The judge against itself at lock time: the same items, called several times afresh.
+    """The judge against itself at lock time: the same items, called several times afresh."""
 
-    Attributes:
-        flip_rate: share of pairs of calls on different sides of the mark, or in different classes; without a value
-            where the scale has no mark.
-        exact_agreement: share of pairs of calls with equal verdicts.
-        n_items: items that were called; those with fewer than two verdicts say nothing.
-        n_calls: calls of each item.
-    """
-
+    # share of pairs of calls on different sides of the mark, or in different classes; without a value where the scale
+    # has no mark
     flip_rate: Estimate
-    exact_agreement: Estimate
-    n_items: int
-    n_calls: int
+    exact_agreement: Estimate  # share of pairs of calls with equal verdicts
+    n_items: int  # items that were called; those with fewer than two verdicts say nothing
+    n_calls: int  # calls of each item
 
 
 @dataclass(frozen=True, slots=True)
 class FittedThreshold(_Closed):
-    """The judge's own best pass mark, fitted on train + dev: shown beside the people's, never in its place.
+    """The judge's own best pass mark, fitted on train + dev: shown beside the people's, never in its place."""
 
-    Attributes:
-        cut: verdicts from here on pass; on the common scale of people and judge.
-        balanced_accuracy: with that cut, on the items that it was fitted on: it flatters.
-        n_items, n_groups: those items.
-    """
-
-    cut: float
-    balanced_accuracy: float
+    cut: float  # verdicts from here on pass; on the common scale of people and judge
+    balanced_accuracy: float  # with that cut, on the items that it was fitted on: it flatters
     n_items: int
     n_groups: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedJudge(_Closed):
-    """What makes a judge's replies, none of it from the workspace.
-
-    Attributes:
-        judge: its string.
-        fingerprint: 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it
-            does not hang on endpoint or price, so a lock runs elsewhere. Of a judge without a prompt, over its code.
-        signature, model: as they were; None for a judge that calls nobody.
-        program: the content of `program.json`, or None.
-    """
+    """What makes a judge's replies, none of it from the workspace."""
 
     judge: str
+    # 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it does not hang on
+    # endpoint or price, so a lock runs elsewhere. Of a judge without a prompt, over its code
     fingerprint: str
-    signature: LockedSignature | None
-    program: Mapping[str, Any] | None
+    signature: LockedSignature | None  # as they were; None for a judge that calls nobody
+    program: Mapping[str, Any] | None  # the content of `program.json`, or None
     model: LockedModel | None
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
         """A judge as it is now, refused where a lock would not bring it back.
 
-        Raises:
-            InputError: its signature needs more than its own file, say.
+        Raises InputError: its signature needs more than its own file, say.
         """
         signature, model = judge.signature, judge.model
         locked = LockedJudge(
@@ -212,29 +176,19 @@ class LockedJudge(_Closed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock(LockedJudge):
-    """A judge that was chosen, with everything needed to run it again and to notice when it changes.
-
-    Attributes:
-        gold: the gold set.
-        verdicts: item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled
-            items of the set that the judge was not trained on.
-        agreement: METRIC -> Estimate on `gold.split`, an unscored item counted as wrong.
-        own_cut: None where the scale has no pass mark or the verdicts are no grades.
-        noise: at lock time.
-        metric, margin: what it was chosen by, and the loss that was allowed.
-        versions: of judgecal, python and the libraries that make the prompt.
-        locked_at: UTC, ISO 8601.
-    """
+    """A judge that was chosen, with everything needed to run it again and to notice when it changes."""
 
     gold: LockedGold
+    # item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled items of the
+    # set that the judge was not trained on
     verdicts: Mapping[str, Label | None]
-    agreement: Mapping[str, Estimate]
-    own_cut: FittedThreshold | None
+    agreement: Mapping[str, Estimate]  # METRIC -> Estimate on `gold.split`, an unscored item counted as wrong
+    own_cut: FittedThreshold | None  # None where the scale has no pass mark or the verdicts are no grades
     noise: Noise
-    metric: str
+    metric: str  # what it was chosen by, and the loss that was allowed
     margin: float
-    versions: Mapping[str, str]
-    locked_at: str
+    versions: Mapping[str, str]  # of judgecal, python and the libraries that make the prompt
+    locked_at: str  # UTC, ISO 8601
 
     @property
     def sha256(self) -> str:
@@ -249,11 +203,7 @@ class Lock(LockedJudge):
         return {"schema": SCHEMA, **as_plain(self)}
 
     def require_gold(self, gold: GoldSet) -> None:
-        """Refuse a gold set that is not the one of the lock.
-
-        Raises:
-            InputError: its content differs.
-        """
+        """Refuse a gold set that is not the one of the lock. Raises InputError: its content differs."""
         if gold.sha256 != self.gold.sha256:
             raise InputError(
                 f"gold set {gold.name} has sha256 {gold.sha256[:12]}, and {self.judge} was locked on {self.gold.set} "
@@ -281,51 +231,16 @@ def model_ids(rows: Judgements) -> list[str]:
     return [name for name, _ in Counter(row.model_id for row in rows if row.model_id).most_common()]
 
 
-def make_lock(
-    judge: Judge,
-    *,
-    gold: GoldSet,
-    rows: Judgements,
-    agreement: Mapping[str, Estimate],
-    own_cut: FittedThreshold | None,
-    noise: Noise,
-    noise_rows: Judgements,
-    metric: str,
-    margin: float,
-    workspace: Workspace,
-) -> Lock:
-    """Everything of a confirmed judge.
-
-    Args:
-        judge: it.
-        gold, rows, agreement: its judgements of the set, and what test says of them.
-        own_cut: fitted on the items of train and dev that it was chosen on.
-        noise, noise_rows: of the calls at lock time; the newest that is known of the model, so its id is theirs.
-        metric, margin: what it was chosen by.
-        workspace: where its program is.
-    """
-    ids = [*model_ids(noise_rows), *model_ids(rows)]
-    locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
+def versions() -> dict[str, str]:
+    """Of judgecal, python and the libraries that make the prompt."""
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
-    return Lock(
-        **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
-        gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
-        verdicts={row.item_id: row.verdict for row in rows if row.repeat == 0},
-        agreement=agreement,
-        own_cut=own_cut,
-        noise=noise,
-        metric=metric,
-        margin=margin,
-        versions={"judgecal": __version__, "python": platform.python_version(), **libraries},
-        locked_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )
+    return {"judgecal": __version__, "python": platform.python_version(), **libraries}
 
 
 def write_lock(path: Path, lock: Lock) -> None:
     """Write a lock in one step, so that a reader never meets half of it; equal locks give equal bytes.
 
-    Raises:
-        OSError: the folder cannot be written to.
+    Raises OSError: the folder cannot be written to.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(lock.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")

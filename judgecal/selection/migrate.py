@@ -45,7 +45,7 @@ from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.selection.churn import ChurnResult, Recent, churn_between
-from judgecal.selection.confirm import NOISE_CALLS, lock_migrated, noise_items
+from judgecal.selection.confirm import NOISE_CALLS, fit_threshold, lock_judge, noise_items
 from judgecal.selection.gate_rule import GateDecision, loss_of
 from judgecal.selection.lock import Lock, LockedJudge, write_lock
 from judgecal.selection.production import input_config
@@ -101,65 +101,37 @@ class OldAndNew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateResult(Result):
-    """What a migration comes to.
-
-    Attributes:
-        experiment, lock: its slug, and the old judge's lock.
-        old, new: the judges.
-        decision, why: pass where the new judge is shown to lose less than the margin on test, and the sentence that
-            says why.
-        more_questions: about how many more questions would tell; None where it is told, or none would.
-        metric, margin: by which, and the loss that is allowed.
-        difference, old_value, new_value: on test, an unscored item counted as wrong.
-        all_items: the same on all items, which chose the old judge and so flatter it.
-        churn: what changes on production answers; None where no table was given.
-        new_lock, new_lock_reason: where the new lock went, or why there is none.
-        n_unscored: of all calls.
-        gold: the test items.
-        test_looks, test_look, reused: decisions so far, what this one is in words, and whether test had served before.
-        n_called_again: items that the lock holds no verdict of, for which the old judge was called.
-        notes, run_line: what else to know, and what reproduces it.
-    """
+    """What a migration comes to."""
 
     experiment: str
     lock: str
     old: str
     new: str
-    decision: GateDecision
+    decision: GateDecision  # pass where the new judge is shown to lose less than the margin on test
     why: str
-    more_questions: int | None
+    more_questions: int | None  # about how many more questions would tell; None where it is told, or none would
     metric: str
     margin: float
-    difference: Estimate
+    difference: Estimate  # on test, an unscored item counted as wrong
     old_value: float | None
     new_value: float | None
-    all_items: OldAndNew
-    churn: ChurnResult | None
-    new_lock: str | None
+    all_items: OldAndNew  # the same on all items, which chose the old judge and so flatter it
+    churn: ChurnResult | None  # what changes on production answers; None where no table was given
+    new_lock: str | None  # where the new lock went, or why there is none
     new_lock_reason: str | None
-    n_unscored: int
+    n_unscored: int  # of all calls
     gold: GoldSummary
-    test_looks: int
+    test_looks: int  # decisions so far, what this one is in words, and whether test had served before
     test_look: str
     reused: bool
-    n_called_again: int
+    n_called_again: int  # items that the lock holds no verdict of, for which the old judge was called
     notes: tuple[str, ...]
     run_line: str
 
 
 @dataclass(frozen=True)
 class MigrateRun:
-    """Everything that `migrate` needs.
-
-    Attributes:
-        workspace, lock, lock_path, gold: what was asked.
-        old, new: the locked judge and the one to take its place.
-        margin: the loss that is allowed, in units of the lock's metric.
-        options, seed: how it is run; the limit is one of items, and of rows.
-        recent: production answers to measure the churn on, or None.
-        output: where the new lock goes, or None.
-        out: the slug of the experiment, or None for the usual one.
-    """
+    """Everything that `migrate` needs."""
 
     workspace: Workspace
     lock: Lock
@@ -167,12 +139,12 @@ class MigrateRun:
     gold: GoldSet
     old: Judge
     new: Judge
-    margin: float
-    options: RunOptions
+    margin: float  # the loss that is allowed, in units of the lock's metric
+    options: RunOptions  # how it is run; the limit is one of items, and of rows
     seed: int = 0
-    recent: Recent | None = None
-    output: Path | None = None
-    out: str | None = None
+    recent: Recent | None = None  # production answers to measure the churn on, or None
+    output: Path | None = None  # where the new lock goes, or None
+    out: str | None = None  # the slug of the experiment, or None for the usual one
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -252,8 +224,7 @@ class MigrateRun:
     def run(self) -> MigrateResult:
         """Call whoever is due, decide on test, and lock the new judge where that was asked for.
 
-        Raises:
-            InputError: as `check`; or a key is not set and a call is due.
+        Raises InputError: as `check`; or a key is not set and a call is due.
         """
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
@@ -352,15 +323,18 @@ class MigrateRun:
 
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
-        lock = lock_migrated(
+        test, column = self._table(look, self.test_items), Column.of(self.new, rows)
+        lock, _ = lock_judge(
             self.new,
             rows,
-            tables=(self._table(look, self.test_items), self._table(look, self._open_items)),
+            test,
+            agreement=test.agreements(column)["as_wrong"],
+            own_cut=fit_threshold(self._table(look, self._open_items), column),
             metric=self.lock.metric,
             margin=self.margin,
-            budget=budget,
             folder=self.experiment.folder,
             options=self.options,
+            budget=budget,
             workspace=self.workspace,
         )
         write_lock(path, lock)

@@ -21,25 +21,18 @@ from judgecal.stats.sample import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """The people's pass mark for one judge's verdicts.
+    """The people's pass mark for one judge's verdicts."""
 
-    Attributes:
-        people, judge: their scales, the people's with its pass mark.
-        common: the scale that both are taken onto.
-        mark: verdicts from here on pass, on the common scale; None where the people have no mark.
-    """
-
-    people: Scale
+    people: Scale  # their scales, the people's with its pass mark
     judge: Scale
     common: Scale
-    mark: float | None
+    mark: float | None  # verdicts from here on pass, on the common scale; None where the people have no mark
 
     @classmethod
     def of(cls, gold: LockedGold, judge: Scale) -> PassRule:
         """The rule of a lock: as metrics at the mark cut verdicts.
 
-        Raises:
-            InputError: one side's labels have an order and the other's have none.
+        Raises InputError: one side's labels have an order and the other's have none.
         """
         people = Scale.parse(gold.scale, pass_at=gold.pass_at)
         common = common_scale(people, judge)
@@ -47,11 +40,12 @@ class PassRule:
             return cls(people, judge, common, common.low + common.span / 2.0)
         return cls(people, judge, common, common.pass_at)
 
-    @property
-    def metrics(self) -> tuple[str, str]:
-        """The names of sensitivity and specificity at this mark."""
+    def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
+        """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
+        if self.mark is None:
+            return None, None
         at = "" if self.people.kind == "binary" else f"@{self.people.pass_at:g}"
-        return f"tpr{at}", f"tnr{at}"
+        return agreement.get(f"tpr{at}"), agreement.get(f"tnr{at}")
 
     @property
     def reason(self) -> str | None:
@@ -99,43 +93,27 @@ class RateIntervals:
 
 @dataclass(frozen=True, slots=True)
 class SystemRates:
-    """What the verdicts on one system's rows come to.
+    """What the verdicts on one system's rows come to."""
 
-    Attributes:
-        system: its name; empty where its rows name none, `all` for all rows.
-        n, n_expected, n_unscored: rows with a verdict, all rows, and those without.
-        count, min, max, average, p50, p90, p95: of verdicts that are numbers, on the judge's own scale.
-        share_passing: the share that passes, 0..1; None where nothing can.
-        intervals: the same with how sure they are.
-        words: word -> rows, of nominal verdicts.
-        unscored: kind of failure -> rows.
-    """
-
-    system: str
-    n: int
+    system: str  # its name; empty where its rows name none, `all` for all rows
+    n: int  # rows with a verdict, all rows, and those without
     n_expected: int
     n_unscored: int
-    count: int
+    count: int  # of verdicts that are numbers, on the judge's own scale
     min: float | None
     max: float | None
     average: float | None
     p50: float | None
     p90: float | None
     p95: float | None
-    share_passing: float | None
-    intervals: RateIntervals
-    words: Mapping[str, int]
-    unscored: Mapping[str, int]
+    share_passing: float | None  # the share that passes, 0..1; None where nothing can
+    intervals: RateIntervals  # the same with how sure they are
+    words: Mapping[str, int]  # word -> rows, of nominal verdicts
+    unscored: Mapping[str, int]  # kind of failure -> rows
 
 
 class Overview:
-    """What the verdicts of a table come to.
-
-    Args:
-        rule: which verdicts pass.
-        own_cut: the judge's own best pass mark on the common scale, shown beside the people's; or None.
-        level: nominal coverage of the intervals.
-    """
+    """What the verdicts of a table come to: those that pass by the rule, and at the judge's own cut (common scale)."""
 
     def __init__(self, rule: PassRule, *, own_cut: float | None = None, level: float = 0.95) -> None:
         self._rule, self._own_cut, self._level = rule, own_cut, level
@@ -227,6 +205,3 @@ def _flags(parts: Sequence[_System], name: str) -> Floats:
     """1 passes, 0 fails, NaN where neither can be said."""
     flags = np.concatenate([np.frombuffer(getattr(part, name), dtype=np.uint8) for part in parts])
     return np.where(flags == _NEITHER, np.nan, flags.astype(np.float64))
-
-
-_ALL = "all"

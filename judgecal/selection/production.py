@@ -28,10 +28,9 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Key, Result
-from judgecal.selection.layout import Judged, Layout
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates
-from judgecal.selection.row_items import RowItems, RowReader
+from judgecal.selection.row_items import Judged, Layout, RowItems, RowReader
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
 
@@ -56,65 +55,46 @@ class RawRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeResult(Result):
-    """What a judged table comes to.
-
-    Attributes:
-        experiment, lock, judge, gold: where it stands, who judged, and what the judge was confirmed on.
-        input, output, columns: the tables, and the names that the added columns have in the output.
-        n, n_unscored: rows, and those without a verdict.
-        systems, overall: by system (all rows alone, where none is named), and of all rows.
-        pass_at: the people's pass mark.
-        rates: judge -> its rate.
-        sensitivity, specificity: of the judge when it was locked; None where the lock does not know.
-        note: what the raw rate is not.
-        usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as if it
-            had been called for; None where some cost is not known.
-        model_ids: the ids that the provider answered as.
-        notes, run_line: what else to know, and what reproduces it.
-    """
+    """What a judged table comes to."""
 
     experiment: str
     lock: str
     judge: str
     gold: LockedOn
-    input: str
+    input: str  # the tables, and the names that the added columns have in the output
     output: str
     columns: Mapping[str, str]
-    n: int
+    n: int  # rows, and those without a verdict
     n_unscored: int
-    systems: tuple[SystemRates, ...]
+    systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
     overall: SystemRates
     pass_at: float | None
     rates: Mapping[str, RawRate]
-    sensitivity: Estimate | None
+    sensitivity: Estimate | None  # of the judge when it was locked; None where the lock does not know
     specificity: Estimate | None
     note: str
+    # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as if it had
+    # been called for; None where some cost is not known
     usd: float | None
     usd_per_1k: float | None
-    model_ids: tuple[str, ...]
+    model_ids: tuple[str, ...]  # the ids that the provider answered as
     notes: tuple[str, ...]
     run_line: str
 
 
 @dataclass(frozen=True)
 class ProductionRun:
-    """Everything that `judge` needs, checked before the first call.
-
-    Attributes:
-        workspace, lock, lock_path, source, reader, output, options: what was asked.
-        judge: the lock's judge.
-        out: the slug of the experiment, or None for the usual one.
-    """
+    """Everything that `judge` needs, checked before the first call."""
 
     workspace: Workspace
     lock: Lock
     lock_path: Path
     source: FileSource
     reader: RowReader
-    judge: Judge
+    judge: Judge  # the lock's judge
     output: Path
     options: RunOptions
-    out: str | None = None
+    out: str | None = None  # the slug of the experiment, or None for the usual one
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -145,11 +125,7 @@ class ProductionRun:
         return RowItems(self.source, self.reader, self.options.limit)
 
     def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written.
-
-        Raises:
-            InputError: as `check`.
-        """
+        """What a run would call; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
         return plan_calls([self.judge], self.items, stored, self.options)
@@ -179,7 +155,7 @@ class ProductionRun:
 
     def _result(self, written: _Written, layout: Layout) -> JudgeResult:
         overall, gold = written.overview.overall(), self.lock.gold
-        sensitivity, specificity = (self.lock.agreement.get(name) for name in self._class_metrics())
+        sensitivity, specificity = PassRule.of(gold, self.judge.scale).class_rates(self.lock.agreement)
         raw = overall.intervals.share_passing
         return JudgeResult(
             experiment=self.experiment.slug,
@@ -205,11 +181,6 @@ class ProductionRun:
             run_line=self._run_line(overall.n_expected),
         )
 
-    def _class_metrics(self) -> tuple[str, str]:
-        """Names under which the lock has sensitivity and specificity; it has none where there is no pass mark."""
-        rule = PassRule.of(self.lock.gold, self.judge.scale)
-        return ("", "") if rule.mark is None else rule.metrics
-
     def _notes(self, written: _Written) -> list[str]:
         notes = []
         locked = self.lock.model_id
@@ -226,18 +197,10 @@ class ProductionRun:
 
     def _run_line(self, n: int) -> str:
         gold = self.lock.gold
-        return "|".join(
-            [
-                f"lock:{self.lock.sha256[:12]}",
-                f"gold:{gold.set}@{gold.sha256[:12]}",
-                f"split:{gold.split}",
-                f"judge:{full_name(self.judge)}",
-                f"input:{self.source.path.name}",
-                f"n:{n}",
-                "level:0.95",
-                "by:group",
-                f"version:{__version__}",
-            ]
+        return (
+            f"lock:{self.lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
+            f"judge:{full_name(self.judge)}|input:{self.source.path.name}|n:{n}|level:0.95|by:group|"
+            f"version:{__version__}"
         )
 
 
@@ -300,11 +263,7 @@ class _Costs:
 
 
 def judgement_of(journal: Journal, judge: Judge, item: Item) -> Judgement:
-    """The journal's row of an item.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The journal's row of an item. Raises InputError: there is none."""
     try:
         return journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0)]
     except KeyError:

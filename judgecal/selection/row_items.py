@@ -1,18 +1,20 @@
-"""Rows of production tables as items."""
+"""Rows of production tables: as items, and as they are written once they are judged."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs
 from judgecal.records import Context, Item
-from judgecal.tables import FileSource, Row
+from judgecal.scale import Label
+from judgecal.tables import FileSource, Kind, Output, Row, Source
 
 _ANY = "*"
 _OPTION_OF = {
@@ -27,17 +29,11 @@ _NOT_IN_TABLES = frozenset({"conversation", "expect"})
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Which column is what, and what the judges ask for.
+    """Which column is what, and what the judges ask for."""
 
-    Attributes:
-        columns: the column options of `gold import`, without labels.
-        context: the column of the contexts: a text, or a list of texts or of objects with a `text`.
-        inputs: what the judges ask for; a field is read from the column of its name.
-    """
-
-    columns: Columns
-    context: str | None
-    inputs: frozenset[str]
+    columns: Columns  # the column options of `gold import`, without labels
+    context: str | None  # the column of the contexts: a text, or a list of texts or of objects with a `text`
+    inputs: frozenset[str]  # what the judges ask for; a field is read from the column of its name
 
     @classmethod
     def of(cls, columns: Columns, context: str | None, *judges: Judge) -> RowReader:
@@ -47,8 +43,7 @@ class RowReader:
     def check(self, source: FileSource) -> None:
         """Hold the options against the table and the judges.
 
-        Raises:
-            InputError: a column is missing, or none is named for what a judge asks for.
+        Raises InputError: a column is missing, or none is named for what a judge asks for.
         """
         given = {"--reference": self.columns.reference, "--context": self.context}
         problems = [
@@ -144,3 +139,68 @@ class RowItems:
                 item = self.reader.read(row)
                 if self.reader.lacking(item) is None:
                     yield item
+
+
+ADDED = ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s")
+"""The columns that are added, where the table has none of these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is added to a row; `error` is `kind: message` where there is no verdict."""
+
+    verdict: Label | None
+    reasoning: str = ""
+    error: str | None = None
+    passed: bool | None = None
+    model_id: str | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """In the order of `ADDED`."""
+        return tuple(getattr(self, name) for name in ADDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table is written."""
+
+    source: Source
+    own: tuple[str, ...]
+    names: Mapping[str, str]  # the added columns under the names that they have here
+    words: bool  # whether verdicts are words
+
+    @classmethod
+    def of(cls, source: Source, output: Path, *, words: bool) -> Layout:
+        """The layout of a table; a name that it has already gets the next free number behind it."""
+        lost = () if output.suffix.lower() == ".parquet" else source.bytes_columns
+        taken = set(source.columns)
+        names: dict[str, str] = {}
+        for name in ADDED:
+            number, free = 2, name
+            while free in taken:
+                free, number = f"{name}_{number}", number + 1
+            names[name] = free
+            taken.add(free)
+        return cls(source, tuple(name for name in source.columns if name not in lost), names, words)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on each column that is not what one expects."""
+        lost = [name for name in self.source.columns if name not in self.own]
+        renamed = [
+            f"the table has a column {name} already: what is added is called {here}"
+            for name, here in self.names.items()
+            if name != here
+        ]
+        left_out = [f"left out {', '.join(lost)}: bytes, which only .parquet can hold"] if lost else []
+        return (*renamed, *left_out)
+
+    @property
+    def output(self) -> Output:
+        """What the writers of tables take."""
+        kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag"}
+        kinds["verdict"] = "text" if self.words else "number"
+        return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in ADDED})

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from judgecal.errors import listed
 from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, run_line, scale_notes, summary_of_gold
 from judgecal.records import Estimate, Result
-from judgecal.selection.choice import Caps, Choice, MeasuredJudge
-from judgecal.selection.confirm import Confirmation, Confirmed
+from judgecal.selection.choice import Choice, MeasuredJudge
+from judgecal.selection.confirm import Confirmed, SelectRequest
 from judgecal.selection.lock import FittedThreshold, Lock, Noise, model_ids
-from judgecal.stats.simultaneous import Loss, Losses
+from judgecal.stats.simultaneous import Losses
+
+JudgeVerdict = Literal["chosen", "within the margin", "not shown", "over the caps"]
+_REJECTED = ("not shown", "over the caps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,82 +29,57 @@ class RejectedJudge:
 
 @dataclass(frozen=True, slots=True)
 class JudgeOnOpen:
-    """One judge on the items that it is chosen on.
-
-    Attributes:
-        judge: its name.
-        n, n_expected, n_unscored: judgements with a verdict, asked for, and without.
-        value, complete_case: the metric, an unscored item counted as wrong; and without such items.
-        loss, loss_at_most: against the best seen, and the bound of the loss against whoever is truly best.
-        reason: why there is no bound, or which caps it is over.
-        usd_per_1k, p95_s: of a judgement; None where not known.
-        verdict: chosen, within the margin, not shown, or over the caps.
-    """
+    """One judge on the items that it is chosen on."""
 
     judge: str
-    n: int
+    n: int  # judgements with a verdict, asked for, and without
     n_expected: int
     n_unscored: int
-    value: Estimate
+    value: Estimate  # the metric, an unscored item counted as wrong; and without such items
     complete_case: Estimate
-    loss: float | None
+    loss: float | None  # against the best seen, and the bound of the loss against whoever is truly best
     loss_at_most: float | None
-    reason: str | None
-    usd_per_1k: float | None
+    reason: str | None  # why there is no bound, or which caps it is over
+    usd_per_1k: float | None  # of a judgement; None where not known
     p95_s: float | None
-    verdict: Literal["chosen", "within the margin", "not shown", "over the caps"]
+    verdict: JudgeVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectResult(Result):
-    """What a selection comes to.
-
-    Attributes:
-        experiment, chosen_from: its slug, and that of the experiment that it chose from.
-        chosen, why: the judge, None where nobody is within the caps; and the sentence that says why.
-        metric, margin: by which, and the loss that is allowed.
-        within_margin, rejected: the best judge and all shown to lose less than the margin, cheapest first; the others.
-        more_questions: about how many more would show a cheaper judge good enough; None where nothing of that kind.
-        best: who has the best value; None where nobody is within the caps.
-        level, bounds: of the bounds on the losses, for all judges at once, and how they were made.
-        judges, gold: every judge on open items, and those items.
-        confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as wrong; the
-            same of the scored ones; the test items. Empty and None where nobody was chosen.
-        test_looks, test_look, reused: decisions so far, what this one is in words, and whether test had served before.
-        lock, lock_sha256, lock_reason: where the lock went and its hash, or why there is none.
-        noise, own_cut: what the lock holds of them.
-        usd: what the calls cost.
-        n_unscored, journal: of the calls of this selection, and where they are.
-        notes, run_line: what else to know, and what reproduces it.
-    """
+    """What a selection comes to."""
 
     experiment: str
     chosen_from: str
-    chosen: str | None
+    chosen: str | None  # the judge, None where nobody is within the caps; and the sentence that says why
     why: str
     metric: str
     margin: float
+    # within_margin, rejected: the best judge and all shown to lose less than the margin, cheapest first; the others
     within_margin: tuple[str, ...]
     rejected: tuple[RejectedJudge, ...]
+    # about how many more would show a cheaper judge good enough; None where nothing of that kind
     more_questions: int | None
-    best: str | None
-    level: float
+    best: str | None  # who has the best value; None where nobody is within the caps
+    level: float  # of the bounds on the losses, for all judges at once, and how they were made
     bounds: str
     judges: tuple[JudgeOnOpen, ...]
     gold: GoldSummary
+    # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as wrong; the
+    # same of the scored ones; the test items. Empty and None where nobody was chosen
     confirmed: Mapping[str, Estimate]
     confirmed_complete: Mapping[str, Estimate]
     confirmed_on: GoldSummary | None
-    test_looks: int
+    test_looks: int  # decisions so far, what this one is in words, and whether test had served before
     test_look: str | None
     reused: bool
-    lock: str | None
+    lock: str | None  # where the lock went and its hash, or why there is none
     lock_sha256: str | None
     lock_reason: str | None
     noise: Noise | None
     own_cut: FittedThreshold | None
     usd: float
-    n_unscored: int
+    n_unscored: int  # of the calls of this selection, and where they are
     journal: str
     notes: tuple[str, ...]
     run_line: str
@@ -110,142 +87,117 @@ class SelectResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class OpenChoice:
-    """The choice with what it rests on; without losses and choice where nobody is within the caps.
-
-    Attributes:
-        table: the open items.
-        found: every judge that was asked for.
-        losses, choice: of those within the caps.
-    """
+    """The choice with what it rests on; without losses and choice where nobody is within the caps."""
 
     table: Table
-    found: Sequence[MeasuredJudge]
-    losses: Losses | None = None
+    measured: Sequence[MeasuredJudge]  # every judge that was asked for
+    losses: Losses | None = None  # of those within the caps
     choice: Choice | None = None
 
     @property
     def chosen(self) -> MeasuredJudge:
         """The chosen judge; only where there is one."""
         assert self.choice is not None  # the caller has looked
-        return next(one for one in self.found if one.column.judge == self.choice.judge)
+        return next(one for one in self.measured if one.column.judge == self.choice.judge)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Everything that the result tells.
+    """Everything that the result tells: what was asked, decided on open items, confirmed on test, and locked."""
 
-    Attributes:
-        asked, decided, caps, metric, margin: what was asked, and what was decided on open items.
-        confirmed: on test; None where nobody was chosen.
-        lock, output, lock_reason: what was written and where, or why nothing was.
-        noise_rows: the calls at lock time.
-        usd: what the calls cost.
-    """
-
-    asked: Confirmation
+    request: SelectRequest
     decided: OpenChoice
-    caps: Caps
-    metric: str
-    margin: float
-    confirmed: Confirmed | None = None
+    confirmed: Confirmed | None = None  # None where nobody was chosen
     lock: Lock | None = None
-    output: Path | None = None
-    lock_reason: str | None = None
-    noise_rows: Judgements = dataclasses.field(default_factory=lambda: Judgements([]))
+    lock_reason: str = "nobody was chosen"  # why there is none
+    noise_rows: Judgements = dataclasses.field(default_factory=lambda: Judgements([]))  # the calls at lock time
     usd: float = 0.0
 
     def result(self) -> SelectResult:
         """All of it as it is shown."""
+        judges = tuple(self._row(one) for one in self.decided.measured)
         choice, losses, table = self.decided.choice, self.decided.losses, self.decided.table
-        confirmed, gold, lock = self.confirmed, self.asked.stored.gold, self.lock
+        confirmed, gold, lock = self.confirmed, self.request.stored.gold, self.lock
         return SelectResult(
-            experiment=self.asked.experiment.slug,
-            chosen_from=self.asked.stored.experiment.slug,
+            experiment=self.request.experiment.slug,
+            chosen_from=self.request.stored.experiment.slug,
             chosen=choice.judge if choice else None,
             why=choice.why if choice else "no judge is within the caps",
-            metric=self.metric,
-            margin=self.margin,
+            metric=self.request.by,
+            margin=self.request.margin,
             within_margin=choice.within if choice else (),
-            rejected=tuple(self._rejected()),
+            rejected=tuple(RejectedJudge(one.judge, self._why(one)) for one in judges if one.verdict in _REJECTED),
             more_questions=choice.more_questions if choice else None,
             best=losses.best if losses else None,
             level=table.level,
             bounds=losses.method if losses else "",
-            judges=tuple(self._row(one) for one in self.decided.found),
-            gold=summary_of_gold(table, self.asked.stored.split),
+            judges=judges,
+            gold=summary_of_gold(table, self.request.stored.split),
             confirmed=dict(confirmed.estimates) if confirmed else {},
             confirmed_complete=dict(confirmed.complete) if confirmed else {},
             confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
             test_looks=(
-                confirmed.look.number if confirmed else looks_so_far(self.asked.workspace.experiments, gold.name)
+                confirmed.look.number if confirmed else looks_so_far(self.request.workspace.experiments, gold.name)
             ),
             test_look=confirmed.look.sentence(gold.name) if confirmed else None,
             reused=confirmed.look.reused if confirmed else False,
-            lock=None if self.output is None else str(self.output),
+            lock=str(self.request.output) if lock else None,
             lock_sha256=lock.sha256 if lock else None,
-            lock_reason=None if lock else self.lock_reason or "nobody was chosen",
+            lock_reason=None if lock else self.lock_reason,
             noise=lock.noise if lock else None,
             own_cut=lock.own_cut if lock else None,
             usd=self.usd,
             n_unscored=self._n_unscored(),
-            journal=str(self.asked.experiment.journal),
+            journal=str(self.request.experiment.journal),
             notes=tuple(self._notes()),
             run_line=self._run_line(),
         )
 
-    def _loss(self, judge: str) -> Loss | None:
-        return self.decided.losses.by_judge.get(judge) if self.decided.losses else None
-
     def _row(self, one: MeasuredJudge) -> JudgeOnOpen:
-        loss, candidate = self._loss(one.column.judge), one.candidate
+        losses, candidate = self.decided.losses, one.candidate
+        loss = losses.by_judge.get(one.column.judge) if losses else None
         return JudgeOnOpen(
             judge=one.column.judge,
             n=one.entry.n,
             n_expected=candidate.n_expected,
             n_unscored=candidate.n_unscored,
-            value=one.entry.as_wrong[self.metric],
-            complete_case=one.entry.agreement[self.metric],
+            value=one.entry.as_wrong[self.request.by],
+            complete_case=one.entry.agreement[self.request.by],
             loss=loss.loss if loss else None,
             loss_at_most=loss.upper if loss else None,
-            reason=loss.reason if loss else self.caps.over(candidate),
+            reason=loss.reason if loss else self.request.caps.over(candidate),
             usd_per_1k=candidate.usd_per_1k,
             p95_s=candidate.p95_s,
             verdict=self._verdict(one),
         )
 
-    def _verdict(self, one: MeasuredJudge) -> Literal["chosen", "within the margin", "not shown", "over the caps"]:
+    def _verdict(self, one: MeasuredJudge) -> JudgeVerdict:
         choice, judge = self.decided.choice, one.column.judge
-        if self.caps.over(one.candidate) is not None:
+        if self.request.caps.over(one.candidate) is not None:
             return "over the caps"
         if choice and judge == choice.judge:
             return "chosen"
         return "within the margin" if choice and judge in choice.within else "not shown"
 
-    def _rejected(self) -> Sequence[RejectedJudge]:
-        """Everybody who is not within the margin, and why."""
-        within = self.decided.choice.within if self.decided.choice else ()
-        return [
-            RejectedJudge(one.column.judge, self.caps.over(one.candidate) or self._not_shown(one))
-            for one in self.decided.found
-            if one.column.judge not in within
-        ]
-
-    def _not_shown(self, one: MeasuredJudge) -> str:
-        loss = self._loss(one.column.judge)
-        if loss is None or loss.upper is None:
-            return (loss.reason if loss else None) or "there is no bound of its loss"
-        return f"it may lose up to {loss.upper:.3f} in {self.metric} against the best, the margin is {self.margin:g}"
+    def _why(self, one: JudgeOnOpen) -> str:
+        """Why a judge is not within the margin."""
+        if one.loss_at_most is None:
+            return one.reason or "there is no bound of its loss"
+        asked = self.request
+        return (
+            f"it may lose up to {one.loss_at_most:.3f} in {asked.by} against the best, the margin is {asked.margin:g}"
+        )
 
     def _n_unscored(self) -> int:
         """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""
         if self.confirmed is None or (self.lock is None and not self.confirmed.n_lost):
             return 0
-        return self.confirmed.n_unscored + len(self.noise_rows.unscored)
+        return len(self.confirmed.rows.unscored) + len(self.noise_rows.unscored)
 
     def _notes(self) -> Sequence[str]:
-        notes = [self._absent(one) for one in self.decided.found]
-        stored = self.asked.stored
-        scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.found])
+        notes = [self._absent(one) for one in self.decided.measured]
+        stored = self.request.stored
+        scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
         return [note for note in [*notes, self._unpriced(), *self._models(), *stored.notes, *scales] if note]
 
     def _absent(self, one: MeasuredJudge) -> str | None:
@@ -257,7 +209,7 @@ class Selection:
         return f"{one.column.judge} has no judgement of {items}, unscored here"
 
     def _unpriced(self) -> str | None:
-        unknown = [one.column.judge for one in self.decided.found if one.candidate.usd_per_1k is None]
+        unknown = [one.column.judge for one in self.decided.measured if one.candidate.usd_per_1k is None]
         if not unknown:
             return None
         return f"what {', '.join(unknown)} cost{'s' * (len(unknown) == 1)} is not known: they rank as the dearest"
@@ -275,12 +227,12 @@ class Selection:
         ]
 
     def _run_line(self) -> str:
-        stored, table = self.asked.stored, self.decided.table
+        stored, table = self.request.stored, self.decided.table
         judges = [
             f"{one.column.judge}[{one.column.rows[0].judge_fingerprint[:8]}]"
-            for one in self.decided.found
+            for one in self.decided.measured
             if one.column.rows
         ]
-        extra = {"experiment": stored.experiment.slug, "metric": self.metric, "margin": f"{self.margin:g}"}
-        caps = {name: value for name, value in self.caps.config().items() if value not in (None, [], False)}
+        extra = {"experiment": stored.experiment.slug, "metric": self.request.by, "margin": f"{self.request.margin:g}"}
+        caps = {name: value for name, value in self.request.caps.config().items() if value not in (None, [], False)}
         return run_line(table, "open", judges, {**extra, **caps})

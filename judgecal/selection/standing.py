@@ -17,9 +17,6 @@ from judgecal.stats import leading_metric
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import Workspace
 
-MARGIN = 0.03
-"""The loss that is allowed where not said otherwise, in units of the metric; that of `select`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Basis:
@@ -33,53 +30,35 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Whom `select` would take without caps; where no price is known, the best.
+    """Whom `select` would take without caps; where no price is known, the best."""
 
-    Attributes:
-        judge: None where nobody may be chosen on these items.
-        best: the judge with the best value.
-        within: all that are shown to stay within the margin.
-        level: of the bounds.
-        more_questions: about how many would show that `cheaper` is good enough; None where that is settled.
-    """
-
-    judge: str | None
+    judge: str | None  # None where nobody may be chosen on these items
     best: str
-    within: tuple[str, ...]
+    within: tuple[str, ...]  # all that are shown to stay within the margin
     level: float
+    # about how many would show that `cheaper` is good enough; None where that is settled
     more_questions: int | None = None
     cheaper: str | None = None
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of the judges of an experiment.
+    """What is known of the judges of an experiment."""
 
-    Attributes:
-        result: what the command printed, over all items.
-        sampling, n_raters: of the gold set.
-        basis: what the losses and the choice rest on.
-        metric, margin: by which, and what may be lost.
-        losses: against the best judge; None where no judge has a value of the metric.
-        candidates, values: each judge as production would see it, and its metric with unscored items as wrong.
-        pick: whom to use; None without losses.
-        grid: prompts against models.
-        shapes: verdicts beside labels, over all items.
-        examples: the items on which judges and people part most; never test items where others may choose.
-    """
-
-    result: AgreementResult
+    result: AgreementResult  # what the command printed, over all items
     sampling: str
     n_raters: int
-    basis: Basis
+    basis: Basis  # what the losses and the choice rest on
     metric: str
     margin: float
-    losses: LossPicture | None
+    losses: LossPicture | None  # against the best judge; None where no judge has a value of the metric
+    # candidates, values: each judge as production would see it, and its metric with unscored items as wrong
     candidates: tuple[Candidate, ...]
     values: Mapping[str, Estimate]
-    pick: Pick | None
-    grid: PromptModelGrid
-    shapes: tuple[JudgeShape, ...]
+    pick: Pick | None  # whom to use; None without losses
+    grid: PromptModelGrid  # prompts against models
+    shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
+    # the items on which judges and people part most; never test items where others may choose
     examples: tuple[Example, ...]
 
     @property

@@ -15,7 +15,7 @@ from judgecal.experiment import score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Item, digest
-from judgecal.selection import (
+from judgecal.selection.lock import (
     FittedThreshold,
     Lock,
     LockedGold,
