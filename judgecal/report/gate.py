@@ -20,10 +20,10 @@ from judgecal.report.document import (
     Table,
     notes_section,
 )
-from judgecal.report.intervals import Axis, IntervalRow, in_percent, interval_picture, margin_axis, share_blocks
+from judgecal.report.intervals import Axis, change_picture, in_percent, share_blocks
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import FlippedItem, GateResult
-from judgecal.stats.metrics import digits_of, rows_of
+from judgecal.stats.metrics import digits_of, metric_facts, rows_of
 
 Texts = Mapping[str, tuple[str, str]]
 """item id -> question and answer."""
@@ -79,9 +79,8 @@ def _headline(result: GateResult) -> Headline:
         "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
         "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
     }
-    return Headline(
-        result.decision, _ACTS[result.decision], tuple(because), tuple(_unknown(result)), following[result.decision]
-    )
+    act, then = _ACTS[result.decision], following[result.decision]
+    return Headline(result.decision, act, tuple(because), tuple(_unknown(result)), then)
 
 
 def _unknown(result: GateResult) -> Iterator[str]:
@@ -169,12 +168,7 @@ def _loss(result: GateResult) -> Section:
     sides = [("now − locked", result.difference, True)]
     if result.unscored_judgements:
         sides.append(("without unscored items", result.complete_case, False))
-    rows = [
-        IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
-        for name, found, strong in sides
-    ]
-    axis = margin_axis(result.metric, result.margin)
-    losing = "right" if axis.dashed == result.margin else "left"
+    losing = "right" if metric_facts(result.metric).direction == "less" else "left"
     caption = (
         f"Serves the decision: pass where the loss is shown to end before the dashed margin of {result.margin:g}, "
         f"fail where the line lies {losing} of 0, the loss exceeds the margin and a further pass "
@@ -182,7 +176,7 @@ def _loss(result: GateResult) -> Section:
         "made, without stored answers or an earlier journal; means are of single calls. An unscored item counts as "
         f"{result.gold.unscored_counts_as}; intervals are by question."
     )
-    blocks: list[Block] = [interval_picture(rows, axis)]
+    blocks: list[Block] = [change_picture(sides, result.metric, digits=digits, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
         blocks.append(Paragraph(f"No interval: {result.difference.reason}."))
     blocks += [Paragraph(one, short=True) for one in _unscored(result)]
@@ -208,16 +202,11 @@ def _metrics(result: GateResult) -> Table:
     """The metric of the decision, then those beside it."""
     leading = result.metric
     rows = [
-        [
-            name,
-            f"{now.n}/{now.n_expected}",
-            numbers.count(now.n_unscored),
-            numbers.estimate(result.locked[name], _digits(result, name)),
-            numbers.estimate(now, _digits(result, name)),
-        ]
+        [name, f"{now.n}/{now.n_expected}", numbers.count(now.n_unscored),
+         numbers.estimate(result.locked[name], _digits(result, name)), numbers.estimate(now, _digits(result, name))]
         for name in dict.fromkeys([leading, *rows_of(result.now)])
         for now in (result.now[name],)
-    ]
+    ]  # fmt: skip
     level = f"[{result.now[leading].level:.4g}]"
     header = ["metric", "n", "unscored", f"locked {level}", f"now {level}"]
     return Table(header, rows, title="Then and now", chosen=leading, short=True)
@@ -273,8 +262,7 @@ def _record(one: FlippedItem, texts: Texts) -> Record:
 
 def _notes(result: GateResult) -> Iterator[str]:
     model = result.model_id
-    yield (
-        f"This gate spent {numbers.money(result.usd)} USD, in {result.repeats} of at most {result.repeats_max} passes."
-    )
+    passes = f"{result.repeats} of at most {result.repeats_max} passes"
+    yield f"This gate spent {numbers.money(result.usd)} USD, in {passes}."
     yield f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}."
     yield from map(sentence, result.notes)

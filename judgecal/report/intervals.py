@@ -86,10 +86,16 @@ def share_blocks(
     return blocks + [Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None]
 
 
-def margin_axis(metric: str, margin: float) -> Axis:
-    """Of a change of a metric: held against 0, and against the loss that is allowed."""
+def change_picture(
+    changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, digits: int, margin: float
+) -> Picture:
+    """Changes of a metric (name, change, whether it decides) held against 0 and the loss that is allowed."""
+    rows = [
+        IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
+        for name, found, strong in changes
+    ]
     less = metric_facts(metric).direction == "less"
-    return Axis(f"change of {metric}", full=0.0, dashed=margin if less else -margin)
+    return interval_picture(rows, Axis(f"change of {metric}", full=0.0, dashed=margin if less else -margin))
 
 
 def interval_picture(

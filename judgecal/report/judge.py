@@ -50,13 +50,9 @@ def _headline(result: JudgeResult) -> Headline:
         f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
         f"{numbers.count_of(result.overall.intervals.average.n_groups, 'question')}."
     )
-    return Headline(
-        "raw rate" if known else "no rate",
-        "Do not read the pass rate as the share that people would pass." if known else "No rate to read.",
-        (sentence(result.note), scope),
-        tuple(_unknown(result)),
-        f"judgecal gate --lock {result.lock}",
-    )
+    act = "Do not read the pass rate as the share that people would pass." if known else "No rate to read."
+    kind, following = "raw rate" if known else "no rate", f"judgecal gate --lock {result.lock}"
+    return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), following)
 
 
 def _raw(result: JudgeResult) -> Estimate:
@@ -71,17 +67,13 @@ def _unknown(result: JudgeResult) -> Iterator[str]:
     if rate.value is not None and rate.reason:
         yield f"How sure the rate is: {rate.reason}."
     if result.n_unscored:
-        yield (
-            f"What the {numbers.count(result.n_unscored)} unscored rows are worth: they are in no rate, and need "
-            "not be like the others."
-        )
+        unscored = f"the {numbers.count(result.n_unscored)} unscored rows"
+        yield f"What {unscored} are worth: they are in no rate, and need not be like the others."
     if len(result.systems) > 1:
         yield "Whether systems differ: they are shown side by side and were not compared on the same questions."
     yield "Whether the judge still judges as when it was locked: judgecal gate tells."
-    yield (
-        f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody labelled "
-        "them."
-    )
+    tested = f"{result.gold.set}, where it was tested"
+    yield f"Whether it agrees with people on these rows as on {tested}: nobody labelled them."
 
 
 def _named(entry: SystemRates) -> str:
@@ -116,15 +108,11 @@ def _overview(entries: list[SystemRates]) -> Table:
     level = entries[-1].intervals.share_passing.level
     header = ["system", "rows", "unscored", f"passing [{level:.4g}]", "average", "p50", "p90", "p95", "min", "max"]
     rows = [
-        [
-            _named(one),
-            f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}",
-            numbers.count(one.n_unscored),
-            in_percent(one.intervals.share_passing),
-            *(numbers.plain(value, 1) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max)),
-        ]
+        [_named(one), f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
+         in_percent(one.intervals.share_passing),
+         *(numbers.plain(value, 1) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max))]
         for one in entries
-    ]
+    ]  # fmt: skip
     return Table(header, rows, title="Overview", short=True)
 
 

@@ -18,7 +18,7 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.gate import verdict_in_words
-from judgecal.report.intervals import IntervalRow, in_points, interval_picture, margin_axis
+from judgecal.report.intervals import change_picture, in_points
 from judgecal.report.wording import sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
 from judgecal.selection.migrate import MigrateResult
@@ -78,24 +78,15 @@ def _difference(result: MigrateResult) -> Section:
         ("all, for the record", whole.difference, whole.old_value, whole.new_value),
     ]
     cells = [
-        [
-            name,
-            f"{found.n}/{found.n_expected}",
-            numbers.plain(old, digits),
-            numbers.plain(new, digits),
-            numbers.difference(found, digits),
-        ]
+        [name, f"{found.n}/{found.n_expected}", numbers.plain(old, digits), numbers.plain(new, digits),
+         numbers.difference(found, digits)]
         for name, found, old, new in sides
-    ]
+    ]  # fmt: skip
     header = [result.metric, "n", "old", "new", f"new - old [{result.difference.level:.4g}]"]
-    rows = [
-        IntervalRow(name, found, numbers.difference(found, digits), place == 0, hollow=place > 0)
-        for place, (name, found, _, _) in enumerate(sides)
-        if found.value is not None
-    ]
     blocks: list[Block] = [Table(header, cells, short=True)]
-    if rows:
-        blocks.append(interval_picture(rows, margin_axis(result.metric, result.margin)))
+    known = [(one[0], one[1], one is sides[0]) for one in sides if one[1].value is not None]
+    if known:
+        blocks.append(change_picture(known, result.metric, digits=digits, margin=result.margin))
     blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
     caption = (
         f"Serves the decision: the loss has to be shown to end before the dashed margin of {result.margin:g}. Train "
@@ -131,14 +122,10 @@ def _churn(churn: ChurnResult) -> Section:
 
 def _churn_row(one: SystemChurn) -> list[str]:
     return [
-        one.system or "(none named)",
-        f"{one.n}/{one.n_expected}",
-        _percent(one.flip_rate),
-        numbers.count(one.pass_to_fail),
-        numbers.count(one.fail_to_pass),
-        numbers.difference(in_points(one.rate_change), 1),
-        numbers.difference(one.mean_change, 1),
-    ]
+        one.system or "(none named)", f"{one.n}/{one.n_expected}", _percent(one.flip_rate),
+        numbers.count(one.pass_to_fail), numbers.count(one.fail_to_pass),
+        numbers.difference(in_points(one.rate_change), 1), numbers.difference(one.mean_change, 1),
+    ]  # fmt: skip
 
 
 def _percent(found: Estimate) -> str:

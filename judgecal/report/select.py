@@ -77,19 +77,11 @@ def _judges(result: SelectResult) -> Section:
     value = f"{result.metric} [{result.level:.4g}]"
     header = ["judge", "verdict", "n", "unscored", value, "loss", "at most", "USD/1k", "p95"]
     cells = [
-        [
-            one.judge,
-            one.verdict,
-            f"{one.n}/{one.n_expected}",
-            numbers.count(one.n_unscored),
-            numbers.estimate(one.value, digits),
-            numbers.plain(one.loss, digits),
-            numbers.plain(one.loss_at_most, digits),
-            numbers.money(one.usd_per_1k),
-            numbers.seconds(one.p95_s),
-        ]
+        [one.judge, one.verdict, f"{one.n}/{one.n_expected}", numbers.count(one.n_unscored),
+         numbers.estimate(one.value, digits), numbers.plain(one.loss, digits), numbers.plain(one.loss_at_most, digits),
+         numbers.money(one.usd_per_1k), numbers.seconds(one.p95_s)]
         for one in result.judges
-    ]
+    ]  # fmt: skip
     rows = [
         IntervalRow(one.judge, one.value, texts[4], one.verdict == "chosen", hollow=one.verdict == "over the caps")
         for one, texts in zip(result.judges, cells, strict=True)
