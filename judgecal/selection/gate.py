@@ -142,9 +142,8 @@ def _stand(gate: Gate, passes: Passes) -> Standing:
         if standing.decision != "inconclusive" or standing.loss_below is None:
             return standing  # where there is no interval, further passes give none
         if two.settled:
-            return _because(
-                standing, f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
-            )
+            why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
+            return _because(standing, why)
     standing = gate.rule.standing(gate.two_times(passes.matrix), last=True)
     if not passes.n:
         why = f"there is no whole pass to decide by: {passes.stopped}"
@@ -162,6 +161,7 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level)
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     column = Column.of(gate.judge, passes.counted)
+    extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
     models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
     lost = tuple(
         UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
@@ -202,18 +202,17 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         items=_scope(gate),
         test_looks=_look(gate),
         notes=tuple(_notes(gate, column)),
-        run_line=_run_line(gate, table),
+        run_line=run_line(table, "all", [full_name(gate.judge)], extra),
     )
 
 
 def _locked(gate: Gate) -> Column:
     """The locked verdicts as a judge's column."""
+    name, lock = gate.judge.name, gate.lock
     rows = [
-        Judgement(item.item_id, item.sha, gate.judge.name, gate.lock.fingerprint, 0, verdict)
-        for item in gate.items
-        for verdict in (gate.lock.verdicts[item.item_id],)
+        Judgement(one.item_id, one.sha, name, lock.fingerprint, 0, lock.verdicts[one.item_id]) for one in gate.items
     ]
-    return Column(gate.judge.name, gate.judge.scale, rows)
+    return Column(name, gate.judge.scale, rows)
 
 
 def _scope(gate: Gate) -> str:
@@ -254,11 +253,6 @@ def _notes(gate: Gate, column: Column) -> list[str]:
     return notes
 
 
-def _run_line(gate: Gate, table: Table) -> str:
-    extra = {"lock": gate.lock.sha256[:12], "metric": gate.rule.metric, "margin": f"{gate.rule.margin:g}"}
-    return run_line(table, "all", [full_name(gate.judge)], extra)
-
-
 def flips(
     two: TwoTimes, items: Sequence[Item], rule: PassRule, *, level: float
 ) -> tuple[Estimate, Estimate, tuple[FlippedItem, ...]]:
@@ -266,24 +260,18 @@ def flips(
 
     n counts items; one without a verdict then or now says nothing.
     """
-    changed = np.array(
-        [[_differ(then, verdict) for verdict in row] for then, row in zip(two.then, two.now, strict=True)]
-    )
+    pairs = list(zip(two.then, two.now, strict=True))
+    changed = np.array([[_differ(then, now) for now in row] for then, row in pairs])
     sides = changed
     if rule.mark is not None:
-        sides = np.array(
-            [
-                [_differ(rule.passes(then), rule.passes(verdict)) for verdict in row]
-                for then, row in zip(two.then, two.now, strict=True)
-            ]
-        )
+        sides = np.array([[_differ(rule.passes(then), rule.passes(now)) for now in row] for then, row in pairs])
     rate = _share(sides, two.groups, level)
     if rule.mark is None and rule.people.numeric:
         rate = dataclasses.replace(rate, value=None, low=None, high=None, method="", reason=rule.reason)
     moved = np.nansum(sides, axis=1) > 0.0
     named = tuple(
         FlippedItem(item.item_id, then, tuple(row))
-        for item, then, row, flipped in zip(items, two.then, two.now, moved, strict=True)
+        for item, (then, row), flipped in zip(items, pairs, moved, strict=True)
         if flipped
     )
     return rate, _share(changed, two.groups, level), named

@@ -229,12 +229,10 @@ class Passes:
             made = f"{self.n} passes were" if self.n > 1 else "one pass was"
             return f"{made} made, as many as --repeats-max allows"
         limit = self._budget.limit_usd
-        if self.n and limit is not None and self._budget.spent_usd + _SPARE * self._dearest() > limit:
+        costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n)]
+        if costs and limit is not None and self._budget.spent_usd + _SPARE * max(costs) > limit:
             return f"a further pass would not fit the budget of {limit:g} USD"
         return None
-
-    def _dearest(self) -> float:
-        return max(sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n))
 
     def _run(self, passes: int) -> Judgements:
         options = dataclasses.replace(self._options, repeats=passes, use_cache=False)
@@ -251,7 +249,10 @@ class Passes:
         own = [row for row in rows if row.repeat == self.n]
         self.rows = rows
         if not self.n and all(_lost(row) for row in own):
-            raise JudgecalError(f"{self._judge.name}: not one call came through: {_told(own)}")
+            errors = [row.error for row in own if row.error]
+            kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common())
+            first = f"the first said: {errors[0].message}"
+            raise JudgecalError(f"{self._judge.name}: not one call came through: {kinds}; {first}")
         unpaid = sum(map(_unpaid, rows))
         if unpaid:
             limit = self._options.budget_usd or 0.0
@@ -268,9 +269,3 @@ def _lost(row: Judgement) -> bool:
 def _unpaid(row: Judgement) -> bool:
     """Whether a call was not made for want of money."""
     return row.error is not None and row.error.kind == "budget"
-
-
-def _told(rows: Sequence[Judgement]) -> str:
-    kinds = Counter(row.error.kind for row in rows if row.error)
-    first = next(row.error.message for row in rows if row.error)
-    return f"{', '.join(f'{kind} {n}' for kind, n in kinds.most_common())}; the first said: {first}"

@@ -134,14 +134,8 @@ class GateRule:
             return "inconclusive", (
                 f"the loss of {loss:.3f} exceeds {margin}, but only a further pass tells it from noise, and {wanted}"
             )
-        return (
-            "fail",
-            f"the interval of the difference lies {self._below} 0 and the loss of {loss:.3f} exceeds {margin}",
-        )
-
-    @property
-    def _below(self) -> str:
-        return "below" if self.sign > 0.0 else "above"
+        side = "below" if self.sign > 0.0 else "above"
+        return "fail", f"the interval of the difference lies {side} 0 and the loss of {loss:.3f} exceeds {margin}"
 
     def _unclear(self, difference: Estimate, bound: float, loss: float, margin: str) -> str:
         if loss > self.margin:

@@ -253,14 +253,6 @@ def load_lock(path: Path) -> Lock:
         InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
             is not what was locked.
     """
-    table = _read_json(path)
-    check_schema(table, str(path))
-    lock = validated(Lock, {key: value for key, value in table.items() if key != _SHA}, str(path))
-    _check_sha(table, path)
-    return lock
-
-
-def _read_json(path: Path) -> dict[str, Any]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -269,21 +261,20 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no JSON: {error}") from None
     if not isinstance(table, dict):
         raise InputError(f"{path}: a lock is a JSON object")
-    return table
-
-
-def _check_sha(table: Mapping[str, Any], path: Path) -> None:
-    """What was locked is what is read: a lock is made by select, never by hand."""
+    check_schema(table, str(path))
+    content = {key: value for key, value in table.items() if key != _SHA}
+    lock = validated(Lock, content, str(path))
     try:
-        found = digest({key: value for key, value in table.items() if key != _SHA})
+        found = digest(content)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
-    if found != table.get(_SHA):
+    if found != table.get(_SHA):  # a lock is made by select, never by hand
         raise InputError(
             f"{path}: its content has changed since it was locked (sha256 is {found[:12]}, locked was "
             f"{str(table.get(_SHA))[:12]}): a character was changed by hand; bring the file back as it was, or run "
             "judgecal select again"
         )
+    return lock
 
 
 def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:

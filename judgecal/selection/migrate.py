@@ -324,12 +324,13 @@ class MigrateRun:
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
         test, column = self._table(look, self.test_items), Column.of(self.new, rows)
+        others = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
         lock, _ = lock_judge(
             self.new,
             rows,
             test,
             agreement=test.agreements(column)["as_wrong"],
-            own_cut=fit_threshold(self._table(look, self._open_items), column),
+            own_cut=fit_threshold(self._table(look, others), column),
             metric=self.lock.metric,
             margin=self.margin,
             folder=self.experiment.folder,
@@ -338,10 +339,6 @@ class MigrateRun:
             workspace=self.workspace,
         )
         write_lock(path, lock)
-
-    @property
-    def _open_items(self) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
 
     def _table(self, look: Look, items: tuple[Item, ...]) -> Table:
         return Table(self.gold, items, 1, self.seed, look.level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping
@@ -104,18 +105,11 @@ class RowReader:
 
 def _contexts(value: Any) -> tuple[Context, ...]:
     if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _list(value)
+        with contextlib.suppress(ValueError):  # a text that only begins like a JSON list stays a text
+            value = json.loads(value)
     parts = value if isinstance(value, list) else [] if value is None else [value]
     found = (_context(part) for part in parts)
     return tuple(context for context in found if context.text.strip())
-
-
-def _list(text: str) -> Any:
-    """A JSON list in a cell; a text that only begins like one stays a text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _context(part: Any) -> Context:

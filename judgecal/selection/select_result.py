@@ -198,7 +198,7 @@ class Selection:
         notes = [self._absent(one) for one in self.decided.measured]
         stored = self.request.stored
         scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
-        return [note for note in [*notes, self._unpriced(), *self._models(), *stored.notes, *scales] if note]
+        return [note for note in [*notes, self._unpriced(), self._models(), *stored.notes, *scales] if note]
 
     def _absent(self, one: MeasuredJudge) -> str | None:
         judged = {row.item_id for row in one.column.rows}
@@ -214,17 +214,17 @@ class Selection:
             return None
         return f"what {', '.join(unknown)} cost{'s' * (len(unknown) == 1)} is not known: they rank as the dearest"
 
-    def _models(self) -> Sequence[str]:
+    def _models(self) -> str | None:
         """Whether the verdicts and the calls at lock time came from one model."""
         found = self.confirmed
         then = model_ids(found.rows) if found and self.lock else []
         now = model_ids(self.noise_rows)
         if len(set(then) | set(now)) < 2:
-            return []
-        return [
+            return None
+        return (
             f"the verdicts came from {', '.join(then)}, the calls at lock time from {', '.join(now) or 'none'}: the "
             "model under the alias has changed, so score again"
-        ]
+        )
 
     def _run_line(self) -> str:
         stored, table = self.request.stored, self.decided.table
