@@ -217,13 +217,9 @@ def lock_judge(
         judge, rows: it, and its judgements of train, dev and test.
         test, agreement: the items that it was confirmed on, and what they say.
         own_cut: fitted on the items of train and dev that it was chosen on.
-        metric, margin: what it was chosen by.
-        noise_calls: of each of some items; 0 makes none.
-        folder, options, budget: of the noise calls; their journal goes into the folder.
-        workspace: where its program is.
+        noise_calls: of each of some items; 0 makes none. Their journal goes into the folder.
 
-    Raises:
-        InputError: as `run_trials` and `LockedJudge.of`.
+    Raises InputError: as `run_trials` and `LockedJudge.of`.
     """
     gold, judged = test.gold, {row.item_id for row in rows}
     items = noise_items([item for item in gold.items if item.item_id in judged], seed=test.seed)
