@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import PassRule, group_number
+from judgecal.selection.pass_rates import PassRule, group_number, joined
 from judgecal.selection.production import judgement_of
 from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.stats.intervals import mean_estimate
@@ -156,14 +156,10 @@ class Churn:
 
     def _entry(self, system: str, parts: Sequence[_Rows]) -> dict[str, Any]:
         """The fields of a `SystemChurn`."""
-        groups = _joined((part.groups for part in parts), np.dtype(np.int64))
-        codes = np.unique(groups, return_inverse=True)[1].tolist()
-        changed = {
-            name: _joined((getattr(part, name) for part in parts), np.dtype(np.float64))
-            for name in ("rate", "points", "differs")
-        }
+        codes = np.unique(joined([part.groups for part in parts]), return_inverse=True)[1].tolist()
         why = self._old.reason or self._new.reason
         ends = {"rate": (-1.0, 1.0), "points": (-_POINTS.span, _POINTS.span), "differs": (0.0, 1.0)}
+        changed = {name: joined([getattr(part, name) for part in parts]) for name in ends}
         means = {name: self._mean(values, codes, ends=ends[name], reason=why) for name, values in changed.items()}
         lost = (sum(part.n_unscored[side] for part in parts) for side in ("old", "new"))
         return {
@@ -184,11 +180,6 @@ class Churn:
             return Estimate(None, level=self._level, n_expected=len(values), n_unscored=n_unscored, reason=reason)
         found = mean_estimate(values, codes, low=ends[0], high=ends[1], level=self._level)
         return replace(found, n_unscored=n_unscored)
-
-
-def _joined(arrays: Iterable[Any], dtype: Any) -> Any:
-    found = [np.frombuffer(one, dtype=dtype) for one in arrays]
-    return np.concatenate(found) if found else np.empty(0, dtype=dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,16 +262,10 @@ def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
         groups=called.groups,
         seed=called.seed,
     ).estimates
-    blank = dataclasses.replace(
-        found["exact_agreement"],
-        value=None,
-        low=None,
-        high=None,
-        method="",
-        reason=f"the scale {people} has no pass mark",
-    )
+    same, why = found["exact_agreement"], f"the scale {people} has no pass mark"
+    blank = dataclasses.replace(same, value=None, low=None, high=None, method="", reason=why)
     flips = (each for name, each in found.items() if name.startswith("flip_rate"))
-    return Noise(next(flips, blank), found["exact_agreement"], len(called.items), called.repeats)
+    return Noise(next(flips, blank), same, len(called.items), called.repeats)
 
 
 def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:

@@ -84,11 +84,10 @@ class Gate:
         )
 
     def check(self) -> None:
-        """Whether it can be run, before anything is written.
+        """Refuse what cannot be run before anything is written.
 
-        Raises:
-            InputError: an item lacks an input, a budget meets a model without a price, the set does not have the lock's
-                metric, or this gate has ended.
+        Raises InputError: an item lacks an input, a budget meets a model without a price, the set does not have the
+        lock's metric, or this gate has ended.
         """
         metric_named(self.rule.metric, self.gold.scale)
         require_prices(models_of([self.judge]), self.options.budget_usd)
@@ -126,8 +125,7 @@ def plan_gate(
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is the slug of an interrupted gate
     to go on with, or a name of one's own.
 
-    Raises:
-        InputError: lists everything that is not as it was locked, and every option out of range.
+    Raises InputError: lists everything that is not as it was locked, and every option out of range.
     """
     options = RunOptions(budget_usd=budget_usd, use_cache=False)
     problems = [f"--repeats-max must be at least 1, found {repeats_max}"] if repeats_max < 1 else []

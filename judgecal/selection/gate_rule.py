@@ -71,8 +71,7 @@ class GateRule:
     of the judge. That takes two passes; where no second one can be had, the whole interval has to lie beyond the
     margin.
 
-    Raises:
-        InputError: margin or level is out of range.
+    Raises InputError: margin or level is out of range.
     """
 
     metric: str

@@ -36,9 +36,8 @@ class PassRule:
         """
         people = Scale.parse(gold.scale, pass_at=gold.pass_at)
         common = common_scale(people, judge)
-        if common.kind == "binary":
-            return cls(people, judge, common, common.low + common.span / 2.0)
-        return cls(people, judge, common, common.pass_at)
+        middle = common.low + common.span / 2.0
+        return cls(people, judge, common, middle if common.kind == "binary" else common.pass_at)
 
     def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
         """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
@@ -147,9 +146,8 @@ class Overview:
         return self._entry(_ALL, list(self._systems.values()))
 
     def _entry(self, system: str, parts: Sequence[_System]) -> SystemRates:
-        verdicts = np.concatenate([np.frombuffer(part.verdicts, dtype=np.float64) for part in parts])
-        groups = np.concatenate([np.frombuffer(part.groups, dtype=np.int64) for part in parts])
-        groups = np.unique(groups, return_inverse=True)[1]
+        verdicts: Floats = joined([part.verdicts for part in parts])
+        groups = np.unique(joined([part.groups for part in parts]), return_inverse=True)[1]
         scored = verdicts[~np.isnan(verdicts)]
         blank = Estimate(
             None, level=self._level, n=len(scored), n_expected=len(verdicts), n_unscored=len(verdicts) - len(scored)
@@ -189,6 +187,12 @@ class Overview:
     def _mean(self, values: Floats, groups: Ints, blank: Estimate, *, low: float, high: float) -> Estimate:
         found = mean_estimate(values, groups.tolist(), low=low, high=high, level=self._level)
         return dataclasses.replace(found, n_unscored=blank.n_unscored)
+
+
+def joined(arrays: Sequence[array[Any]]) -> Any:
+    """One numpy array of several others."""
+    found = [np.frombuffer(one, dtype=one.typecode) for one in arrays]
+    return np.concatenate(found) if found else np.empty(0)
 
 
 def group_number(group: str) -> int:

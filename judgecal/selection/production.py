@@ -148,7 +148,7 @@ class ProductionRun:
             written = _Written(self, journal)
             with writing(self.output, layout.output) as write:
                 for piece in self.source.pieces(self.options.limit):
-                    write(piece, [written.row(row).values for row in piece.rows])
+                    write(piece, [written.row(row) for row in piece.rows])
         result = self._result(written, layout)
         self.experiment.write_summary(result)
         return result
@@ -186,13 +186,11 @@ class ProductionRun:
         locked = self.lock.model_id
         others = sorted(written.model_ids - {locked})
         if locked is not None and others:
-            notes.append(
-                f"the provider answered as {', '.join(others)}, and the judge was locked on {locked}: run judgecal gate"
-            )
+            answered = f"the provider answered as {', '.join(others)}"
+            notes.append(f"{answered}, and the judge was locked on {locked}: run judgecal gate")
         if self.options.limit is not None and self.options.limit < self.source.n_rows:
-            notes.append(
-                f"only the first {self.options.limit:,} of {self.source.n_rows:,} rows are in the output (--limit)"
-            )
+            rows = f"{self.options.limit:,} of {self.source.n_rows:,} rows"
+            notes.append(f"only the first {rows} are in the output (--limit)")
         return notes
 
     def _run_line(self, n: int) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns
@@ -135,13 +135,8 @@ class RowItems:
                     yield item
 
 
-ADDED = ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s")
-"""The columns that are added, where the table has none of these names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What is added to a row; `error` is `kind: message` where there is no verdict."""
+class Judged(NamedTuple):
+    """The columns that are added to a row; `error` is `kind: message` where there is no verdict."""
 
     verdict: Label | None
     reasoning: str = ""
@@ -150,11 +145,6 @@ class Judged:
     model_id: str | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """In the order of `ADDED`."""
-        return tuple(getattr(self, name) for name in ADDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +162,7 @@ class Layout:
         lost = () if output.suffix.lower() == ".parquet" else source.bytes_columns
         taken = set(source.columns)
         names: dict[str, str] = {}
-        for name in ADDED:
+        for name in Judged._fields:
             number, free = 2, name
             while free in taken:
                 free, number = f"{name}_{number}", number + 1
@@ -197,4 +187,4 @@ class Layout:
         """What the writers of tables take."""
         kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag"}
         kinds["verdict"] = "text" if self.words else "number"
-        return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in ADDED})
+        return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in Judged._fields})

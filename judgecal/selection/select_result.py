@@ -118,6 +118,7 @@ class Selection:
         judges = tuple(self._row(one) for one in self.decided.measured)
         choice, losses, table = self.decided.choice, self.decided.losses, self.decided.table
         confirmed, gold, lock = self.confirmed, self.request.stored.gold, self.lock
+        logged = self.request.workspace.experiments
         return SelectResult(
             experiment=self.request.experiment.slug,
             chosen_from=self.request.stored.experiment.slug,
@@ -136,9 +137,7 @@ class Selection:
             confirmed=dict(confirmed.estimates) if confirmed else {},
             confirmed_complete=dict(confirmed.complete) if confirmed else {},
             confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
-            test_looks=(
-                confirmed.look.number if confirmed else looks_so_far(self.request.workspace.experiments, gold.name)
-            ),
+            test_looks=confirmed.look.number if confirmed else looks_so_far(logged, gold.name),
             test_look=confirmed.look.sentence(gold.name) if confirmed else None,
             reused=confirmed.look.reused if confirmed else False,
             lock=str(self.request.output) if lock else None,
@@ -184,9 +183,8 @@ class Selection:
         if one.loss_at_most is None:
             return one.reason or "there is no bound of its loss"
         asked = self.request
-        return (
-            f"it may lose up to {one.loss_at_most:.3f} in {asked.by} against the best, the margin is {asked.margin:g}"
-        )
+        loss = f"{one.loss_at_most:.3f} in {asked.by}"
+        return f"it may lose up to {loss} against the best, the margin is {asked.margin:g}"
 
     def _n_unscored(self) -> int:
         """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""

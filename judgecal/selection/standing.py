@@ -74,12 +74,7 @@ def standing(
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where the
     experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all items.
-
-    Args:
-        workspace: where the looks at test are logged.
-        stored: the experiment.
-        margin: the loss that is allowed, in units of the metric.
-        result: what the command came to, where it is at hand; made again from the journal where not.
+    `result` is what the command came to, where it is at hand; made again from the journal where not.
     """
     gold = stored.gold
     whole, metric = stored.table, leading_metric(gold.scale)
