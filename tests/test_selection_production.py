@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import datetime
 import json
 import re
@@ -22,7 +23,7 @@ from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
-from judgecal.selection.lock import LockedGold, LockedModel, load_lock
+from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
@@ -376,11 +377,9 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     )
 
 
-def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: Path) -> None:
-    gold = load_gold(workspace_dir / "gold" / "starter")
-    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
-    locked_on = LockedGold(gold.name, gold.sha256, "test", "percentage", None)
-    lock = lock_file(workspace_dir / "judge.lock.json", judge, gold, gold=locked_on, own_cut=None)
+def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+    locked = load_lock(lock)
+    write_lock(lock, dataclasses.replace(locked, gold=dataclasses.replace(locked.gold, pass_at=None), own_cut=None))
     table = write(workspace_dir / "in.csv", ROWS)
     command = ("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS)
     found = one_object(judgecal(*command, "--json"))
