@@ -142,7 +142,7 @@ SPOILED: list[tuple[Spoil, str]] = [
     (_label_off_the_scale, "101 lies outside 0..100"),
     (_two_verdicts, "one verdict field expected, found 2: a, b"),
     (_no_class, "holds exactly one dspy.Signature class, found none"),
-    (_strange_input, "an item has nothing for input topic"),
+    (_strange_input, "asks for topic, and"),
     (_nominal_gold, "a percentage judge cannot be held against nominal labels: they share no order"),
     (_nominal_judge, "a nominal judge cannot be held against percentage labels: they share no order"),
     (_no_reference, "asks for reference_answer, and"),
