@@ -209,7 +209,7 @@ def test_the_keyboard_reaches_everything(opened: Browser) -> None:
                 "const one = document.activeElement; return one.name || one.className || one.hash || one.tagName"
             )
         )
-    assert seen[:5] == ["skip", "#losses", "#errors", "#pairs", "#diagnostics"]
+    assert seen[:6] == ["skip", "#losses", "#agreement", "#errors", "#pairs", "#diagnostics"]
     assert [name for name in seen if name in ("judge", "kind", "tag", "system", "sort", "text")] == [
         "judge",
         "kind",
