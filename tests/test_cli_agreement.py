@@ -279,3 +279,28 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
         "text-davinci-003": (0.6745, 0.8376, 1490, 0),
         "bem": (0.6157, 0.8060, 1490, 0),
     }
+    beside = {
+        rater["judge"]: {
+            one["judge"]: (round(one["agreement"]["kappa"]["value"], 4), one["n_expected"])
+            for one in (rater, *rater["judges"])
+        }
+        for rater in found["raters"]
+    }
+    assert beside == {
+        "annotator1": {
+            "annotator1": (0.7347, 1483),
+            "gpt-4": (0.5899, 1483),
+            "text-davinci-003": (0.5949, 1483),
+            "bem": (0.5371, 1483),
+        },
+        "annotator2": {
+            "annotator2": (0.7347, 1483),
+            "gpt-4": (0.6789, 1483),
+            "text-davinci-003": (0.6690, 1483),
+            "bem": (0.6119, 1483),
+        },
+    }
+    assert "they differ on 195 of the 216 items that it rated with two others" in found["tie_breakers"]["annotator3"]
+    for one in found["judges"]:
+        assert one["alt_test"]["n_items"].keys() == one["stand_in"]["raters"].keys() == beside.keys()
+        assert one["stand_in"]["at_worst"] < -0.03

@@ -15,12 +15,14 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
-from judgecal.experiment.agreement import EPSILONS, judge_entry
+from judgecal.experiment.agreement import judge_entry
+from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
-from judgecal.report.judges import alt_test_note, order_notes
+from judgecal.report.judges import order_notes
 from judgecal.report.judges_diagnostics import retest_notes
+from judgecal.report.judges_people import alt_test_note
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.stats.breakdown import breakdown
@@ -206,7 +208,7 @@ def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
     assert found.by_system.keys() == {"s0", "s1"}
     assert found.limits_of_agreement["bias"].value == pytest.approx((-10 + 30 + 0) / 3)
     # Two raters who always agree: the judge is as close only where it says the same, on the third without facts.
-    human = found.alt_test
+    human = alt_test_entry(table, column)
     assert human.winning_rate == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
     assert human.advantage_probability == pytest.approx(1 / 3)
     assert human.n_items == {"ann": 120, "bob": 120}
@@ -242,9 +244,9 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     people = dataclasses.replace(gold, ratings=tuple(ratings))
     said = [float(np.clip(label + rng.integers(-15, 16), 0, 100)) for label in (100, 50, 0) * 40]
     # The second repeat is another judge altogether: one call is what the test is about.
-    found = judge_entry(
+    found = alt_test_entry(
         Table(people, people.items, 2), Column("j", people.scale, rows_of(people, [[v, 0.0] for v in said]))
-    ).alt_test
+    )
     groups = {item.item_id: item.group for item in people.items}
     for epsilon in EPSILONS:
         direct = alt_test(
@@ -257,6 +259,7 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
         assert found.winning_rate[f"{epsilon:g}"] == direct.winning_rate
         assert found.p_values[f"{epsilon:g}"] == pytest.approx(direct.p_values)
         assert found.advantage_probability == pytest.approx(direct.advantage_probability)
+        assert found.nearer == direct.nearer
 
 
 @pytest.mark.parametrize(
@@ -279,9 +282,9 @@ def test_labels_and_verdicts_meet_on_one_scale(
     folder = made_gold(workspace_dir / "gold" / "scaled", rows, ratings, scale=people)
     gold = load_gold(folder, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     column = Column("j", Scale.parse(judge), rows_of(gold, [[verdict] for verdict in verdicts] * 12))
+    human = alt_test_entry(Table(gold, gold.items), column)
+    assert (human.advantage_probability, human.winning_rate["0.1"]) == (1.0, 1.0)
     found = judge_entry(Table(gold, gold.items), column)
-    assert found.alt_test.advantage_probability == 1.0
-    assert found.alt_test.winning_rate["0.1"] == 1.0
     assert (found.limits_of_agreement is not None) == (gold.scale.kind in ("percentage", "ordinal"))
 
 
@@ -294,7 +297,7 @@ def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace_dir: Path) -
         workspace=Workspace(workspace_dir, workspace_dir / "experiments"),
     )
     column = Column("j", Scale.parse("nominal"), rows_of(gold, [["zebra"], ["a"], ["a"]] * 12))
-    assert judge_entry(Table(gold, gold.items), column).alt_test.advantage_probability == pytest.approx(2 / 3)
+    assert alt_test_entry(Table(gold, gold.items), column).advantage_probability == pytest.approx(2 / 3)
 
 
 def test_the_best_case_is_by_group() -> None:
@@ -336,15 +339,17 @@ def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
     verdicts: list[list[Label | None]] = [[100.0, 100.0], [80.0, 60.0], [0.0, 10.0]] * 40
     column = Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
     judge = judge_entry(Table(gold, gold.items, 2), column)
-    assert judge.retest is not None and judge.alt_test is not None
+    assert judge.retest is not None
     shown = "\n".join(retest_notes("j", judge.retest))
     assert "j over 2 repeats: the same verdict in 0.333 [" in shown
     assert "flip rate 0.333 [" in shown and "within-item SD 9.1 (0.091 of the range)" in shown
     assert "j, expected of 1, 2, 3, 5, 10 calls an item: SD of their mean 9.1, 6.5, 5.3" in shown
     assert "j: every reply came from the store" in shown
-    # The first repeat says what both raters say on the full and the empty answers: two thirds.
-    assert alt_test_note(judge.alt_test).startswith(
-        "may stand in for 0, 0, 0 of 2 raters (three raters or more are advised); at least as close as a rater on 0.67"
+    # The first repeat says what both raters say on the full and the empty answers, two thirds, and is never nearer.
+    human = alt_test_entry(Table(gold, gold.items, 2), column)
+    assert alt_test_note(human) == (
+        "passes beside 0, 0, 0 of 2 raters (three raters or more are advised) where 20, 15, 10 points are granted: it "
+        "is nearer on 0% of the items, the rater on 33%, neither on 67%."
     )
-    few = dataclasses.replace(judge.alt_test, reason="nobody", left_out={"ann": "7 items"})
-    assert alt_test_note(few) == "not tested, nobody (ann: 7 items)."
+    few = dataclasses.replace(human, reason="nobody", left_out={"ann": "7 items"})
+    assert alt_test_note(few) == "is not tested, nobody (ann: 7 items)."

@@ -201,7 +201,7 @@ def test_a_rater_called_in_where_others_differ() -> None:
     problems = found(build([item(name, name) for name in ids], labels, scale=Scale.parse("binary")), "contested_rater")
     assert len(problems) == 1
     assert "'c' was asked mostly where others differ: they differ on 20 of the 20" in problems[0].message
-    assert "on 0 of the 40 that 'c' was not given" in problems[0].message
+    assert "on 0 of the 40 that it was not given" in problems[0].message
 
 
 def test_labels_beside_a_draft() -> None:

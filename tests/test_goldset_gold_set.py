@@ -335,19 +335,28 @@ def test_nominal_majority() -> None:
     assert gold.labels == {"1": "x"}
 
 
-def test_label_without_a_rater_is_the_others_and_never_gold() -> None:
+def test_ties_are_items_without_a_gold_label_that_two_rated() -> None:
     gold = build(
-        {
-            "a": {"1": 1.0, "2": 1.0, "3": 1.0, "5": 1.0},
-            "b": {"1": 0.0, "2": 0.0, "4": 1.0},
-            "c": {"1": 0.0, "2": 1.0},
-            "gold": {"1": 1.0, "3": 0.0, "5": 0.0},
-        }
+        {"a": {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0}, "b": {"1": 0.0, "2": 0.0, "3": 1.0}, "gold": {"1": 1.0}}
     )
-    assert gold.label_without("a") == {"1": 0.0}  # 2: the others tie; 3 and 5: nobody else; 4: not rated by a
-    assert gold.label_without("b") == {"2": 1.0}
-    with pytest.raises(InputError, match="unknown rater 'gold'"):
-        gold.label_without("gold")
+    assert [item.item_id for item in gold.tied] == ["2"]  # 1 is adjudicated, 3 agreed on, 4 has one rating
+    assert gold.peers.keys() == {"a", "b"}
+
+
+def test_who_breaks_ties_stands_beside_nobody() -> None:
+    ids = [str(number) for number in range(60)]
+    differ = ids[:15]
+    labels = {
+        "a": dict.fromkeys(ids, 1.0),
+        "b": {one: 0.0 if one in differ else 1.0 for one in ids},
+        "c": dict.fromkeys([*differ, *ids[-2:]], 1.0),
+    }
+    gold = build(labels)
+    assert gold.tie_breakers["c"].why.startswith("asked mostly where others differ: they differ on 15 of the 17 items")
+    assert gold.peers.keys() == {"a", "b"} and gold.raters == ("a", "b", "c")
+    assert gold.tied == ()  # the third vote is one, and makes a majority
+    everywhere = build({**labels, "c": dict.fromkeys(ids, 1.0)})
+    assert not everywhere.tie_breakers and everywhere.peers.keys() == {"a", "b", "c"}
 
 
 @given(st.lists(st.text(max_size=20), unique=True, min_size=1, max_size=40), st.integers(0, 5))

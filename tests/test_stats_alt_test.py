@@ -36,6 +36,17 @@ def made_up(n: int = 60, k: int = 3, *, seed: int = 0, high: int = 3) -> tuple[d
     return {f"h{j}": labels() for j in range(k)}, labels()
 
 
+def test_who_is_nearer_by_hand() -> None:
+    """40 items: the judge alone says what b says on 10, a alone on 4, both or neither on 26."""
+    b = rated(*[1] * 40)
+    a = rated(*[0] * 10, *[1] * 26, *[0] * 4)
+    judge = rated(*[1] * 10, *[1] * 22, *[0] * 8)
+    found = alt_test({"a": a, "b": b}, judge, scale="binary", epsilon=0.2)
+    near = found.nearer["a"]
+    assert (near.judge, near.human, near.tie) == (10 / 40, 4 / 40, 26 / 40)
+    assert found.advantage_probability == pytest.approx(sum(one.judge + one.tie for one in found.nearer.values()) / 2)
+
+
 def test_two_humans_by_hand() -> None:
     # b is right about a (the only other human) by definition as often as a about b. Of 40 items the humans agree
     # on 30; the judge gives a's label always. Left out a: a and the judge are equally close to b: difference 0

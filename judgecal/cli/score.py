@@ -32,7 +32,7 @@ def score(
 ) -> None:
     """Every signature x model pair over a split of the gold set, then the agreement table."""
     options = call.options(repeats=repeats)
-    from judgecal.experiment import plan_score, preview
+    from judgecal.experiment import plan_score
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
     from judgecal.report.judges import judges_document
@@ -52,13 +52,22 @@ def score(
     )
     if call.dry_run:
         run.check()
-        shared.show_plan(preview(judges, run.items, run.experiment, options), json=call.json)
+        shared.show_plan(run.plan(), json=call.json)
+        if run.tied and not call.json:
+            typer.echo(_of_ties(len(run.tied)))
         return
     result, stored = run.run()
     found = standing(workspace, stored, margin=MARGIN, result=result)
     print_result(result, judges_document(found), json=call.json, full=full)
     n_unscored = sum(one.n_unscored for one in result.judges)
     shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
+
+
+def _of_ties(n: int) -> str:
+    return (
+        f"{n} of the items have no gold label, as raters tie: each judge is asked about them once, so that it can be "
+        "held against raters where raters are, and they count nowhere else"
+    )
 
 
 def _judge_names(models: str | None, signatures: str | None, judges: list[str] | None) -> list[str]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, Latency, PartEntry, RaterEntry, Retest, Tokens
+from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
-from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement, winning_rates
+from judgecal.scale import Label, Scale, common_scale
+from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.retest import Repeatability, repeatability
 
@@ -59,7 +59,8 @@ class Table:
     """What every entry of a table shares: the people's labels of the items asked for.
 
     `items` are the labelled ones after `--limit`, `repeats` the judgements asked for of each, `seed` is of the
-    bootstrap, `level` the nominal coverage of the intervals.
+    bootstrap, `level` the nominal coverage of the intervals; `tied` the items beside them on which raters tie, so that
+    they have no gold label, and where raters and judges stand beside each other all the same.
     """
 
     gold: GoldSet
@@ -67,6 +68,7 @@ class Table:
     repeats: int = 1
     seed: int = 0
     level: float = 0.95
+    tied: tuple[Item, ...] = ()
 
     @property
     def labels(self) -> list[Label]:
@@ -120,6 +122,7 @@ class StoredExperiment:
     Attributes:
         gold: the gold set, unchanged since.
         items: the labelled items that judges may be held against each other on, in file order.
+        tied: the items of the same part of the set on which raters tie.
         columns: each judge that was asked for, in that order, then the floor's, if it judged.
         asked: how many of them were asked for.
         notes: what the reader must know of how this was read.
@@ -128,6 +131,7 @@ class StoredExperiment:
     experiment: Experiment
     gold: GoldSet
     items: tuple[Item, ...]
+    tied: tuple[Item, ...]
     split: str
     columns: tuple[Column, ...]
     asked: int
@@ -137,7 +141,7 @@ class StoredExperiment:
     @property
     def table(self) -> Table:
         """The items with the repeats that were asked for."""
-        return Table(self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed)
+        return Table(self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Column:
         """One judge's judgements.
@@ -159,7 +163,7 @@ def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: in
 
 def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None = None) -> Entry:
     """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
-    expected = len(table.items) * table.repeats
+    expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     n = sum(row.verdict is not None for row in rows)
     found = table.agreements(column, labels=labels)
@@ -233,36 +237,6 @@ def constant_entry(table: Table) -> Entry:
     return dataclasses.replace(entry(table, constant_column(table)), usd_per_1k=0.0)
 
 
-def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, ...]:
-    """Each human against the others, and each judge on that same footing.
-
-    For each rater: the items that at least one other rater labelled too, the target being the majority or the
-    median of the *others*. Under `judges` stand the judges, on the same items against the same target. Items
-    without such a target are left out.
-    """
-    found = []
-    for rater in table.gold.raters:
-        target = table.gold.label_without(rater)
-        own = table.gold.ratings_by_rater[rater]
-        items = tuple(item for item in table.items if item.item_id in target and item.item_id in own)
-        if not items:
-            continue
-        part = Table(table.gold, items, 1, table.seed, table.level)
-        rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in items]
-        found.append(
-            RaterEntry(
-                **_fields(_against(part, Column(rater, table.gold.scale, rows), target)),
-                against="the other raters",
-                judges=tuple(_against(part, column, target) for column in columns),
-            )
-        )
-    return tuple(found)
-
-
-def _against(part: Table, column: Column, target: Mapping[str, Label]) -> Entry:
-    return entry(part, column, labels=[target[item.item_id] for item in part.items])
-
-
 def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
     """How verdicts on another scale than the people's were held against it, a sentence for each such scale."""
     by_scale: dict[Scale, list[str]] = {}
@@ -288,12 +262,6 @@ def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
     if metric not in estimates:
         raise InputError(f"metric {metric!r} is not defined on this set: use one of {', '.join(estimates)}")
     return estimates[metric]
-
-
-EPSILONS = (0.2, 0.15, 0.1)
-"""What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
-
-_PERCENTAGE = Scale.parse("percentage")
 
 
 def judge_entry(table: Table, column: Column) -> JudgeEntry:
@@ -325,7 +293,6 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         if table.repeats > 1
         else None,
         limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,
-        alt_test=_alt_test(table, column, [row[0] for row in verdicts]) if len(gold.raters) > 1 else None,
     )
 
 
@@ -343,47 +310,4 @@ def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Re
         why=found.why,
         all_cached=bool(rows) and all(row.cached for row in rows),
         unit=unit,
-    )
-
-
-def _alt_test(table: Table, column: Column, verdicts: Sequence[Label | None]) -> AltTestEntry:
-    """The alternative annotator test of the judge's first repeat: a single call is what will be deployed."""
-    scale, human, judged = _on_one_scale(table.gold.scale, column.scale)
-    asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in table.items}
-    humans: dict[str, dict[Hashable, object]] = {
-        rater: {item: human(label) for item, label in labels.items() if item in asked}
-        for rater, labels in table.gold.ratings_by_rater.items()
-    }
-    said: dict[Hashable, object] = {
-        item.item_id: None if verdict is None else judged(verdict)
-        for item, verdict in zip(table.items, verdicts, strict=True)
-    }
-    rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
-    by_epsilon, any_rate = {f"{epsilon:g}": found for epsilon, found in rates.items()}, rates[EPSILONS[0]]
-    granted = ("winning_rate", "passed", "rejected", "p_values")
-    alike = ("advantage_probability", "n_items", "left_out", "n_expected", "n_unscored", "reason")
-    fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
-    fields |= {name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted}
-    return AltTestEntry(**fields)
-
-
-_Moved = Callable[[Label], Label]
-
-
-def _on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
-    """A scale for humans and judge alike, and how the labels of either are taken onto it.
-
-    Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded judge
-    of binary labels is cut; words stay, whatever words the card lists.
-    """
-    if people.kind == "nominal":
-        return dataclasses.replace(people, categories=()), str, str
-    if people.kind == "binary":
-        common = common_scale(people, judge)
-        mark = common.pass_at if common.pass_at is not None else common.low + common.span / 2.0
-        return people, float, lambda verdict: float(onto(common, judge, float(verdict)) >= mark)
-    return (
-        _PERCENTAGE,
-        lambda label: onto(_PERCENTAGE, people, float(label)),
-        lambda verdict: onto(_PERCENTAGE, judge, float(verdict)),
     )

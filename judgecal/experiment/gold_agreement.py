@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from judgecal.experiment.agreement import Table
+from judgecal.experiment.people import rater_entries
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Result
 from judgecal.stats import agreement, reliability
@@ -23,15 +25,27 @@ class RaterPair:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterAgreement(Result):
-    """What `gold agreement` comes to: every pair of human raters.
+class RaterAmongOthers(Result):
+    """A rater against each other rater, on `n` items: the ceiling that reports print."""
 
-    `reliability`: all of them at once, each pair's kappas too; empty where there are no two of them. `saw_draft`: rater
+    rater: str
+    n: int
+    agreement: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement(Result):
+    """What `gold agreement` comes to: every pair of human raters, and each against the others.
+
+    `tie_breakers`: raters mostly asked where others differ -> how that shows; they stand in the pairs alone.
+    `reliability`: the others at once, each pair's kappas too; empty where there are no two of them. `saw_draft`: rater
     -> labels given in sight of a machine's.
     """
 
     set_: str
     pairs: tuple[RaterPair, ...]
+    ceiling: tuple[RaterAmongOthers, ...]
+    tie_breakers: Mapping[str, str]
     reliability: Mapping[str, Estimate]
     saw_draft: Mapping[str, int]
     sha256: str = field(default="", metadata={"json": False})
@@ -42,10 +56,13 @@ class RaterAgreement(Result):
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
     """Every pair of human raters, and all at once; the adjudicated label, made of their votes, is none of them."""
     groups = {item.item_id: item.group for item in gold.items}
-    together = reliability(gold.ratings_by_rater, scale=gold.scale, groups=groups) if len(gold.raters) > 1 else {}
+    together = reliability(gold.peers, scale=gold.scale, groups=groups) if len(gold.peers) > 1 else {}
+    entries = rater_entries(Table(gold, gold.items), ())
     return RaterAgreement(
         gold.name,
         tuple(_pair(gold, a, b) for a, b in combinations(gold.raters, 2)),
+        tuple(RaterAmongOthers(one.judge, one.n, one.agreement) for one in entries),
+        {rater: found.why for rater, found in gold.tie_breakers.items()},
         together,
         dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
         gold.sha256,

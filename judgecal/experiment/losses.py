@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
+from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
 from judgecal.stats.simultaneous import Losses, losses_against_best
+from judgecal.stats.stand_in import MIN_SHARED, beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class FloorLoss:
 
 @dataclass(frozen=True, slots=True)
 class PersonLoss:
-    """What a rater loses against the best judge, both against the other raters, on `n_items` shared items."""
+    """What a rater loses against the best judge, both against each other rater, on `n_items` shared items."""
 
     rater: str
     loss: Estimate
@@ -124,7 +126,7 @@ def loss_picture(stored: StoredExperiment, table: Table, columns: Sequence[tuple
         losses,
         tuple(pairs.judge(one, losses) for one in columns),
         tuple(pairs.floor(column) for column in _floor(stored, table)),
-        tuple(pairs.person(rater) for rater in table.gold.raters if pairs.shared(rater)),
+        pairs.people(),
     )
 
 
@@ -155,24 +157,38 @@ class _Pairs:
         found = self._against(self.table.items, self.table.labels, (column.scale, column.rows, 1))
         return FloorLoss(column.judge, found)
 
-    def shared(self, rater: str) -> tuple[Item, ...]:
-        """The items that this rater and another one labelled, so that there is something to hold it against."""
-        target, own = self.table.gold.label_without(rater), self.table.gold.ratings_by_rater[rater]
-        return tuple(item for item in self.table.items if item.item_id in target and item.item_id in own)
+    def people(self) -> tuple[PersonLoss, ...]:
+        """The best judge less each rater, both against the other raters; of those who share enough items with them."""
+        ratings = peer_ratings(self.table)
+        pairs = {rater: beside(ratings, rater) for rater in ratings}
+        shared = {rater: {item for item, _ in own} for rater, own in pairs.items()}
+        judged = first_verdicts(self.table, self.best[0]).keys()
+        return tuple(
+            self._person(rater, ratings[rater], own, len(shared[rater]))
+            for rater, own in pairs.items()
+            if len(shared[rater]) >= MIN_SHARED and shared[rater] <= judged
+        )
 
-    def person(self, rater: str) -> PersonLoss:
-        """The best judge less a rater, both against the other raters' label of the same items."""
-        items, gold = self.shared(rater), self.table.gold
-        target, own = gold.label_without(rater), gold.ratings_by_rater[rater]
-        rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in items]
-        labels = [target[item.item_id] for item in items]
-        return PersonLoss(rater, self._against(items, labels, (gold.scale, rows, 1)), len(items))
+    def _person(
+        self, rater: str, own: Mapping[Hashable, Label], pairs: Sequence[tuple[Hashable, Label]], n_items: int
+    ) -> PersonLoss:
+        known = {item.item_id: item for item in (*self.table.items, *self.table.tied)}
+        items = [known[str(item_id)] for item_id, _ in pairs]
+        rows = [Judgement(str(one), known[str(one)].sha, rater, "rater", 0, label) for one, label in own.items()]
+        best = self.best[0], 1
+        labels = [label for _, label in pairs]
+        return PersonLoss(rater, self._against(items, labels, (self.table.gold.scale, rows, 1), best=best), n_items)
 
     def _against(
-        self, items: Sequence[Item], labels: Sequence[Label], other: tuple[Scale, Sequence[Judgement], int]
+        self,
+        items: Sequence[Item],
+        labels: Sequence[Label],
+        other: tuple[Scale, Sequence[Judgement], int],
+        *,
+        best: tuple[Column, int] | None = None,
     ) -> Estimate:
         """The best judge's value less another's, with its interval: what the other loses."""
-        (column, repeats), (scale, rows, others) = self.best, other
+        (column, repeats), (scale, rows, others) = best or self.best, other
         both = max(repeats, others)
         return compare_paired(
             labels,

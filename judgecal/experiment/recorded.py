@@ -11,6 +11,7 @@ from pathlib import Path
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import asked_items, finished, floor_columns, gold_config, with_floor
 from judgecal.experiment.trials import RunOptions, open_journal
@@ -224,7 +225,8 @@ class AgreementRun:
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """The result, and the experiment that it is of: the rows are kept in its journal."""
-        table = Table(self.gold, self.items, 1, self.seed)  # raises where there is none, before anything is written
+        items = self.items  # raises where there is none, before anything is written
+        table = Table(self.gold, items, 1, self.seed, tied=tied_items(self.gold, self.split, items))
         columns = self.recorded.columns
         open_experiment(self.experiment)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -236,6 +238,7 @@ class AgreementRun:
             experiment=self.experiment,
             gold=self.gold,
             items=table.items,
+            tied=table.tied,
             split=self.split,
             columns=with_floor(columns, floor),
             asked=len(columns),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
+from judgecal.stats.alt_test import Nearer
 from judgecal.stats.breakdown import Part, part_metric
 from judgecal.stats.retest import Repeats
+from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class AltTestEntry(Result):
     rejected: dict[str, tuple[str, ...]]
     p_values: dict[str, dict[str, float | None]]
     advantage_probability: float | None
+    nearer: dict[str, Nearer]
     n_items: dict[str, int]
     left_out: dict[str, str]
     n_expected: int
@@ -130,7 +133,8 @@ class JudgeEntry(Entry):
         best_case: the leading metric with unscored items counted as right; None where all have a verdict.
         retest: of its repeats; None where there are none.
         limits_of_agreement: `bias`, `lower`, `upper`; None where labels are not graded.
-        alt_test: whether it may stand in for a rater; None where the set has fewer than two.
+        stand_in: beside each rater, both against the other raters; None where the set has fewer than two.
+        alt_test: the alternative annotator test; None likewise.
     """
 
     kind: str
@@ -139,22 +143,29 @@ class JudgeEntry(Entry):
     best_case: dict[str, Estimate] | None = None
     retest: Retest | None = None
     limits_of_agreement: dict[str, Estimate] | None = None
+    stand_in: StandIn | None = None
     alt_test: AltTestEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RaterEntry(Entry):
-    """A rater against the others, and under `judges` the judges on the same items against the same target."""
+    """A rater against the others, and under `judges` the judges on the same items against the same labels."""
 
     against: str
     judges: tuple[Entry, ...]
+
+    @property
+    def enough(self) -> bool:
+        """Whether it rests on enough items for a short table and the headline."""
+        return self.n >= MIN_SHARED
 
 
 @dataclass(frozen=True, slots=True)
 class GoldSummary(Result):
     """What a result was measured on: labelled items asked for, their questions, how many of them are test items.
 
-    `n_unlabelled` are the items of the split that are left out, as they have no gold label.
+    `n_unlabelled` are the items of the split without a gold label; of them, `n_tied` have ratings that tie: they stand
+    where raters and judges are held against raters, and nowhere else.
     """
 
     set: str
@@ -163,6 +174,7 @@ class GoldSummary(Result):
     n_items: int
     n_groups: int
     n_unlabelled: int
+    n_tied: int
     n_test_items: int
     labels_by: str
     scale: str
@@ -201,6 +213,7 @@ class AgreementResult(Result):
         judges: in the order asked for.
         floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
         raters: each human against the other humans.
+        tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that shows.
         test_looks: decisions taken on the set's test labels so far.
         notes: what else the reader must know, without full stops.
     """
@@ -214,3 +227,4 @@ class AgreementResult(Result):
     run_line: str
     notes: tuple[str, ...]
     floor_reason: str | None = None
+    tie_breakers: dict[str, str] = field(default_factory=dict)

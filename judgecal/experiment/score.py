@@ -18,12 +18,12 @@ from judgecal.experiment.agreement import (
     constant_entry,
     entry,
     judge_entry,
-    rater_entries,
     scale_notes,
 )
-from judgecal.experiment.costs import CostEstimate, plan_calls
+from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
+from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
     Judgements,
@@ -117,6 +117,21 @@ class ScoreRun:
         """The items asked for, without the questions left out."""
         return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
 
+    @property
+    def tied(self) -> tuple[Item, ...]:
+        """The items beside them on which raters tie, so that judges can stand where the raters do: asked about once."""
+        return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
+
+    def plan(self) -> CostEstimate:
+        """What the run would call; nothing is written."""
+        stored, judges = stored_rows(self.experiment.journal), self.judges
+        planned = plan_calls(judges, self.items, stored, self.options)
+        return together([planned, plan_calls(judges, self.tied, stored, self._once)])
+
+    @property
+    def _once(self) -> RunOptions:
+        return dataclasses.replace(self.options, repeats=1)
+
     def check(self) -> None:
         """Hold every judge against the set and its own needs before anything is written.
 
@@ -124,7 +139,7 @@ class ScoreRun:
             InputError: a judge's scale does not meet the people's, an item lacks an input, or a
                 budget meets a model without a price.
         """
-        items = self.items
+        items = (*self.items, *self.tied)
         require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
             check_judge(self.gold, judge)
@@ -137,17 +152,20 @@ class ScoreRun:
             InputError: as `check`; or a key is not set and a call is due.
         """
         self.check()
-        require_keys(self.judges, self.items, stored_rows(self.experiment.journal), self.options)
+        require_keys(self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
-        table = Table(self.gold, self.items, self.options.repeats, self.seed)
+        table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
+        budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options) as journal:
-            rows = run_trials(self.judges, table.items, journal=journal, options=self.options)
-            columns = tuple(Column.of(judge, rows.of(judge.name)) for judge in self.judges)
+            rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
+            tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
+            columns = tuple(Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges)
             floor, why = floor_columns(self.workspace, table, journal, self.options)
         stored = StoredExperiment(
             experiment=self.experiment,
             gold=self.gold,
             items=table.items,
+            tied=table.tied,
             split=self.split,
             columns=with_floor(columns, floor),
             asked=len(columns),
@@ -181,13 +199,6 @@ def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
         raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
 
 
-def preview(
-    judges: Sequence[Judge], items: Sequence[Item], experiment: Experiment, options: RunOptions
-) -> CostEstimate:
-    """What a run would call; nothing is written."""
-    return plan_calls(judges, items, stored_rows(experiment.journal), options)
-
-
 def summary_of_gold(table: Table, split: str) -> GoldSummary:
     """The `gold` object of the contract, with what was left out for want of a label."""
     gold = table.gold
@@ -198,6 +209,7 @@ def summary_of_gold(table: Table, split: str) -> GoldSummary:
         n_items=len(table.items),
         n_groups=len(set(table.groups)),
         n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
+        n_tied=len(table.tied),
         n_test_items=_n_test_items(table),
         labels_by=gold.card.labels_by,
         scale=str(gold.scale),
@@ -286,7 +298,10 @@ def _result(
     return AgreementResult(
         experiment=stored.experiment.slug,
         gold=summary_of_gold(table, stored.split),
-        judges=tuple(judge_entry(table.of(column), column) for column in columns),
+        judges=tuple(
+            with_people(table, column, judge_entry(table.of(column), column), n_judges=len(columns))
+            for column in columns
+        ),
         floor=(constant_entry(table), *(entry(table, column) for column in floor)),
         raters=rater_entries(table, columns),
         test_looks=looks_so_far(workspace.experiments, stored.gold.name),
@@ -298,6 +313,7 @@ def _result(
         ),
         notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
         floor_reason=why,
+        tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},
     )
 
 

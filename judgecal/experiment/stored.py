@@ -15,6 +15,7 @@ from typing import Any
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.folder import Experiment, read_config
+from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import FLOOR_JUDGE, asked_items
 from judgecal.experiment.trials import stored_rows
@@ -84,12 +85,17 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         experiment=experiment,
         gold=gold,
         items=items,
-        split="test" if command == "optimize" else str(config.get("split", "all")),
+        tied=tied_items(gold, _split(config), items, without_groups=trained),
+        split=_split(config),
         columns=tuple(columns),
         asked=len(asked),
         seed=int(config.get("seed", 0)),
         notes=(*notes, *scales.notes),
     )
+
+
+def _split(config: Mapping[str, Any]) -> str:
+    return "test" if config["command"] == "optimize" else str(config.get("split", "all"))
 
 
 def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
-from judgecal.goldset.finding import Checks, Findings, say, tenth
+from judgecal.goldset.finding import Checks, Findings, say
 from judgecal.goldset.gold_set import GOLD, RATINGS, GoldSet
+from judgecal.goldset.tie_breakers import tenth
 from judgecal.records import Estimate, Rating
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label
 
 _HIGH_SHARE = 0.8
 _HIGH_AGREEMENT = 0.85  # labels spread evenly over the scale give 0.75 already
@@ -180,10 +179,6 @@ def _off_message(gold: GoldSet, rating: Rating, given: dict[str, list[Label]]) -
 
 
 _LEAST_SHARED = 30  # below this a rater is left out of the alt-test
-_LEAST_ASKED = 10
-_MOSTLY = 0.5
-_MORE_OFTEN = 2.0
-_BY_CHANCE = 3.3  # standard deviations; about one in two thousand
 
 
 def _thin_raters(gold: GoldSet) -> Findings:
@@ -201,77 +196,12 @@ def _thin_raters(gold: GoldSet) -> Findings:
             )
 
 
-@dataclass
-class _Contest:
-    """Where raters differ, over the items with two raters or more.
-
-    `items`, `contested`: how many there are, and on how many of them any two raters differ; `own` ...: the same among
-    the items of one rater; `asked`, `others_differ`: a rater's items with two others or more, and those on which these
-    others differ.
-    """
-
-    items: int = 0
-    contested: int = 0
-    own: Counter[str] = field(default_factory=Counter)
-    own_contested: Counter[str] = field(default_factory=Counter)
-    asked: Counter[str] = field(default_factory=Counter)
-    others_differ: Counter[str] = field(default_factory=Counter)
-
-    def add(self, labels: dict[str, Label], scale: Scale) -> None:
-        """Count one item's labels, by rater."""
-        given = sorted(labels.values(), key=str) if not scale.numeric else sorted(map(float, labels.values()))
-        differ = _differ(given, scale)
-        self.items += 1
-        self.contested += differ
-        for rater, label in labels.items():
-            self.own[rater] += 1
-            self.own_contested[rater] += differ
-            if len(given) > 2:
-                self.asked[rater] += 1
-                self.others_differ[rater] += _differ(_without(given, label), scale)
-
-
-def _without(given: Sequence[Label], label: Label) -> Sequence[Label]:
-    """The ends of the sorted labels once one of them is taken out."""
-    low, high = given[0], given[-1]
-    return (given[1] if label == low else low, given[-2] if label == high else high)
-
-
-def _differ(given: Sequence[Label], scale: Scale) -> bool:
-    """Whether raters differ, by their sorted labels: by another word, or by a step and a tenth of the range."""
-    if not scale.numeric:
-        return given[0] != given[-1]
-    return float(given[-1]) - float(given[0]) >= tenth(scale) - 1e-9
-
-
 def _contested_raters(gold: GoldSet) -> Findings:
-    by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
-    for rater, labels in gold.ratings_by_rater.items():
-        for item_id, label in labels.items():
-            by_item[item_id][rater] = label
-    contest = _Contest()
-    for given in by_item.values():
-        if len(given) > 1:
-            contest.add(given, gold.scale)
-    for rater in gold.raters:
-        n, differ = contest.asked[rater], contest.others_differ[rater]
-        rest = contest.items - contest.own[rater]
-        rest_differ = contest.contested - contest.own_contested[rater]
-        if n >= _LEAST_ASKED and rest >= _LEAST_ASKED and _mostly(differ / n, rest_differ / rest, n=n):
-            yield (
-                RATINGS,
-                f"{rater!r} was asked mostly where others differ: they differ on {differ} of the {n} items that "
-                f"{rater!r} rated with two others, and on {rest_differ} of the {rest} that {rater!r} was not given: "
-                "this rater's agreement is no ceiling, nor is a mean over raters that holds it",
-            )
-
-
-def _mostly(share: float, rest: float, *, n: int) -> bool:
-    """Contested items more than half, twice as often as elsewhere, and more often than by chance."""
-    if share <= _MOSTLY or share < _MORE_OFTEN * rest:
-        return False
-    expected = max(rest, 1.0 / (n + 1))
-    return (share - expected) / math.sqrt(expected * (1.0 - expected) / n) > _BY_CHANCE
+    for rater, found in gold.tie_breakers.items():
+        yield (
+            RATINGS,
+            f"{rater!r} was {found.why}: this rater's agreement is no ceiling, and stands in none that judgecal prints",
+        )
 
 
 def _saw_draft(gold: GoldSet) -> Findings:

@@ -9,7 +9,7 @@ from judgecal.errors import listed
 from judgecal.goldset.gold_set import DOCUMENTS, ITEMS, RATINGS, GoldSet
 from judgecal.goldset.rows import Document
 from judgecal.records import Item, Rating
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,3 @@ def say(label: Label | None) -> str:
 def plain_text(text: str) -> str:
     """A text for comparison: case and spacing make no other question."""
     return " ".join(text.split()).casefold()
-
-
-def tenth(scale: Scale) -> float:
-    """What counts as far on a numeric scale: one step of it, and at least 10% of its range."""
-    return max(scale.step or 0.0, 0.1 * scale.span)

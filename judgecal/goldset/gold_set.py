@@ -13,6 +13,7 @@ from pathlib import Path
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, members, try_card
 from judgecal.goldset.rows import Document, read_document, read_item, read_rating
+from judgecal.goldset.tie_breakers import TieBreaker, tie_breakers
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import decode, json_lines, read_bytes
@@ -96,22 +97,21 @@ class GoldSet:
         """rater -> item id -> label, without `gold`."""
         return {rater: labels for rater, labels in self._labels_of_all.items() if rater != GOLD}
 
-    def label_without(self, rater: str) -> dict[str, Label]:
-        """What the other human raters say of the items that this rater rated, by item id; InputError for an unknown
-        rater.
+    @cached_property
+    def tie_breakers(self) -> dict[str, TieBreaker]:
+        """The human raters who were mostly asked where others differ, by name."""
+        return tie_breakers(self.ratings_by_rater, self.scale)
 
-        Majority or median of the others, never `gold`: a label made of the rater's own vote flatters the rater. Items
-        that nobody else rated, and ties of the others, are absent.
-        """
-        if rater not in self.ratings_by_rater:
-            raise unknown_name("rater", rater, self.raters)
-        others = [labels for name, labels in self.ratings_by_rater.items() if name != rater]
-        found: dict[str, Label] = {}
-        for item_id in self.ratings_by_rater[rater]:
-            label = common_label([labels[item_id] for labels in others if item_id in labels], self.scale)
-            if label is not None:
-                found[item_id] = label
-        return found
+    @cached_property
+    def peers(self) -> dict[str, dict[str, Label]]:
+        """rater -> item id -> label, of the human raters that stand beside each other: all but the tie-breakers."""
+        return {rater: labels for rater, labels in self.ratings_by_rater.items() if rater not in self.tie_breakers}
+
+    @cached_property
+    def tied(self) -> tuple[Item, ...]:
+        """The items that two peers or more have rated and that have no gold label, in file order."""
+        ratings = Counter(item_id for labels in self.peers.values() for item_id in labels)
+        return tuple(item for item in self.items if ratings[item.item_id] > 1 and item.item_id not in self.labels)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that both raters rated, in file order."""

@@ -10,7 +10,8 @@ from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSe
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.numbers import estimate, plain
+from judgecal.report.numbers import count, estimate, plain
+from judgecal.stats import columns_of, metric_facts
 
 _SHOWN = 6  # kinds of findings in the short form
 
@@ -137,11 +138,13 @@ def _counted(n: int, word: str) -> str:
 
 def agreement_document(result: RaterAgreement) -> Document:
     """A table a pair of raters, and one of all of them."""
-    n = len(result.raters)
-    blocks: list[Block] = []
+    n = len(result.raters) - len(result.tie_breakers)
+    blocks: list[Block] = _ceiling(result)
+    blocks += [Paragraph(f"{rater} is in no ceiling: {why}.", short=True) for rater, why in result.tie_breakers.items()]
     for pair in result.pairs:
-        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both", short=True))
-        blocks += _estimates(pair.agreement, short=len(result.pairs) == 1)
+        alone = len(result.pairs) == 1
+        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both", short=alone))
+        blocks += _estimates(pair.agreement, short=alone)
     if result.reliability:
         together = {name: found for name, found in result.reliability.items() if "[" not in name}
         blocks += [
@@ -159,6 +162,16 @@ def agreement_document(result: RaterAgreement) -> Document:
     return Document(f"Gold set {result.set_}: raters against raters", about, _agreement_headline(result), [section])
 
 
+def _ceiling(result: RaterAgreement) -> list[Block]:
+    """A line a rater: the ceiling as reports print it."""
+    if not result.ceiling:
+        return []
+    columns = columns_of(result.ceiling[0].agreement, result.scale)
+    names = [name for name in columns if (facts := metric_facts(name)).unit == "share" and not facts.is_rate]
+    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in result.ceiling]
+    return [Table(("against each other rater", "items", *names), rows, short=True)]
+
+
 def _agreement_headline(result: RaterAgreement) -> Headline:
     again = f"judgecal gold check {result.set_}"
     if not result.pairs:
@@ -166,7 +179,8 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     alpha = result.reliability.get("krippendorff_alpha")
     if alpha is None or alpha.value is None:
         return Headline("raters", f"{len(result.raters)} people rated {result.set_}.", next=again)
-    what = f"{len(result.raters)} people agree on {result.set_} with Krippendorff's alpha {estimate(alpha)}."
+    n = len(result.raters) - len(result.tie_breakers)
+    what = f"{n} people agree on {result.set_} with Krippendorff's alpha {estimate(alpha)}."
     return Headline("raters", what, (f"It rests on {_counted(alpha.n, 'item')}.",), next=again)
 
 

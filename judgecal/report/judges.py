@@ -8,7 +8,7 @@ from typing import Any
 
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid
-from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry
+from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
@@ -29,13 +29,13 @@ from judgecal.report.examples import Examples, facts
 from judgecal.report.judges_charts import ForestRow, differences, forest, matrix
 from judgecal.report.judges_diagnostics import diagnostics
 from judgecal.report.judges_headline import judges_headline
+from judgecal.report.judges_people import ceiling_notes, people_section
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing, standing
 from judgecal.stats.breakdown import Part
 from judgecal.stats.metrics import columns_of, metric_facts
 from judgecal.workspace import Workspace
 
-_FEW_RATERS = 2
 _ELSEWHERE = ("mean_agreement", "tpr", "tnr")  # a constant wins the first; errors at the mark have a table
 _TURNS = 5  # pairs whose order turns that are named
 
@@ -78,9 +78,10 @@ def judges_data(found: Standing) -> dict[str, Any]:
 
 
 def judges_sections(found: Standing) -> list[Section]:
-    """Losses, agreement, errors, prompts and models, diagnostics: in this order."""
-    losses = [] if found.losses is None else [_losses(found, found.losses)]
-    return [*losses, _agreement(found), _errors(found), _grid(found), diagnostics(found)]
+    """Losses, agreement, people, errors, prompts and models, diagnostics: in this order."""
+    losses = None if found.losses is None else _losses(found, found.losses)
+    sections = [losses, _agreement(found), people_section(found), _errors(found), _grid(found), diagnostics(found)]
+    return [section for section in sections if section is not None]
 
 
 # --- losses
@@ -136,14 +137,11 @@ def _priced(usd: float | None) -> str:
 
 def _agreement(found: Standing) -> Section:
     result = found.result
-    blocks: list[Block] = [
-        _table(found),
-        Bullets(list(_notes(result, found.metric)), short=True),
-        *([Bullets(lines)] if (lines := list(_alt_tests(result))) else []),
-    ]
+    blocks: list[Block] = [_table(found), Bullets(list(_notes(result, found.metric)), short=True)]
     caption = (
         "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters are what "
-        "people reach with each other. How the judges do on that same footing stands with every metric below."
+        "people reach with each other, on all items that they share, those without a gold label too. How the judges "
+        "do on that same footing stands with every metric below."
     )
     return Section("agreement", "Agreement with people", caption, blocks)
 
@@ -166,9 +164,9 @@ def _table(found: Standing) -> Table:
 
     header = ["judge", "n", "unscored", f"{metric} [{first[metric].level:.4g}]", *names]
     rows = [*(row(one) for one in result.judges), ["floor"], *(row(one, "  ") for one in result.floor)]
-    if result.raters:
-        people = ["people, each against the others"]
-        rows += [people, *(row(one, "  ") for one in result.raters)]
+    people = [one for one in result.raters if one.enough]
+    if people:
+        rows += [["people, each against each other one"], *(row(one, "  ") for one in people)]
     return Table(header, rows, short=True, chosen=found.chosen)
 
 
@@ -183,10 +181,12 @@ def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
             yield f"{one.judge}: {one.n_unscored} of {one.n_expected} unscored ({why})."
     yield from order_notes(judges, metric)
     if gold.n_unlabelled:
-        yield f"{gold.n_unlabelled} items have no gold label (raters tie, or nobody rated them) and are left out."
+        ties = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people" * (
+            gold.n_tied > 0
+        )
+        yield f"{gold.n_unlabelled} items have no gold label and are left out{ties}."
     yield from (sentence(note) for note in (result.floor_reason, *result.notes) if note)
-    if not result.raters:
-        yield "No human ceiling: no item has labels of two raters."
+    yield from ceiling_notes(result)
     if gold.n_test_items:
         yield f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is logged."
     yield f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}."
@@ -216,28 +216,6 @@ def _ends(judge: JudgeEntry, metric: str) -> tuple[float | None, float | None]:
 def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | None]) -> bool:
     apart = [x - y for x, y in zip(a, b, strict=True) if x is not None and y is not None]
     return len(apart) == 2 and apart[0] * apart[1] < 0.0
-
-
-def _alt_tests(result: AgreementResult) -> Iterator[str]:
-    """A sentence a judge: how many of the raters it may stand in for, by what it is granted."""
-    for judge in result.judges:
-        if judge.alt_test is not None:
-            granted = ", ".join(judge.alt_test.winning_rate)
-            yield f"Alternative annotator test (epsilon {granted}): {judge.judge} {alt_test_note(judge.alt_test)}"
-
-
-def alt_test_note(found: AltTestEntry) -> str:
-    """What the test comes to for one judge."""
-    left_out = "; ".join(f"{rater}: {why}" for rater, why in found.left_out.items())
-    if found.reason is not None:
-        return f"not tested, {found.reason}{f' ({left_out})' if left_out else ''}."
-    tested = len(found.n_items) - len(found.left_out)
-    rates = ", ".join(str(len(raters)) for raters in found.rejected.values())
-    few = "" if tested > _FEW_RATERS else " (three raters or more are advised)"
-    lost = f" Left out: {left_out}." if left_out else ""
-    close = numbers.plain(found.advantage_probability, 2)
-    people = f"{tested} rater{'s' * (tested != 1)}{few}"
-    return f"may stand in for {rates} of {people}; at least as close as a rater on {close} of the items.{lost}"
 
 
 # --- errors

@@ -34,7 +34,7 @@ _WORDS = {
     "margin": "The loss that is allowed for a lower price.",
     "interval": "By question: items of one question are not independent. Its level stands in the heading.",
     "floor": "What a judge must beat: the best constant, and the embedded model, which is free and compares words.",
-    "like for like": "A person against the other people's label, and each judge on the same items against the same.",
+    "like for like": "A person against each other person, item by item, and each judge against the same labels.",
     "false pass, false fail": "A verdict that passes what people fail; one that fails what people pass.",
     "unscored": "No verdict could be had or read. It is never 0 and never dropped.",
     "flip rate": "How often two calls on one item fall on different sides of the pass mark.",
@@ -243,6 +243,6 @@ def _metrics(found: Standing) -> Table:
 
     rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
     for rater in result.raters:
-        rows.append([f"{rater.judge} against the other raters, and the judges on the same items"])
+        rows.append([f"{rater.judge} against each other rater, and the judges against the same labels"])
         rows += map(row, (rater, *rater.judges))
     return Table(header, rows)

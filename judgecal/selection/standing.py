@@ -79,7 +79,8 @@ def standing(
     gold = stored.gold
     whole, metric = stored.table, leading_metric(gold.scale)
     chosen_on = open_items(stored)
-    table = dataclasses.replace(whole, items=chosen_on or stored.items)
+    tied = tuple(item for item in stored.tied if not chosen_on or gold.split_of(item.group) != "test")
+    table = dataclasses.replace(whole, items=chosen_on or stored.items, tied=tied)
     measured = measure(stored, table)
     columns = [one.column for one in measured]
     pairs = [(one.column, one.repeats) for one in measured]

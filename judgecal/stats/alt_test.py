@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from judgecal.errors import InputError
+from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.reliability import Ratings, groups_of, read_ratings
@@ -33,18 +34,32 @@ _NO_SHARED_ITEMS = f"no human has {MIN_ITEMS} items shared with another human an
 
 
 @dataclass(frozen=True, slots=True)
+class Nearer(Result):
+    """Whose label is closer to those of the other humans: shares of the items, which sum to 1.
+
+    In the published test a tie is a win of both, and so for the judge as well.
+    """
+
+    judge: float
+    human: float
+    tie: float
+
+
+@dataclass(frozen=True, slots=True)
 class AltTest:
     """What the test found.
 
     Attributes:
         advantage_probability: how often the judge is at least as close to the other humans as the human left out is,
             the mean over the tested humans; it takes no epsilon and compares judges.
+        nearer: of each tested human: how often the judge is closer, how often the human, how often neither.
         p_values: of each tested human, that the human's advantage is not below epsilon; None = undefined.
     """
 
     epsilon: float = 0.0  # what the judge is granted for being cheaper than a human
     winning_rate: float | None = None  # share of the tested humans whom the judge may replace; None for a `reason`
     advantage_probability: float | None = None
+    nearer: dict[str, Nearer] = field(default_factory=dict)
     p_values: dict[str, float | None] = field(default_factory=dict)
     rejected: tuple[str, ...] = ()  # the humans whom the judge may replace
     passed: bool | None = None  # whether that is a half or more
@@ -136,10 +151,16 @@ def _tested(said: AltTest, won: Mapping[str, tuple[Bools, Ints]], epsilon: float
         epsilon=epsilon,
         winning_rate=rate,
         advantage_probability=advantage,
+        nearer={name: _nearer(wins) for name, (wins, _) in won.items()},
         p_values=p_values,
         rejected=rejected,
         passed=None if rate is None else rate >= 0.5,
     )
+
+
+def _nearer(wins: Bools) -> Nearer:
+    human, judge = wins[:, 0], wins[:, 1]
+    return Nearer(float(np.mean(judge & ~human)), float(np.mean(human & ~judge)), float(np.mean(human & judge)))
 
 
 def _read(

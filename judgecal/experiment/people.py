@@ -1,0 +1,151 @@
+"""People beside people, and judges on that same footing: the ceiling, and whether a judge may stand in for a person.
+
+The footing: a rater's label of an item is held against each label that another rater gave to it, whether or not the
+item has a gold label. Raters who were mostly asked to break ties stand beside nobody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from judgecal.experiment.agreement import Column, Table, entry
+from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
+from judgecal.goldset import GoldSet
+from judgecal.records import ITEM_UNIT, Item, Judgement
+from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.stats import winning_rates
+from judgecal.stats.stand_in import StandIn, beside, stand_in
+
+EPSILONS = (0.2, 0.15, 0.1)
+"""What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
+
+_PERCENTAGE = Scale.parse("percentage")
+
+
+def tied_items(
+    gold: GoldSet, split: str, asked: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
+) -> tuple[Item, ...]:
+    """The items of a split on which raters tie, so that they have no gold label, in file order.
+
+    `asked` are the labelled items asked for; where they are not all of the split, those up to the last of them.
+    """
+    pool = gold.select(split, without_groups=without_groups)
+    if asked and len(asked) < sum(item.item_id in gold.labels for item in pool):
+        ids = [item.item_id for item in pool]
+        pool = pool[: ids.index(asked[-1].item_id)]
+    tied = {item.item_id for item in gold.tied}
+    return tuple(item for item in pool if item.item_id in tied)
+
+
+def peer_ratings(table: Table) -> dict[str, dict[Hashable, Label]]:
+    """rater -> item id -> label, on the items of the table and those on which raters tie."""
+    asked = {item.item_id for item in (*table.items, *table.tied)}
+    return {
+        rater: {item_id: label for item_id, label in labels.items() if item_id in asked}
+        for rater, labels in table.gold.peers.items()
+    }
+
+
+def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]:
+    """item id -> the judge's first verdict, as a single call is what will be deployed.
+
+    None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not asked about.
+    """
+    rows = {row.item_id: row.verdict for row in column.rows if row.unit == ITEM_UNIT and row.repeat == 0}
+    known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
+    return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
+
+
+def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, ...]:
+    """Each human against every other human on all items that they share; under `judges` each judge on those items
+    against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
+    """
+    ratings, items = peer_ratings(table), {item.item_id: item for item in (*table.items, *table.tied)}
+    found = []
+    for rater, own in ratings.items():
+        pairs = beside(ratings, rater)
+        if not pairs:
+            continue
+        shared = tuple(items[str(item_id)] for item_id, _ in pairs)
+        part = Table(table.gold, shared, 1, table.seed, table.level)
+        rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in set_of(shared)]
+        labels = [label for _, label in pairs]
+
+        def against(column: Column, part: Table = part, labels: Sequence[Label] = labels) -> Entry:
+            return entry(part, column, labels=labels)
+
+        person = against(Column(rater, table.gold.scale, rows))
+        fields = {field.name: getattr(person, field.name) for field in dataclasses.fields(Entry)}
+        judges = tuple(against(column) for column in columns)
+        found.append(RaterEntry(**fields, against="each other rater", judges=judges))
+    return tuple(found)
+
+
+def set_of(items: Sequence[Item]) -> list[Item]:
+    """Each item once, in order."""
+    return list({item.item_id: item for item in items}.values())
+
+
+def judge_beside_people(table: Table, column: Column, *, n_judges: int = 1, metric: str | None = None) -> StandIn:
+    """A judge beside every rater who shares enough items with another (`stats.stand_in`)."""
+    return stand_in(
+        peer_ratings(table),
+        first_verdicts(table, column),
+        scale=table.gold.scale,
+        judge_scale=column.scale,
+        groups={item.item_id: item.group for item in (*table.items, *table.tied)},
+        metric=metric,
+        n_judges=n_judges,
+    )
+
+
+def with_people(table: Table, column: Column, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
+    """A judge's entry with what is known of it beside people; as it is where the set has no two peers."""
+    if len(table.gold.peers) < 2:
+        return judge
+    return dataclasses.replace(
+        judge, stand_in=judge_beside_people(table, column, n_judges=n_judges), alt_test=alt_test_entry(table, column)
+    )
+
+
+def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
+    """The alternative annotator test of the judge's first repeat, over the raters that stand beside each other."""
+    scale, human, judged = on_one_scale(table.gold.scale, column.scale)
+    asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in (*table.items, *table.tied)}
+    humans: dict[str, Mapping[Hashable, object]] = {
+        rater: {item: human(label) for item, label in labels.items()} for rater, labels in peer_ratings(table).items()
+    }
+    said: dict[Hashable, object] = {
+        item: None if verdict is None else judged(verdict) for item, verdict in first_verdicts(table, column).items()
+    }
+    rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
+    by_epsilon, any_rate = {f"{epsilon:g}": found for epsilon, found in rates.items()}, rates[EPSILONS[0]]
+    granted = ("winning_rate", "passed", "rejected", "p_values")
+    alike = ("advantage_probability", "nearer", "n_items", "left_out", "n_expected", "n_unscored", "reason")
+    fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
+    fields |= {name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted}
+    return AltTestEntry(**fields)
+
+
+_Moved = Callable[[Label], Label]
+
+
+def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
+    """A scale for humans and judge alike, and how the labels of either are taken onto it.
+
+    Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded judge
+    of binary labels is cut; words stay, whatever words the card lists.
+    """
+    if people.kind == "nominal":
+        return dataclasses.replace(people, categories=()), str, str
+    if people.kind == "binary":
+        common = common_scale(people, judge)
+        mark = common.pass_at if common.pass_at is not None else common.low + common.span / 2.0
+        return people, float, lambda verdict: float(onto(common, judge, float(verdict)) >= mark)
+    return (
+        _PERCENTAGE,
+        lambda label: onto(_PERCENTAGE, people, float(label)),
+        lambda verdict: onto(_PERCENTAGE, judge, float(verdict)),
+    )

@@ -1,0 +1,175 @@
+"""May a judge stand in for a person? Whether it agrees with the other people as well as each person does.
+
+A test of non-inferiority: the judge and a person who is held out, on the same items, against the same labels of the
+other people. Absence of a difference proves nothing here; that the judge is not worse by a margin has to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from judgecal.records import Result
+from judgecal.scale import Scale
+from judgecal.stats.intervals import t_quantile
+from judgecal.stats.metrics import leading_metric
+from judgecal.stats.paired import compare_paired
+from judgecal.stats.sample import as_scale
+from judgecal.stats.simultaneous import losses_against_best
+
+MIN_SHARED = 30
+"""A person needs as many items that another person rated too."""
+SIZE = 0.05
+"""How often a judge that is worse by the margin may be said to stand in, over all judges of a table together."""
+_NOBODY = f"no rater shares {MIN_SHARED} items with another"
+
+_T = TypeVar("_T")
+
+
+def beside(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
+    """Each label that another rater gave to an item of this one, with the item: one that two others rated is two pairs.
+
+    Agreement over these pairs is agreement with another person; no item is lost where the others disagree.
+    """
+    others = [labels for name, labels in ratings.items() if name != rater]
+    return [(item, labels[item]) for item in ratings[rater] for labels in others if item in labels]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Result):
+    """A judge beside one person, both against the other people on the same items.
+
+    Attributes:
+        judge, person: the metric of either, an unscored item counted as wrong.
+        difference: judge less person; None for a `reason`.
+        at_worst: the one-sided lower bound of the difference, at most 0; None for a `reason`.
+        n, n_expected: items that the difference rests on; that the person shares with another.
+        n_unscored: items on which the judge gave no verdict.
+    """
+
+    judge: float | None
+    person: float | None
+    difference: float | None
+    at_worst: float | None
+    n: int
+    n_expected: int
+    n_groups: int
+    n_unscored: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn(Result):
+    """A judge beside every person who shares enough items with another.
+
+    Attributes:
+        level: of each one-sided bound; 1 - 0.05 / (judges that are tested together).
+        raters: rater -> the judge beside that person.
+        at_worst: the lowest of their bounds; None for a `reason`.
+        left_out: rater -> why nothing hangs on this person.
+    """
+
+    metric: str
+    level: float
+    raters: Mapping[str, Beside]
+    at_worst: float | None
+    reason: str | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self, margin: float) -> bool | None:
+        """Whether the judge is shown to be less than a margin below every person; None where nothing can be shown.
+
+        All of them have to be shown, so that no correction for their number is due (an intersection-union test).
+        """
+        return None if self.at_worst is None else self.at_worst > -margin
+
+
+def stand_in(
+    ratings: Mapping[str, Mapping[Hashable, object]],
+    verdicts: Mapping[Hashable, object],
+    *,
+    scale: Scale | str,
+    judge_scale: Scale | str | None = None,
+    groups: Mapping[Hashable, Hashable],
+    metric: str | None = None,
+    n_judges: int = 1,
+) -> StandIn:
+    """Hold a judge beside each person, both against the other people.
+
+    Each bound is that of `losses_against_best` for two: by group, as in Wilson's interval with the variance at the
+    bound, so that a judge that says the same as the person on every item seen is not taken for equal.
+
+    Args:
+        ratings: rater -> item -> label, people alone, without those who were mostly asked to break ties.
+        verdicts: item -> verdict on `judge_scale` (the people's where not given); None = unscored, which counts as
+            wrong; an item that is absent was not asked.
+        groups: the question of each item.
+        metric: of the people's scale; the leading one where not given.
+        n_judges: judges that are tested together; the chance to err is theirs together.
+
+    Raises:
+        InputError: as `agreement`.
+    """
+    people = as_scale(scale)
+    name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges
+    pairs = {rater: beside(ratings, rater) for rater in ratings}
+    shared = {rater: len({item for item, _ in own}) for rater, own in pairs.items()}
+    shown: dict[str, Any] = {"scale": people, "metric": name, "level": level, "groups": groups}
+    found = {
+        rater: _beside(ratings[rater], verdicts, pairs[rater], judge_scale=as_scale(judge_scale or people), **shown)
+        for rater, n in shared.items()
+        if n >= MIN_SHARED
+    }
+    few = {rater: f"{n} items shared with another: fewer than {MIN_SHARED}" for rater, n in shared.items()}
+    bounds = [one.at_worst for one in found.values() if one.at_worst is not None]
+    lacking = next((f"beside {rater}: {one.reason}" for rater, one in found.items() if one.at_worst is None), None)
+    reason = lacking if found else _NOBODY
+    return StandIn(
+        metric=name,
+        level=level,
+        raters=found,
+        at_worst=None if reason else min(bounds),
+        reason=reason,
+        left_out={rater: why for rater, why in few.items() if rater not in found},
+    )
+
+
+def _beside(
+    own: Mapping[Hashable, object],
+    verdicts: Mapping[Hashable, object],
+    pairs: list[tuple[Hashable, object]],
+    *,
+    scale: Scale,
+    judge_scale: Scale,
+    metric: str,
+    level: float,
+    groups: Mapping[Hashable, Hashable],
+) -> Beside:
+    items, labels = [item for item, _ in pairs], [label for _, label in pairs]
+    asked = {item for item in items if item in verdicts}
+    n_expected, n_groups = len(set(items)), len({groups[item] for item in items})
+    if len(asked) < n_expected:
+        why = f"the judge was not asked about {n_expected - len(asked)} of the {n_expected} items"
+        return Beside(None, None, None, None, len(asked), n_expected, n_groups, 0, why)
+    judge, person, codes = [verdicts[item] for item in items], [own[item] for item in items], [groups[i] for i in items]
+    apart = compare_paired(
+        labels, judge, person, scale=scale, a_scale=judge_scale, metric=metric, groups=codes, level=level, n_perm=1
+    )
+    counts = (n_expected, n_expected, n_groups, sum(verdicts[item] is None for item in asked))
+    if apart.difference.value is None or apart.difference.low is None:
+        return Beside(apart.a, apart.b, apart.difference.value, None, *counts, apart.difference.reason)
+    if apart.difference.low == apart.difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
+        worst: float | None = -(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups
+        return Beside(apart.a, apart.b, 0.0, worst, *counts)
+    loss = losses_against_best(
+        labels,
+        {"judge": judge, "person": person},
+        scale=scale,
+        scales={"judge": judge_scale},
+        metric=metric,
+        groups=codes,
+        level=level,
+    ).by_judge["judge"]
+    worst = None if loss.upper is None else -loss.upper
+    return Beside(apart.a, apart.b, apart.difference.value, worst, *counts, loss.reason)

@@ -1,0 +1,161 @@
+"""People beside people and judges on that same footing: ties stay, tie-breakers go, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.experiment import Column, Table, read_experiment
+from judgecal.experiment.gold_agreement import rater_agreement
+from judgecal.experiment.people import judge_beside_people, rater_entries, tied_items
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.records import Judgement
+from judgecal.report.judges_people import stand_in_note
+from judgecal.scale import Label
+from judgecal.selection.standing import standing
+from judgecal.workspace import Workspace, find_workspace
+from tests.support.command import Run
+from tests.support.gold import made_gold, made_items
+from tests.support.pages import OPEN, printed_by
+
+BINARY = 'kind = "binary"'
+N_TIED = 33  # of 120: people agree on 87, 0.725
+
+
+def two_raters(folder: Path, *, splits: str = OPEN) -> list[dict[str, Any]]:
+    """120 items on 40 questions; ann passes the full answers, and bob says the opposite on every third item or so."""
+    rows = made_items(40)
+    ann = [float(row["kind"] == "full") for row in rows]
+    bob = [1.0 - label if at % 11 in (0, 4, 8) else label for at, label in enumerate(ann)]
+    ratings = [(row["item_id"], "ann", a) for row, a in zip(rows, ann, strict=True)]
+    ratings += [(row["item_id"], "bob", b) for row, b in zip(rows, bob, strict=True)]
+    assert sum(a == b for a, b in zip(ann, bob, strict=True)) == 120 - N_TIED
+    made_gold(folder, rows, ratings, scale=BINARY, splits=splits)
+    return rows
+
+
+@pytest.fixture
+def gold(workspace_dir: Path) -> GoldSet:
+    two_raters(workspace_dir / "gold" / "made")
+    return load_gold("made", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+
+
+def whole(gold: GoldSet) -> Table:
+    labelled = gold.select("all")
+    labelled = tuple(item for item in labelled if item.item_id in gold.labels)
+    return Table(gold, labelled, tied=tied_items(gold, "all", labelled))
+
+
+def column(gold: GoldSet, verdicts: Sequence[Label]) -> Column:
+    rows = [Judgement(item.item_id, item.sha, "j", "f", 0, v) for item, v in zip(gold.items, verdicts, strict=True)]
+    return Column("j", gold.scale, rows)
+
+
+def test_the_ceiling_of_two_raters_is_no_one(gold: GoldSet) -> None:
+    table = whole(gold)
+    assert (len(table.items), len(table.tied)) == (120 - N_TIED, N_TIED)
+    judge = column(gold, [0.0] * 120)
+    for found in rater_entries(table, [judge]):
+        own = found.agreement["accuracy"]
+        assert own.value == pytest.approx(0.725)
+        assert own.low is not None and own.high is not None and own.low < 0.725 < own.high < 0.9
+        assert (found.n, found.n_expected, own.n, found.enough) == (120, 120, 120, True)
+        (beside,) = found.judges
+        assert (beside.n, beside.n_expected) == (120, 120)
+    # The judge beside ann is held against bob's labels, the same that ann is held against.
+    ann, _ = rater_entries(table, [judge])
+    fails = [label == 0.0 for label in gold.ratings_by_rater["bob"].values()]
+    assert ann.judges[0].agreement["accuracy"].value == pytest.approx(sum(fails) / 120)
+
+
+def test_gold_agreement_says_the_same_ceiling(gold: GoldSet) -> None:
+    found = rater_agreement(gold)
+    for one, entry in zip(found.ceiling, rater_entries(whole(gold), []), strict=True):
+        assert (one.rater, one.n, one.agreement) == (entry.judge, entry.n, entry.agreement)
+    assert found.pairs[0].agreement["kappa"] == found.ceiling[1].agreement["kappa"]
+
+
+def test_three_raters_are_pairs_of_people(workspace_dir: Path) -> None:
+    """Where the two others disagree a rater is right with one of them: no item is lost, and none counts for both."""
+    rows = made_items(40)
+    said = {"ann": [1.0] * 120, "bob": [1.0] * 60 + [0.0] * 60, "cat": [1.0] * 90 + [0.0] * 30}
+    ratings = [
+        (row["item_id"], rater, label) for rater, own in said.items() for row, label in zip(rows, own, strict=True)
+    ]
+    path = made_gold(workspace_dir / "gold" / "three", rows, ratings, scale=BINARY)
+    gold = load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    ann, bob, cat = rater_entries(Table(gold, gold.items), [])
+    values = [one.agreement["accuracy"].value for one in (ann, bob, cat)]
+    pairs = {(pair.a, pair.b): pair.agreement["accuracy"].value or 0.0 for pair in rater_agreement(gold).pairs}
+    assert pairs == pytest.approx({("ann", "bob"): 0.5, ("ann", "cat"): 0.75, ("bob", "cat"): 0.75})
+    assert values == pytest.approx([(0.5 + 0.75) / 2, (0.5 + 0.75) / 2, 0.75])
+    assert (ann.n, ann.agreement["accuracy"].n) == (120, 240)
+
+
+def test_ties_end_where_the_items_asked_for_end(gold: GoldSet) -> None:
+    labelled = whole(gold).items
+    some = tied_items(gold, "all", labelled[:10])
+    places = [item.item_id for item in gold.items]
+    assert some == whole(gold).tied[: len(some)]
+    assert places.index(some[-1].item_id) < places.index(labelled[9].item_id)
+    left_out = frozenset({some[0].group})
+    assert some[0] not in tied_items(gold, "all", labelled, without_groups=left_out)
+
+
+def test_a_judge_that_was_not_asked_about_ties_is_not_judged_by_them(gold: GoldSet) -> None:
+    table = whole(gold)
+    asked = {item.item_id for item in table.items}
+    judge = column(gold, [float(label) for label in gold.ratings_by_rater["ann"].values()])
+    found = judge_beside_people(table, judge)
+    assert found.raters["ann"].difference == 0.0 and found.reason is None
+    partly = Column("j", gold.scale, [row for row in judge.rows if row.item_id in asked])
+    found = judge_beside_people(table, partly)
+    assert found.at_worst is None
+    assert stand_in_note(found, 0.03) == (
+        "cannot tell whether it may stand in for a person: beside ann: the judge was not asked about 33 of the 120 "
+        "items"
+    )
+
+
+def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
+    two_raters(workspace_dir / "gold" / "made")
+    argv = ("score", "--gold", "made", "--repeats", "2", "--name", "s")
+    planned = judgecal(*argv, "--dry-run").out
+    assert f"{N_TIED} of the items have no gold label, as raters tie: each judge is asked about them once" in planned
+    printed = printed_by(judgecal, *argv)
+    assert (printed["gold"]["n_items"], printed["gold"]["n_unlabelled"], printed["gold"]["n_tied"]) == (87, 33, 33)
+    (judge,) = printed["judges"]
+    assert judge["n_expected"] == 2 * 87
+    assert judge["stand_in"]["raters"]["ann"]["n"] == 120
+    for rater in printed["raters"]:
+        assert (rater["n"], rater["judges"][0]["n"], rater["judges"][0]["n_unscored"]) == (120, 120, 0)
+    lines = (workspace_dir / "experiments" / "s" / "judgements.jsonl").read_text().splitlines()
+    assert len(lines) == 2 * 87 + N_TIED == len({json.dumps(json.loads(one)["at"]) + one for one in lines})
+    assert "0 calls to make" in judgecal(*argv, "--dry-run").out
+    stored = read_experiment(find_workspace(None), "s")
+    assert standing(find_workspace(None), stored, margin=0.03).result.as_json() == {
+        key: value for key, value in printed.items() if key != "headline"
+    }
+
+
+def test_what_is_said_of_a_judge_is_said_alike(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    rows = two_raters(workspace_dir / "gold" / "made")
+    path = tmp_path / "recorded.jsonl"
+    verdicts = [{"item_id": row["item_id"], "judge": "j", "verdict": row["kind"] == "full"} for row in rows]
+    path.write_text("".join(json.dumps(one) + "\n" for one in verdicts), encoding="utf-8")
+    ran = judgecal("agreement", "--gold", "made", "--judgements", path, "--name", "r", "--full")
+    text = " ".join(ran.out.split())
+    # j says what ann says: no different from her, much better than bob against her.
+    assert "In a person's place" in text and "raters tie on 33 of them" in text
+    assert "The alternative annotator test grants a judge a head start" in text
+    assert "the published test counts a win for both" in text
+    found = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")["judges"][0]
+    one = found["stand_in"]["raters"]["ann"]
+    assert one["difference"] == 0.0 and -0.1 < one["at_worst"] < -0.05
+    assert f"j {-100 * found['stand_in']['at_worst']:.1f} ann 120 to triage" in text
+    near = found["alt_test"]["nearer"]["bob"]
+    assert near["judge"] == pytest.approx(0.275) and near["human"] == 0.0 and near["tie"] == pytest.approx(0.725)

@@ -1,0 +1,119 @@
+"""A judge in a person's place: by hand, at the edges, and whether it is said too often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import stdtrit
+
+from judgecal.stats import agreement
+from judgecal.stats.stand_in import beside, stand_in
+
+ITEMS = [f"i{number}" for number in range(60)]
+GROUPS = {item: item for item in ITEMS}
+TRUTH = {item: float(number % 2) for number, item in enumerate(ITEMS)}
+
+
+def turned(*numbers: int) -> dict[str, float]:
+    """The truth with these items wrong."""
+    return {item: 1.0 - label if at in numbers else label for at, (item, label) in enumerate(TRUTH.items())}
+
+
+def held(ratings: Any, verdicts: Any, **more: Any) -> Any:
+    return stand_in(ratings, verdicts, **{"scale": "binary", "groups": GROUPS} | more)
+
+
+def test_pairs_hold_what_ties_would_lose() -> None:
+    ratings = {"a": {"1": 1, "2": 1, "3": 0}, "b": {"1": 0, "2": 1}, "c": {"1": 1, "4": 0}}
+    assert beside(ratings, "a") == [("1", 0), ("1", 1), ("2", 1)]  # 3: nobody else; the others tie on 1
+    assert beside(ratings, "c") == [("1", 1), ("1", 0)]
+
+
+def test_a_judge_beside_two_people_by_hand() -> None:
+    """bob errs on 6 passes, ann on none, the judge on 3 passes and 3 fails: against bob ann is right on 24 of 30 passes
+    and on all fails that he gives."""
+    ann, bob, judge = TRUTH, turned(1, 3, 5, 7, 9, 11), turned(1, 3, 13, 0, 2, 4)
+    found = held({"ann": ann, "bob": bob}, judge)
+    # Beside bob, against ann's labels: 30 passes and 30 fails. bob 24/30 and 30/30, the judge 27/30 and 27/30.
+    assert (found.raters["bob"].judge, found.raters["bob"].person) == pytest.approx((0.9, 0.9))
+    # Beside ann, against bob's: 24 passes (of which the judge errs on 13) and 36 fails (6 true passes, of which it
+    # fails two with him).
+    assert found.raters["ann"].person == pytest.approx((1.0 + 30 / 36) / 2)
+    assert found.raters["ann"].judge == pytest.approx((23 / 24 + 29 / 36) / 2)
+    one = found.raters["ann"]
+    assert one.difference == pytest.approx(one.judge - one.person) and one.at_worst < one.difference
+    assert (one.n, one.n_expected, one.n_groups, one.n_unscored) == (60, 60, 60, 0)
+    assert found.at_worst == min(one.at_worst for one in found.raters.values())
+    assert found.shown(0.03) is False and found.shown(1.0) is True
+    # The person's own number is that of `agreement` against the other's labels.
+    same = agreement(list(bob.values()), list(ann.values()), scale="binary", metrics=["macro_agreement"])
+    assert one.person == pytest.approx(same["macro_agreement"].value)
+
+
+def test_sameness_on_what_was_seen_is_no_proof() -> None:
+    """A judge that says what ann says on all 60: it may lose t^2 / G, near the rule of three."""
+    found = held({"ann": TRUTH, "bob": turned(1, 3)}, TRUTH)
+    one = found.raters["ann"]
+    assert (one.difference, one.at_worst) == (0.0, pytest.approx(-(stdtrit(59, 0.95) ** 2) / 60))
+    assert found.raters["bob"].difference > 0.0
+    assert found.shown(0.03) is False and found.shown(0.05) is True
+
+
+def test_judges_share_the_chance_to_err() -> None:
+    ratings, judge = {"ann": TRUTH, "bob": turned(1, 3, 5)}, turned(2, 4, 6, 9)
+    alone, among_five = held(ratings, judge), held(ratings, judge, n_judges=5)
+    assert (alone.level, among_five.level) == pytest.approx((0.95, 0.99))
+    assert among_five.at_worst < alone.at_worst
+
+
+def test_unscored_is_wrong_and_not_asked_is_nothing() -> None:
+    ratings = {"ann": TRUTH, "bob": turned(1, 3, 5)}
+    lost = {item: None if at < 5 else label for at, (item, label) in enumerate(TRUTH.items())}
+    found = held(ratings, lost)
+    assert found.raters["bob"].n_unscored == 5
+    assert found.raters["bob"].judge == pytest.approx((27 / 30 + 28 / 30) / 2)
+    unasked = dict(list(TRUTH.items())[5:])
+    found = held(ratings, unasked)
+    assert (found.at_worst, found.shown(0.5)) == (None, None)
+    assert found.reason == "beside ann: the judge was not asked about 5 of the 60 items"
+
+
+def test_few_items_and_few_questions_show_nothing() -> None:
+    few = {item: TRUTH[item] for item in ITEMS[:29]}
+    found = held({"ann": TRUTH, "bob": TRUTH, "cat": few}, TRUTH)
+    assert found.raters.keys() == {"ann", "bob"}
+    assert found.left_out == {"cat": "29 items shared with another: fewer than 30"}
+    assert found.raters["ann"].n == 60
+    nobody = held({"ann": TRUTH, "cat": few}, TRUTH)
+    assert (nobody.reason, nobody.at_worst) == ("no rater shares 30 items with another", None)
+    clustered = held({"ann": TRUTH, "bob": turned(1)}, TRUTH, groups={item: int(item[1:]) % 9 for item in ITEMS})
+    assert clustered.shown(1.0) is None and "9 groups" in (clustered.reason or "")
+
+
+def test_scales_with_an_order_and_words() -> None:
+    rng = np.random.default_rng(0)
+    said = {item: float(rng.integers(0, 5)) for item in ITEMS}
+    near = {item: min(4.0, label + float(rng.random() < 0.2)) for item, label in said.items()}
+    graded = held({"ann": said, "bob": near}, {item: 25.0 * y for item, y in said.items()}, scale="ordinal:0:4",
+                  judge_scale="percentage")  # fmt: skip
+    assert graded.metric == "macro_agreement" and graded.raters["ann"].difference == pytest.approx(0.0)
+    words = [{item: "abc"[int(label) % 3] for item, label in row.items()} for row in (said, near)]
+    nominal = held({"ann": words[0], "bob": words[1]}, words[0], scale="nominal")
+    assert (nominal.metric, nominal.raters["ann"].difference) == ("accuracy", 0.0)
+
+
+def test_a_judge_that_is_worse_by_the_margin_is_seldom_said_to_stand_in() -> None:
+    """120 questions, people right on 90%, a judge 10 points worse on a margin of 10: 5% of 200 samples, and noise."""
+    said = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 120)
+        labels = [dict(enumerate(np.where(rng.random(120) < right, truth, 1 - truth).tolist())) for right in (0.9, 0.9)]
+        judge = np.where(rng.random(120) < 0.9 - 0.1 / 0.8, truth, 1 - truth).tolist()
+        found = stand_in(
+            {"a": labels[0], "b": labels[1]}, dict(enumerate(judge)), scale="binary", groups={i: i for i in range(120)}
+        )
+        said += bool(found.shown(0.1))
+    assert said <= 16  # 5% of 200 and two standard errors
