@@ -45,7 +45,7 @@ def chosen_of(candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int =
         judge: [1 - label if place < wrong else label for place, label in enumerate(gold)]
         for judge, wrong in n_wrong.items()
     }
-    losses = losses_against_best(gold, judges, scale="binary", metric="accuracy")
+    losses = losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=margin)
     return choose(candidates, losses, margin=margin, metric="accuracy")
 
 
@@ -59,19 +59,21 @@ def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
     # = 0.005 + 0.0097 + 0.0138.
     assert chosen_of(judges, n_wrong, 200).within == ("mid", "dear")
     found = chosen_of(judges, n_wrong, 60)  # all of that times 200 / 60
-    assert found.judge == "dear" and found.within == ("dear",)
+    assert (found.judge, found.within, found.shown) == ("dear", (), False)
+    assert "it was not shown to lose less than the margin of 0.03 against the truly best" in found.why
     assert found.nearest == "mid" and found.more_questions is not None and found.more_questions > 0
-    assert f"about {found.more_questions} more questions in train and dev would, for mid" in found.why
+    assert f"about {found.more_questions:,} more questions in train and dev would, for mid" in found.why
 
 
 def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() -> None:
     same = {"c": 0, "b": 0, "a": 0}
-    few = 12  # too few to show anything but that nobody was seen to be better
-    assert chosen_of([candidate(name) for name in "cba"], same, few).within == ("a", "b", "c")
+    assert chosen_of([candidate(name) for name in "cba"], same).within == ("a", "b", "c")
     slow = [candidate("a", p95_s=2.0), candidate("b", p95_s=None), candidate("c")]
-    assert chosen_of(slow, same, few).within == ("c", "a", "b")
+    assert chosen_of(slow, same).within == ("c", "a", "b")
     unpriced = [candidate("a", usd_per_1k=None), candidate("b", usd_per_1k=99.0), candidate("c", usd_per_1k=0.0)]
-    assert chosen_of(unpriced, same, few).within == ("c", "b", "a")
+    assert chosen_of(unpriced, same).within == ("c", "b", "a")
+    few = chosen_of(unpriced, same, 12)  # too few to show anything but that nobody was seen to be better
+    assert (few.judge, few.within, few.shown) == ("c", (), False)
 
 
 def test_where_neither_cost_nor_latency_is_known_the_best_is_taken() -> None:
@@ -94,12 +96,23 @@ def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
     found = chosen_of(unpriced, {"a": 0, "b": 1}, 60)
     assert found.judge == "a" and found.nearest == "b" and "another one at no higher cost" in found.why
     dearer = [candidate("a"), candidate("b", usd_per_1k=2.0)]
-    assert chosen_of(dearer, {"a": 0, "b": 1}, 60).why.endswith("and none is cheaper")
+    assert chosen_of(dearer, {"a": 0, "b": 1}, 60).why.endswith("; none is cheaper")
 
 
 def test_few_questions_take_the_best_and_say_so() -> None:
     found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 1}, 9)
-    assert found.judge == "dear" and "cannot tell" in found.why and found.more_questions is None
+    assert (found.judge, found.shown, found.more_questions) == ("dear", False, None)
+    assert "9 questions, and fewer than 10 give no bound" in found.why
+
+
+def test_the_only_judge_needs_no_bound() -> None:
+    found = chosen_of([candidate("a")], {"a": 3}, 9)
+    assert found.shown and found.why == "it is the only judge within the caps"
+
+
+def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
+    found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 29}, 1000)
+    assert found.more_questions is None and "out of reach, more than 10,000 more questions" in found.why
 
 
 def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:

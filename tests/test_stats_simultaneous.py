@@ -44,10 +44,49 @@ def test_two_judges_by_hand() -> None:
     assert found.by_judge["a"].loss == 0.0 and found.by_judge["a"].upper == pytest.approx(b - 0.2, abs=1e-6)
 
 
-def test_judges_alike_on_every_item_may_still_differ_on_the_next() -> None:
-    """b = c^2 / G, 0.149 of 20 questions: the rule of three gives 0.15."""
+def test_identical_verdicts_are_identical() -> None:
+    """Both lose what the other loses, and nothing to each other."""
     found = losses({"a": list(RIGHT), "b": list(RIGHT)})
+    assert [one.upper for one in found.by_judge.values()] == [0.0, 0.0]
+    three = losses({"a": list(RIGHT), "b": list(FOUR_WRONG), "c": list(FOUR_WRONG)}).by_judge
+    assert three["b"] == three["c"] and three["b"].upper == losses({"a": RIGHT, "b": FOUR_WRONG}).by_judge["b"].upper
+
+
+def test_with_a_margin_few_identical_verdicts_prove_nothing() -> None:
+    """A judge that truly loses 0.03 gives 20 verdicts like the best one's in 0.97^20 = 54%: then b = c^2 / G."""
+    judges = {"a": list(RIGHT), "b": list(RIGHT)}
+    found = losses_against_best(GOLD, judges, scale="binary", metric="accuracy", margin=0.03)
     assert [one.upper for one in found.by_judge.values()] == [pytest.approx(C**2 / 20, abs=1e-6)] * 2
+    for n_items, upper in ((95, pytest.approx(C**2 / 20, abs=1e-6)), (96, 0.0)):  # 0.97^96 = 0.054
+        gold, groups = [place % 2 for place in range(n_items)], [place % 20 for place in range(n_items)]
+        found = losses_against_best(
+            gold, {"a": gold, "b": gold}, scale="binary", metric="accuracy", margin=0.03, groups=groups
+        )
+        assert found.by_judge["b"].upper == (upper if upper == 0.0 else pytest.approx(C**2 / 20, rel=0.03))
+
+
+def test_judges_clearly_beyond_the_margin_leave_the_critical_value() -> None:
+    """(d - margin) / s >= sqrt(2 log log 100) = 1.748: the twin has the plain t, the others their own bound."""
+    gold = [place % 2 for place in range(100)]
+
+    def wrong(n: int, step: int = 1, start: int = 0) -> list[int]:
+        places = set(range(start, start + n * step, step))
+        return [1 - label if place in places else label for place, label in enumerate(gold)]
+
+    judges = {"best": gold, "twin": wrong(1), "bad": wrong(30, start=40), "mid": wrong(8, start=10)}
+    plain, screened = (
+        losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=margin) for margin in (None, 0.03)
+    )
+    # mid: d = 0.08, s = (100/99 * 0.08 * 0.92 / 100)^(1/2) = 0.0273, and 0.05 / s = 1.83; bad: 0.27 / 0.046 = 5.9
+    t, u, s2 = float(stdtrit(99, 0.95)), 0.01, 0.01 * 0.99 / 99
+    bound = 0.01 + t**2 * u / 2 + t * math.sqrt(s2 + (t * u) ** 2 / 4)
+    assert screened.by_judge["twin"].upper == pytest.approx(bound)
+    assert bound < (plain.by_judge["twin"].upper or 0.0)
+    for judge in ("bad", "mid"):
+        assert screened.by_judge[judge].upper == plain.by_judge[judge].upper
+    assert screened.method.endswith("without judges clearly beyond the margin")
+    near = losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=0.034)
+    assert (screened.by_judge["twin"].upper or 0.0) < (near.by_judge["twin"].upper or 0.0)  # 0.046 / s = 1.69
 
 
 def test_the_questions_needed_by_hand() -> None:

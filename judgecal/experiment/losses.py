@@ -34,14 +34,14 @@ class JudgeLoss:
 
 @dataclass(frozen=True, slots=True)
 class FloorLoss:
-    """What the best constant, or `embedded`, loses against the best judge: paired, with its interval."""
+    """What the best constant, or `embedded`, loses against a judge: paired, with its interval."""
 
     judge: str
     loss: Estimate
 
     @property
     def shown(self) -> bool:
-        """Whether the best judge is shown to be better."""
+        """Whether the judge is shown to be better."""
         return self.loss.low is not None and self.loss.low > 0.0
 
 
@@ -96,8 +96,10 @@ class PromptModelGrid:
         return len({(cell.prompt, cell.model) for cell in self.cells}) == len(self.prompts) * len(self.models)
 
 
-def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: int) -> Losses:
-    """The losses of judges, each with its repeats, on the items of a table; by the leading metric.
+def table_losses(
+    table: Table, columns: Sequence[tuple[Column, int]], *, metric: str, margin: float | None, seed: int
+) -> Losses:
+    """The losses of judges, each with its repeats, on the items of a table; as `losses_against_best`.
 
     Raises:
         InputError: no judge has a value.
@@ -107,21 +109,30 @@ def table_losses(table: Table, columns: Sequence[tuple[Column, int]], *, seed: i
         {column.judge: verdict_matrix(column.rows, table.items, repeats) for column, repeats in columns},
         scale=table.gold.scale,
         scales={column.judge: column.scale for column, _ in columns},
-        metric=leading_metric(table.gold.scale),
+        metric=metric,
         groups=table.groups,
+        margin=margin,
         level=table.level,
         seed=seed,
     )
 
 
-def loss_picture(stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]]) -> LossPicture:
+def floor_loss(table: Table, judge: tuple[Column, int], *, metric: str, seed: int) -> FloorLoss:
+    """What the best constant loses against a judge with its repeats, paired on the items of a table."""
+    return _Pairs(table, judge, metric, seed).floor(_constant(table))
+
+
+def loss_picture(
+    stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]], *, margin: float
+) -> LossPicture:
     """The losses of the judges asked for, each with its repeats, with the floor and the people beside them.
 
     `table` holds the items that judges may be chosen on.
     """
-    losses = table_losses(table, columns, seed=stored.seed)
+    metric = leading_metric(table.gold.scale)
+    losses = table_losses(table, columns, metric=metric, margin=margin, seed=stored.seed)
     best = next(one for one in columns if one[0].judge == losses.best)
-    pairs = _Pairs(table, best, leading_metric(table.gold.scale), stored.seed)
+    pairs = _Pairs(table, best, metric, stored.seed)
     return LossPicture(
         losses,
         tuple(pairs.judge(one, losses) for one in columns),
@@ -133,7 +144,11 @@ def loss_picture(stored: StoredExperiment, table: Table, columns: Sequence[tuple
 def _floor(stored: StoredExperiment, table: Table) -> list[Column]:
     """The best constant, and `embedded` where it stands below the judges and not among them."""
     floor = [column for column in stored.columns[stored.asked :] if column.judge == FLOOR_JUDGE]
-    return [constant_column(dataclasses.replace(table, repeats=1)), *floor]
+    return [_constant(table), *floor]
+
+
+def _constant(table: Table) -> Column:
+    return constant_column(dataclasses.replace(table, repeats=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 "Not significantly different" is no reason to take the cheap one: with few items nobody differs significantly from
 anybody, and the cheapest is often the worst. So a loss must be shown to be small, and where it cannot be, the best
-judge is taken and said to be taken for want of questions.
+judge is taken and said to be taken for want of questions: it was not shown to be good enough.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from judgecal.experiment import Column, Entry, StoredExperiment, Table, entry
 from judgecal.models import ModelSpec
 from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
-from judgecal.stats.simultaneous import Loss, Losses
+from judgecal.stats.significance import OUT_OF_REACH
+from judgecal.stats.simultaneous import Losses
 
 MARGIN = 0.03
 """The loss that is allowed where not said otherwise, in units of the metric."""
@@ -118,64 +119,71 @@ class Choice:
     """Who was taken."""
 
     judge: str
-    within: tuple[str, ...]  # the best judge and all that are shown to lose less than the margin, cheapest first
+    within: tuple[str, ...]  # all that are shown to lose less than the margin against the truly best, cheapest first
     why: str
     # about how many more questions of train and dev would show that a judge that costs no more is good enough; None
-    # where that is shown already, all others cost more, or none came within the margin
+    # where that is shown already, all others cost more, none came within the margin, or it is out of reach
     more_questions: int | None = None
     nearest: str | None = None  # the judge that they would show it of
+
+    @property
+    def shown(self) -> bool:
+        """Whether the judge is shown to lose less than the margin; else it has the best value, and no more."""
+        return self.judge in self.within
 
 
 def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, metric: str) -> Choice:
     """Take the cheapest of the judges within the caps that is shown to lose less than the margin against the best.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is known,
-    as of recorded judgements, nothing speaks for any but the best.
+    as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge with the best
+    value is taken (of equals the cheapest), and `why` says that it is no more than that. `losses` is made with the
+    same margin.
     """
     seen = {judge: math.inf if found.loss is None else found.loss for judge, found in losses.by_judge.items()}
     ranked = sorted(candidates, key=lambda one: (*one.rank, seen[one.judge], one.judge))
-    within = tuple(one.judge for one in ranked if _qualifies(one.judge, losses, margin))
-    taken = within[0]
-    if not _is_best(losses.by_judge[taken]):
+    names = [one.judge for one in ranked]
+    if len(ranked) == 1:
+        return Choice(names[0], tuple(names), "it is the only judge within the caps")
+    uppers = {judge: losses.by_judge[judge].upper for judge in names}
+    within = tuple(judge for judge in names if (upper := uppers[judge]) is not None and upper < margin)
+    taken = within[0] if within else next(judge for judge in names if seen[judge] <= _EPS)
+    if seen[taken] > _EPS:
         why = (
-            f"it is the cheapest of the {len(within)} judges that are the best or shown to lose less than {margin:g} "
-            f"in {metric} against it (it loses at most {losses.by_judge[taken].upper or 0.0:.3f})"
+            f"it is the cheapest of the {len(within)} judges that are shown to lose less than {margin:g} in {metric} "
+            f"against the best (it loses at most {uppers[taken] or 0.0:.3f})"
         )
         return Choice(taken, within, why)
-    if len(candidates) == 1:
-        return Choice(taken, within, "it is the only judge within the caps")
-    best = f"no judge has a better {metric} on these items"
+    why = f"no judge has a better {metric} on these items"
+    if not within:
+        why += f", but it was not shown to lose less than the margin of {margin:g} against the truly best"
     if losses.n_groups < MIN_GROUPS:
-        few = f"{losses.n_groups} questions, and fewer than {MIN_GROUPS} give no bound"
-        return Choice(taken, within, f"{best}; cannot tell whether another is good enough: {few}")
+        return Choice(taken, within, f"{why}: {losses.n_groups} questions, and fewer than {MIN_GROUPS} give no bound")
     usd = next(one.rank[0] for one in ranked if one.judge == taken)
-    others = [one for one in ranked if one.judge not in within]
+    others = [one for one in ranked if one.judge not in (taken, *within)]
     rivals, rival = [one.judge for one in others if one.rank[0] < usd], "a cheaper one"
     if not rivals:  # those at the same cost, be it that none is known
         rivals, rival = [one.judge for one in others if one.rank[0] == usd], "another one at no higher cost"
     if not rivals:
-        return Choice(taken, within, f"{best}, and none is cheaper")
+        return Choice(taken, within, f"{why}; none is cheaper")
+    return _planned(Choice(taken, within, f"{why}; cannot show that {rival} is good enough"), rivals, losses, margin)
+
+
+def _planned(choice: Choice, rivals: Sequence[str], losses: Losses, margin: float) -> Choice:
+    """The choice with what more questions would do for the rivals."""
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
     known = {judge: n for judge, n in needed.items() if n is not None}
-    unable = f"{best}; cannot show that {rival} is good enough"
     if not known:
         lost = f"each loses {margin:g} or more on them, so no number of questions can be planned"
-        return Choice(taken, within, f"{unable}: {lost}")
+        return dataclasses.replace(choice, why=f"{choice.why}: {lost}")
     nearest = min(known, key=lambda judge: known[judge])
     more = max(1, known[nearest] - losses.n_groups)
-    would = f"about {more} more question{'s' * (more > 1)} in train and dev would"
-    return Choice(taken, within, f"{unable}: {would}, for {nearest}, if it is as good as it looks", more, nearest)
-
-
-def _qualifies(judge: str, losses: Losses, margin: float) -> bool:
-    """Whether it is the best, or its loss is shown to stay under the margin."""
-    upper = losses.by_judge[judge].upper
-    return _is_best(losses.by_judge[judge]) or (upper is not None and upper < margin)
-
-
-def _is_best(found: Loss) -> bool:
-    """Of several with the best value each is the best: taking the cheapest of them costs nothing that was seen."""
-    return found.loss is not None and found.loss <= _EPS
+    if more > OUT_OF_REACH:
+        far = f"that is out of reach, more than {OUT_OF_REACH:,} more questions"
+        return dataclasses.replace(choice, why=f"{choice.why}: {far}")
+    would = f"about {more:,} more question{'s' * (more > 1)} in train and dev would, for {nearest}"
+    why = f"{choice.why}: {would}, if it is as good as it looks"
+    return dataclasses.replace(choice, why=why, more_questions=more, nearest=nearest)
 
 
 @dataclass(frozen=True, slots=True)

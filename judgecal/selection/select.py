@@ -17,8 +17,8 @@ from judgecal.experiment import (
     open_experiment,
     plan_calls,
     together,
-    verdict_matrix,
 )
+from judgecal.experiment.losses import table_losses
 from judgecal.judges import Judge, judge_named
 from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, open_items, repeats_of
 from judgecal.selection.confirm import (
@@ -34,7 +34,6 @@ from judgecal.selection.confirm import (
 from judgecal.selection.lock import LockedJudge, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
-from judgecal.stats.simultaneous import losses_against_best
 
 
 def select_config(
@@ -98,16 +97,8 @@ class SelectRun(SelectRequest):
         within = [one for one in measured if self.caps.over(one.candidate) is None]
         if not within:
             return OpenChoice(table, measured)
-        losses = losses_against_best(
-            table.labels,
-            {one.column.judge: verdict_matrix(one.column.rows, table.items, one.repeats) for one in within},
-            scale=table.gold.scale,
-            scales={one.column.judge: one.column.scale for one in within},
-            metric=self.by,
-            groups=table.groups,
-            level=table.level,
-            seed=self.seed,
-        )
+        pairs = [(one.column, one.repeats) for one in within]
+        losses = table_losses(table, pairs, metric=self.by, margin=self.margin, seed=self.seed)
         choice = choose([one.candidate for one in within], losses, margin=self.margin, metric=self.by)
         return OpenChoice(table, measured, losses, choice)
 

@@ -85,7 +85,7 @@ def standing(
     columns = [one.column for one in measured]
     pairs = [(one.column, one.repeats) for one in measured]
     known = any(one.entry.as_wrong[metric].value is not None for one in measured)
-    picture = loss_picture(stored, table, pairs) if known else None
+    picture = loss_picture(stored, table, pairs, margin=margin) if known else None
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     return Standing(
         result=result or stored_result(stored, columns, workspace),

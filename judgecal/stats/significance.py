@@ -27,6 +27,8 @@ PLANNED_DISCORDANCE = 0.5
 """How much two judges are planned to differ, as a share of what two that err independently would."""
 POWER = 0.80
 """The chance at which a difference counts as detectable."""
+OUT_OF_REACH = 10_000
+"""More further questions than this are not named: nobody labels as many."""
 
 
 def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[float, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import stdtrit
@@ -21,7 +21,7 @@ from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, pseudo_
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
-from judgecal.stats.sample import Floats, Sample, as_scale
+from judgecal.stats.sample import Bools, Floats, Sample, as_scale
 from judgecal.stats.significance import POWER
 
 N_DRAWS = 20_000
@@ -29,19 +29,26 @@ N_DRAWS = 20_000
 
 _EPS = 1e-12
 _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding alone leaves some 1e-8
+_ALIKE_BY_CHANCE = 0.055  # that a judge that loses the margin gives the best one's verdicts: 0.03 on 96 items
 
 
-def critical_values(parts: Floats, df: Floats, *, level: float, n_draws: int, seed: int) -> Floats:
+def critical_values(
+    parts: Floats, df: Floats, *, counted: Bools | None = None, level: float, n_draws: int, seed: int
+) -> Floats:
     """k: the `level` point of max over j of (Z_i - Z_j) / sd(Z_i - Z_j), Z multivariate t by group.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like every
     other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x k, the fewest
-    of a judge's are taken for all its differences. Source: Dunnett (1955) for comparisons with one control.
+    of a judge's are taken for all its differences; `counted` k x k, the others j that count for judge i, all of them
+    where not given. Source: Dunnett (1955) for comparisons with one control.
     """
     covariance = parts @ parts.T
     spread = np.diag(covariance)
     apart = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2.0 * covariance, 0.0))
     known = apart > _ALIKE * math.sqrt(max(float(spread.max()), _EPS))
+    known &= np.array([known[:j, j].all() for j in range(len(parts))])  # of judges that are alike the first counts
+    if counted is not None:
+        known &= counted
     values, vectors = np.linalg.eigh(covariance)
     scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ _normals(len(parts), n_draws, seed)
     critical = np.zeros(len(parts))
@@ -107,6 +114,7 @@ def losses_against_best(
     scales: Mapping[str, Scale | str] | None = None,
     metric: str | None = None,
     groups: Iterable[Hashable] | None = None,
+    margin: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     n_draws: int = N_DRAWS,
@@ -143,24 +151,37 @@ def losses_against_best(
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
         raise InputError(f"no judge has a value in {metric}: {next(iter(read.values()), 'none is given')}")
-    return _losses(read, next(iter(samples.values())).n_groups, level=level, seed=seed, n_draws=n_draws)
+    made = _Made(margin, level, seed, n_draws)
+    return _losses(read, next(iter(samples.values())).n_groups, made)
 
 
-def _losses(read: Mapping[str, _Worth | str], n_groups: int, *, level: float, seed: int, n_draws: int) -> Losses:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How the bounds are made."""
+
+    margin: float | None
+    level: float
+    seed: int
+    n_draws: int
+
+
+def _losses(read: Mapping[str, _Worth | str], n_groups: int, made: _Made) -> Losses:
     """From what each judge is worth, or why it has no value."""
     valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
     best = max(valued, key=lambda judge: valued[judge].merit)
     pairs = None
     if n_groups >= MIN_GROUPS and not any(worth.lame for worth in valued.values()):
-        pairs = _Pairs.of(valued, n_groups, level=level, seed=seed, n_draws=n_draws)
+        pairs = _Pairs.of(valued, n_groups, made)
     by_judge = {
         judge: Loss(None, reason=worth)
         if isinstance(worth, str)
         else _loss(judge, worth, valued[best], pairs, n_groups)
         for judge, worth in read.items()
     }
-    made = "multiple comparisons with the best by group, multivariate t" if pairs else ""
-    return Losses(best, by_judge, level, n_groups, made, pairs)
+    method = "multiple comparisons with the best by group, multivariate t" if pairs else ""
+    if pairs is not None and not pairs.counted.all():
+        method += ", without judges clearly beyond the margin"
+    return Losses(best, by_judge, made.level, n_groups, method, pairs)
 
 
 def _check_units(metric: Metric, samples: Mapping[str, Sample]) -> None:
@@ -176,6 +197,7 @@ class _Worth:
     value: float
     sign: float  # -1 where less is better
     linear: Linear | None  # the linearised mean, or None for a coefficient
+    sample: Sample  # what it is read from
     parts: Floats  # G, what each group adds to the value
     whole: float  # what a group would add that differs by the whole range
     most: float  # the width of that range
@@ -188,6 +210,14 @@ class _Worth:
     def lame(self) -> bool:
         """Whether it has no error: a coefficient that is undefined without some group."""
         return not bool(np.all(np.isfinite(self.parts)))
+
+    def alike(self, other: _Worth, margin: float | None) -> bool:
+        """Whether both gave one verdict on every item, on so many that chance hardly made it so."""
+        ours, theirs = self.sample, other.sample
+        if ours.scale != theirs.scale or not np.array_equal(ours.verdicts, theirs.verdicts, equal_nan=True):
+            return False
+        share = 1.0 if margin is None else min(1.0, margin / self.most)
+        return bool((1.0 - share) ** len(ours.gold) <= _ALIKE_BY_CHANCE)
 
 
 def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
@@ -202,11 +232,11 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
         most = terms.high - terms.low
         weight = linear.share @ linear.weights
         whole = (most if math.isfinite(most) else 1.0) * float((weight**2).sum())
-        return _Worth(linear.value, sign, linear, parts_of_mean(linear), whole, most)
+        return _Worth(linear.value, sign, linear, sample, parts_of_mean(linear), whole, most)
     found = jackknifed(terms, sample)
     if found is None:
         return terms.undefined
-    return _Worth(found[0], sign, None, pseudo_values(*found), 2.0 / sample.n_groups, 2.0)
+    return _Worth(found[0], sign, None, sample, pseudo_values(*found), 2.0 / sample.n_groups, 2.0)
 
 
 def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, n_groups: int) -> Loss:
@@ -223,31 +253,39 @@ def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, n_group
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Every judge i against every other j: k x k tables of i less j; `critical` (k) for judge i taken for the best."""
+    """Every judge i against every other j: k x k tables of i less j."""
 
     names: Sequence[str]
     differences: Floats
     errors: Floats
     units: Floats
     df: Floats
+    counted: Bools  # whether j counts in the critical value of i: not where it is clearly beyond the margin
     critical: Floats
 
     @classmethod
-    def of(cls, valued: Mapping[str, _Worth], n_groups: int, *, level: float, seed: int, n_draws: int) -> _Pairs:
+    def of(cls, valued: Mapping[str, _Worth], n_groups: int, made: _Made) -> _Pairs:
         own = list(valued.values())
         merits = np.array([worth.merit for worth in own])
         differences = merits[:, None] - merits[None, :]
-        errors, units, df = _apart(own)
+        errors, units, df = _apart(own, made.margin)
         # As in the paired comparison: one more group without a difference would make that of a spread of 0.
         errors = np.maximum(errors, np.abs(differences) / (n_groups + 1.0))
         parts = np.array([worth.parts - worth.parts.mean() for worth in own])
-        critical = critical_values(parts, df, level=level, n_draws=n_draws, seed=seed)
-        return cls(tuple(valued), differences, errors, units, df, critical)
+        drawn = partial(critical_values, parts, df, level=made.level, n_draws=made.n_draws, seed=made.seed)
+        critical = np.repeat(drawn()[:, None], len(own), axis=1)
+        counted = np.ones(df.shape, dtype=np.bool_)
+        if made.margin is not None:
+            counted = differences - made.margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
+            counted |= np.isnan(errors)
+        if not counted.all():
+            critical = np.where(counted, drawn(counted=counted)[:, None], critical)
+        return cls(tuple(valued), differences, errors, units, df, counted, critical)
 
     def upper(self, judge: str) -> float:
         """The bound of one judge's loss; 0 where it stands alone."""
         j = self.names.index(judge)
-        c, s, u = self.critical, self.errors[:, j], self.units[:, j]
+        c, s, u = self.critical[:, j], self.errors[:, j], self.units[:, j]
         bounds = self.differences[:, j] + c**2 * u / 2.0 + c * np.sqrt(s**2 + (c * u) ** 2 / 4.0)
         return float(max(0.0, np.delete(bounds, j).max(initial=0.0)))
 
@@ -258,11 +296,11 @@ class _Pairs:
         s, u = self.errors[others, j], self.units[others, j]
         if not np.all(room > _EPS) or np.isnan(s).any():
             return None
-        reach = (self.critical[others] + stdtrit(self.df[others, j], POWER)) ** 2
+        reach = (self.critical[others, j] + stdtrit(self.df[others, j], POWER)) ** 2
         return math.ceil(n_groups * float((reach * (s**2 + u * room) / room**2).max(initial=0.0)))
 
 
-def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats]:
+def _apart(own: Sequence[_Worth], margin: float | None) -> tuple[Floats, Floats, Floats]:
     """k x k: the error by group of each paired difference, the part of one more group, the degrees of freedom."""
     k = len(own)
     errors, units, df = np.zeros((k, k)), np.zeros((k, k)), np.full((k, k), len(own[0].parts) - 1.0)
@@ -270,7 +308,8 @@ def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats]:
         for j in range(i):
             errors[i, j], df[i, j] = _error(own[i], own[j])
             size, whole = np.abs(own[i].parts - own[j].parts), own[i].whole
-            units[i, j] = ((size**2).sum() + whole**2) / (size.sum() + whole)
+            if not own[i].alike(own[j], margin):
+                units[i, j] = ((size**2).sum() + whole**2) / (size.sum() + whole)
     lower = np.tril_indices(k, -1)
     for table in (errors, units, df):
         table.T[lower] = table[lower]
