@@ -275,13 +275,16 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     found = one_object(judgecal(command, *model, "--dry-run", "--json"))
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
+    look = found.pop("test_look", "")
     assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "seconds"}
+    would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
+    assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0
     # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert re.fullmatch(
         r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"cost at most \d+\.\d{4} USD, time unknown before the first calls\n",
+        r"cost at most \d+\.\d{4} USD, time unknown before the first calls\n" + re.escape(f"{look}\n" if look else ""),
         text.out,
     )
 

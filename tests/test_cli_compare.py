@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -229,21 +230,37 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     }
     slug = record(judgecal, tmp_path / "r.csv", judges, made)
     experiments = workspace_dir / "experiments"
-    assert looks_so_far(experiments, "pass") == 0
+    assert looks_so_far(experiments, load_gold(workspace_dir / "gold" / "pass")) == 0
+    plan = one_object(judgecal("compare", slug, "sharp", "lax", "--dry-run", "--json"))
+    assert plan["test_look"].startswith(
+        "A run would spend a look at test: decision 1 on the test labels of pass: shown at"
+    )
     first = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
-    assert (first["level"], first["test_looks"], first["reused"]) == (0.95, 1, False)
+    assert (first["level"], first["test_looks"], first["reused"]) == (pytest.approx(0.96960364), 1, False)
     second = one_object(judgecal("compare", slug, "sharp", "blind", "--json"))
-    assert (second["difference"]["level"], second["test_looks"], second["reused"]) == (0.975, 2, True)
-    assert second["test_look"] == "test labels of pass: decision 2, reused: shown at level 0.975"
+    assert (second["difference"]["level"], second["test_looks"]) == (pytest.approx(0.99240091), 2) and second["reused"]
+    assert second["test_look"] == (
+        "decision 2 on the test labels of pass, reused: shown at level 0.9924, so that all decisions on them together "
+        "err in at most 5%"
+    )
     # The same question again, in whatever order, is the same look; another metric is another question.
     assert one_object(judgecal("compare", slug, "sharp", "lax", "--json")) == first
-    assert one_object(judgecal("compare", slug, "lax", "sharp", "--json"))["level"] == 0.95
+    assert one_object(judgecal("compare", slug, "lax", "sharp", "--json"))["level"] == first["level"]
     third = one_object(judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json"))
-    assert third["level"] == pytest.approx(1 - 0.1 / 3) and third["test_looks"] == 3
+    assert third["level"] == pytest.approx(1 - 0.1 * 6 / (math.pi * 3) ** 2) and third["test_looks"] == 3
     assert judgecal("compare", slug, "sharp", "lex").code == 2  # refused before it is a look
     assert judgecal("compare", slug, "sharp", "lax", "--metric", "mse").code == 2
     kinds = [json.loads(line)["kind"] for line in (experiments / "test_looks.jsonl").read_text().splitlines()]
     assert kinds == ["report", "decision", "decision", "decision"]
+    # Neither another name of the experiment, nor another of the set, nor the test items alone make it a new one.
+    asked = ("--judgements", tmp_path / "r.csv", "--split", "test")
+    shutil.copytree(workspace_dir / "gold" / "pass", workspace_dir / "gold" / "copy")
+    card = workspace_dir / "gold" / "copy" / "card.toml"
+    card.write_text(card.read_text().replace('name = "pass"', 'name = "copy"'))
+    for gold in ("pass", "copy"):
+        assert judgecal("agreement", "--gold", gold, *asked, "--name", f"{gold}-again").code == 0
+        again = one_object(judgecal("compare", f"{gold}-again", "lax", "sharp", "--json"))
+        assert (again["test_looks"], again["level"]) == (1, first["level"])
 
 
 # --- experiments of score and optimize
@@ -274,7 +291,7 @@ def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> N
     assert (found["gold"]["split"], found["difference"]["n_expected"]) == ("test", n_test)
     # optimize shows after minus before.
     assert found["difference"]["value"] == pytest.approx(-done["test"]["difference"]["value"])
-    assert found["test_looks"] == 2 and found["level"] == 0.975
+    assert found["test_looks"] == 2 and found["level"] == pytest.approx(0.99240091)
     # Without its summary and its program the journal still says who was taken.
     folder = workspace_dir / "experiments" / "opt"
     (folder / "summary.json").unlink()
@@ -398,5 +415,5 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     assert close["smallest_detectable"] > close["difference"]["value"]
     far = one_object(judgecal("compare", "nq", "gpt-4", "bem", "--metric", "accuracy", "--json"))
     assert far["difference"]["value"] == pytest.approx((1262 - 1201) / 1490)
-    assert (far["decision"], far["difference"]["level"]) == ("A", 0.975)
+    assert (far["decision"], far["difference"]["level"]) == ("A", pytest.approx(0.99240091))
     assert far["difference"]["low"] > 0 and far["p_value"] < 0.01

@@ -1,8 +1,7 @@
-"""Experiments: folders, looks, trials and the agreement table."""
+"""Experiments: folders, trials and the agreement table."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from judgecal.experiment import (
     RunOptions,
     Table,
     entry,
-    look_at_test,
-    looks_so_far,
     open_experiment,
     open_journal,
     plan_calls,
@@ -107,54 +104,6 @@ def test_another_configuration_never_meets_the_verdicts(workspace: Workspace) ->
     (workspace.experiments / "notes" / "a.txt").touch()
     with pytest.raises(InputError, match="is no experiment"):
         plan_experiment(workspace, CONFIG, out="notes")
-
-
-# --- looks at the test split
-
-
-def look(folder: Path, experiment: str, kind: Any = "decision", n_items: int = 9) -> tuple[int, bool]:
-    found = look_at_test(folder, gold="s", gold_sha256="0", experiment=experiment, kind=kind, n_items=n_items)
-    return found.number, found.new
-
-
-def test_looks_are_counted_by_decision(tmp_path: Path) -> None:
-    assert looks_so_far(tmp_path, "s") == 0
-    assert look(tmp_path, "report-first", "report") == (0, True)
-    assert look(tmp_path, "a") == (1, True)
-    assert look(tmp_path, "a") == (1, False)  # the same command again
-    assert look(tmp_path, "b") == (2, True)
-    assert look(tmp_path, "a") == (1, False)
-    assert look(tmp_path, "a", n_items=18) == (3, True)  # a larger --limit, with the first answer known
-    assert look(tmp_path, "gate", "gate") == (3, True)  # logged, not counted
-    assert looks_so_far(tmp_path, "s") == 3
-    assert looks_so_far(tmp_path, "another") == 0
-    kinds = [json.loads(line)["kind"] for line in (tmp_path / "test_looks.jsonl").read_text().splitlines()]
-    assert kinds == ["report", "decision", "decision", "decision", "gate"]
-
-
-def test_a_reused_test_split_pays(tmp_path: Path) -> None:
-    first, second = (
-        look_at_test(tmp_path, gold="s", gold_sha256="0", experiment=name, kind="decision", n_items=9) for name in "ab"
-    )
-    assert (first.reused, first.level, first.sentence("s")) == (False, 0.95, "test labels of s: decision 1")
-    assert (second.reused, second.level) == (True, 0.975)  # 1 - 0.05 / 2
-    assert second.sentence("s") == "test labels of s: decision 2, reused: shown at level 0.975"
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", r"test_looks.jsonl:2: no test look can be read"),
-        ('{"gold": "s"}', r"test_looks.jsonl:2: no test look can be read"),
-        ('{"schema": 2, "gold": "s", "experiment": "a", "kind": "decision"}', "newer than this judgecal"),
-    ],
-)
-def test_a_broken_log_of_looks_is_refused(tmp_path: Path, line: str, message: str) -> None:
-    look(tmp_path, "a")
-    with (tmp_path / "test_looks.jsonl").open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(InputError, match=message):
-        look(tmp_path, "b")
 
 
 # --- the table

@@ -87,7 +87,7 @@ def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0
          "Keep the judge as it is: the gain is one of scale alone; +5.0"),
         ("cannot tell", "new", (0.01, -0.02, 0.04), "Keep the judge as it is: nothing better is shown; +1.0 [-2.0,"),
         ("cannot tell", "new", (0.01, None, None), "Keep the judge as it is: nothing better is shown; why; +1.0"),
-        ("cannot tell", "before", (0.0, 0.0, 0.0), "Keep the judge as it is: why. 1 of 41 unscored on test,"),
+        ("nothing changed", "before", None, "Keep the judge as it is: why. 1 of 41 unscored on dev, 20 questions."),
         ("cannot tell", "new", None, "Do not take it yet: why. 1 of 41 unscored on dev, 20 questions."),
     ],
 )  # fmt: skip

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import looks_so_far
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.selection.choice import Candidate, Caps, Choice, choose
@@ -202,15 +201,19 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     assert lock.runnable(workspace).fingerprint == judge.fingerprint
 
 
-def test_the_same_command_is_the_same_look_and_another_margin_the_next(
+def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
     judgecal: Run, scored: str, workspace_dir: Path
 ) -> None:
     looks = [one_object(judgecal("select", scored, "--json"))["test_looks"] for _ in range(2)]
     assert looks == [1, 1]
-    other = one_object(judgecal("select", scored, "--margin", "0.05", "--json"))
-    assert (other["test_looks"], other["reused"]) == (2, True)
-    assert other["confirmed"]["macro_agreement"]["level"] == pytest.approx(0.975)
-    assert "reused" in judgecal("select", scored, "--margin", "0.05").out
+    other = one_object(judgecal("select", scored, "--margin", "0.05", "--name", "again", "--json"))
+    assert (other["test_looks"], other["reused"]) == (1, False)
+    plan = one_object(judgecal("select", scored, "--metric", "mae", "--dry-run", "--json"))
+    assert "decision 2 on the test labels of starter, reused: shown at level 0.9924" in plan["test_look"]
+    mae = one_object(judgecal("select", scored, "--metric", "mae", "--json"))
+    assert (mae["test_looks"], mae["reused"]) == (2, True)
+    assert mae["confirmed"]["mae"]["level"] == pytest.approx(0.99240091)
+    assert "reused" in judgecal("select", scored, "--metric", "mae").out
 
 
 def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
@@ -236,7 +239,7 @@ def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path)
     assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (None, None, [], {})
     assert len(found["rejected"]) == 3 and "judgecal" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
-    assert looks_so_far(workspace_dir / "experiments", "starter") == 0
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     ran = judgecal("select", scored, "--allow-provider", "gemini")
     assert ran.code == 1 and ran.out.startswith("Nobody is chosen: none of the 3 judges is within the caps.")
 
@@ -272,7 +275,7 @@ def test_a_judge_that_has_changed_is_not_confirmed(judgecal: Run, scored: str, w
         path.write_text(path.read_text(encoding="utf-8").replace("correct", "fine"), encoding="utf-8")
     ran = judgecal("select", scored)
     assert ran.code == 2 and "has changed since" in ran.err
-    assert looks_so_far(workspace_dir / "experiments", "starter") == 0
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
 def test_an_experiment_of_test_alone_cannot_choose(judgecal: Run) -> None:
@@ -424,7 +427,7 @@ def test_a_key_that_is_missing_costs_no_look(
     monkeypatch.delenv("MY_KEY")
     ran = judgecal("select", slug)
     assert ran.code == 2 and "MY_KEY" in ran.err
-    assert looks_so_far(workspace_dir / "experiments", "starter") == 0
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
 def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
@@ -436,7 +439,7 @@ def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServe
     assert found["usd_at_most"] is None
     ran = judgecal("select", slug, "--budget-usd", "1")
     assert ran.code == 2 and "price" in ran.err
-    assert looks_so_far(workspace_dir / "experiments", "starter") == 0
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
 def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:

@@ -26,6 +26,9 @@ def compare(
         float, typer.Option("--level", help="Level of the intervals; 1 - level is the false alarm rate.")
     ] = 0.95,
     seed: shared.Seed = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say whether it would look at test labels, and at which level.")
+    ] = False,
     json: shared.Json = False,
 ) -> None:
     """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
@@ -41,5 +44,8 @@ def compare(
         level=level,
         seed=seed,
     )
+    if dry_run:
+        shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)
+        return
     result = run.run()
     print_result(result, compare_document(result), json=json)

@@ -66,7 +66,8 @@ def migrate(
         out=call.name,
     )
     if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json)
+        plan = run.preview()
+        shared.show_plan(plan, json=call.json, look=shared.would_look(run.foresee(), run.gold.name))
         return
     result = run.run()
     print_result(result, migrate_document(result), json=call.json)

@@ -51,7 +51,8 @@ def optimize(
     )
     if call.dry_run:
         preview = preview_optimize(run)
-        shared.show_plan(preview.plan, json=call.json)
+        look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
+        shared.show_plan(preview.plan, json=call.json, look=look)
         if preview.own_calls and not call.json:
             typer.echo(preview.own_calls)
         return

@@ -15,7 +15,7 @@ import typer
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.experiment import CostEstimate, RunOptions
+    from judgecal.experiment import CostEstimate, Look, RunOptions
     from judgecal.workspace import Workspace
 
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
@@ -131,14 +131,14 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def show_plan(plan: CostEstimate, *, json: bool) -> None:
-    """Print what `--dry-run` found out."""
+def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> None:
+    """Print what `--dry-run` found out; `look` says what a run would take from the test labels."""
     from judgecal.cli.output import print_json
 
     usd = plan.usd_at_most
     if json:
         values = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
-        print_json({**values, "usd_at_most": usd, "seconds": plan.seconds})
+        print_json({**values, "usd_at_most": usd, "seconds": plan.seconds, **({"test_look": look} if look else {})})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
@@ -146,6 +146,26 @@ def show_plan(plan: CostEstimate, *, json: bool) -> None:
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
     )
+    if look is not None:
+        typer.echo(look)
+
+
+def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str = "") -> str | None:
+    """What a run would take from the test labels of a set, in a sentence; None where it takes nothing."""
+    if look is None:
+        return None
+    again = "" if look.new else " (which was taken before)"
+    return f"A run would spend a look at test{where}: {look.sentence(gold, level)}{again}."
+
+
+def show_look(look: str | None, *, json: bool) -> None:
+    """Print what the `--dry-run` of a command that calls no model found out."""
+    from judgecal.cli.output import print_json
+
+    if json:
+        print_json({"test_look": look})
+    else:
+        typer.echo(look or "A run would spend no look at test: no test item is among these.")
 
 
 def say_unscored(n: int, journal: Path) -> None:

@@ -91,7 +91,8 @@ def select(
         seed=call.seed,
     )
     if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json)
+        look = shared.would_look(run.foresee(), stored.gold.name)
+        shared.show_plan(run.preview(), json=call.json, look=look)
         return
     result = run.run()
     print_result(result, select_document(result), json=call.json)

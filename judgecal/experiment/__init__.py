@@ -12,8 +12,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
-from judgecal.experiment.looks import Look, look_at_test, looks_so_far
-from judgecal.experiment.people import rater_entries
+from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.recorded import AgreementRun, plan_agreement, read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import (
@@ -43,8 +42,8 @@ from judgecal.experiment.trials import (
 __all__ = [
     "AgreementResult", "AgreementRun", "Column", "CompareRun", "CostEstimate", "Entry", "Experiment", "GoldSummary",
     "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
-    "entry", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far", "models_of",
-    "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score",
-    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric", "run_line",
-    "run_trials", "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+    "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far",
+    "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score",
+    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric",
+    "run_line", "run_trials", "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
 ]  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
-from judgecal.experiment.looks import Look, look_at_test, looks_so_far
+from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import run_line, summary_of_gold
@@ -24,6 +25,8 @@ from judgecal.stats import (
 )
 from judgecal.stats.significance import N_PERM
 from judgecal.workspace import Workspace
+
+_DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,12 @@ def _grid_json(found: Interaction) -> dict[str, Any]:
     return {**as_plain(found), "cells": cells}
 
 
+def _draws(level: float, n_judges: int) -> int:
+    """Sign flips that can show a p value below 1 - level after Holm: the lowest is one in so many draws."""
+    pairs = n_judges * (n_judges - 1) // 2
+    return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
+
+
 @dataclass(frozen=True, slots=True)
 class CompareRun:
     """Everything that `compare` needs.
@@ -124,17 +133,17 @@ class CompareRun:
         metric_named(metric, gold.scale)
         self._compared(columns, metric, self.level, n_perm=1)  # what is wrong is told before a look is logged
         look = self._look(columns, metric)
-        level = 1.0 - (1.0 - self.level) / max(1, look.number) if look else self.level
+        level = look.level_within(self.level) if look else self.level
         table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
         prompted = [(column, self._repeats([column])) for column in columns if column.cell is not None]
         return CompareResult(
             experiment=self.stored.experiment.slug,
             metric=metric,
-            pairs=self._compared(columns, metric, level),
+            pairs=self._compared(columns, metric, level, n_perm=_draws(level, len(columns))),
             level=level,
             gold=summary_of_gold(table, self.stored.split),
-            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
-            test_look=look.sentence(gold.name, level) if look else None,
+            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
+            test_look=look.sentence(gold.name, self.level) if look else None,
             reused=bool(look and look.reused),
             notes=tuple(self._notes(columns)),
             run_line=self._run_line(table, columns, metric),
@@ -142,7 +151,7 @@ class CompareRun:
         )
 
     def _compared(
-        self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int = N_PERM
+        self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int
     ) -> dict[tuple[str, str], Comparison]:
         table = self.stored.table
         verdicts = {one.judge: verdict_matrix(one.rows, table.items, self._repeats([one])) for one in columns}
@@ -164,19 +173,36 @@ class CompareRun:
         return max([int(asked), *(1 + row.repeat for column in columns for row in column.rows)])
 
     def _look(self, columns: Sequence[Column], metric: str) -> Look | None:
-        """Write a decision on test labels down; the same judges by the same metric are the same one."""
-        n_test = sum(self.stored.gold.split_of(item.group) == "test" for item in self.stored.items)
-        if not n_test:
+        """Write a decision on test labels down; None where no test item is held."""
+        seen = self._seen(columns, metric)
+        if not self._holds_test:
             return None
-        judges = " and ".join(sorted(column.judge for column in columns))
-        return look_at_test(
-            self.workspace.experiments,
-            gold=self.stored.gold.name,
-            gold_sha256=self.stored.gold.sha256,
-            experiment=f"{self.stored.experiment.slug}: compare {judges} by {metric}",
-            kind="decision",
-            n_items=n_test,
-        )
+        return look_at_test(**seen, experiment=self.stored.experiment.slug, kind="decision")
+
+    def foresee(self) -> Look | None:
+        """Which decision on test labels a run would take; None where it sees no test item.
+
+        Raises:
+            InputError: as `run`.
+        """
+        metric = self.metric or leading_metric(self.stored.gold.scale)
+        metric_named(metric, self.stored.gold.scale)
+        seen = self._seen(self.columns, metric)
+        return foresee_look(**seen) if self._holds_test else None
+
+    @property
+    def _holds_test(self) -> bool:
+        return any(self.stored.gold.split_of(item.group) == "test" for item in self.stored.items)
+
+    def _seen(self, columns: Sequence[Column], metric: str) -> dict[str, Any]:
+        """What makes a look: the same judges by the same metric are the same one."""
+        return {
+            "experiments": self.workspace.experiments,
+            "gold": self.stored.gold,
+            "items": self.stored.items,
+            "by": f"compare by {metric}",
+            "judges": {row.judge_fingerprint for column in columns for row in column.rows},
+        }
 
     def _notes(self, columns: Sequence[Column]) -> list[str]:
         notes = []

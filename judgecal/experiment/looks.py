@@ -1,31 +1,46 @@
 """Looks at the test split: every use of its labels is written down, and a decision pays for the ones before.
 
-From the second decision on a set the test split is *reused*: numbers stand at level 1 - 0.05 / looks (Bonferroni).
+Decision k is taken and shown at level 1 - 0.05 * 6 / (pi^2 k^2). As the sum of 1 / k^2 is pi^2 / 6, all decisions on
+the same test labels together err in at most 5%, however many there will be.
+
+What a look is hangs on content alone: who is judged (fingerprints, in whatever order), by what, and the texts and
+labels of the test items. So a second `--name` or the same test items among others are the same look. Decisions count
+together where at least half of the items of the smaller of their test splits are in the other: a copy of a set under
+another name is no new set, nor is one that has grown, or whose labels were mended.
+
+A decision is written in the log and in the folder of the experiment that it was taken in. What the log lacks is counted
+from those folders, and from the locks beside `experiments/`, and written back.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed, notice
+from judgecal.goldset import GoldSet
+from judgecal.records import Item, digest
 from judgecal.workspace import SCHEMA, check_schema
 
 LOOKS_FILE = "test_looks.jsonl"
 LookKind = Literal["decision", "report", "gate"]
-_ALPHA = 0.05
+_DECISION = "decision"
+_SHARED = 0.5
+_Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where a look stands among the decisions on one gold set.
+    """Where a look stands among the decisions on the same test labels.
 
     Attributes:
         number: decisions so far, this one included; 0 before the first.
-        new: whether this very look was written now, or an identical command had made it before.
+        new: whether this very look is made for the first time.
     """
 
     number: int
@@ -38,59 +53,165 @@ class Look:
 
     @property
     def level(self) -> float:
-        """The nominal coverage at which this decision is shown."""
-        return 1.0 - _ALPHA / max(1, self.number)
+        """The nominal coverage at which this decision is shown: 0.9696 of the first, 0.9924 of the second."""
+        return self.level_within(0.95)
 
-    def sentence(self, gold: str, level: float | None = None) -> str:
-        """What is printed about it; `level` where it is not that of an interval at 0.95."""
+    def level_within(self, level: float) -> float:
+        """The coverage of this decision's interval where all decisions together err in at most 1 - level."""
+        return 1.0 - (1.0 - level) * 6.0 / (math.pi * max(1, self.number)) ** 2
+
+    def sentence(self, gold: str, level: float = 0.95) -> str:
+        """What is printed about it; all decisions together err in at most 1 - `level`."""
         if not self.number:
             return f"test labels of {gold}: looked at, no decision taken on them yet"
-        note = f", reused: shown at level {self.level if level is None else level:.4g}" if self.reused else ""
-        return f"test labels of {gold}: decision {self.number}{note}"
+        return (
+            f"decision {self.number} on the test labels of {gold}{', reused' * self.reused}: shown at level "
+            f"{self.level_within(level):.4g}, so that all decisions on them together err in at most "
+            f"{100.0 * (1.0 - level):.3g}%"
+        )
 
 
 def look_at_test(
-    experiments: Path, *, gold: str, gold_sha256: str, experiment: str, kind: LookKind, n_items: int
+    experiments: Path,
+    gold: GoldSet,
+    items: Iterable[Item],
+    *,
+    experiment: str,
+    kind: LookKind,
+    by: str,
+    judges: Iterable[str],
 ) -> Look:
     """Write a look down and say which one it is.
 
-    The same experiment on as many test items looks once, however often it is run; a larger `--limit` is another
-    look, for the first one's answer was known when it was asked for.
+    The same judges by the same question on the same test items and labels are one look, however often it is made; more
+    items under a larger `--limit` are another look, for the first one's answer was known when it was asked for.
+
+    Args:
+        items: what is looked at; those of the splits train and dev among them do not count.
+        experiment: the slug; a decision is written into that folder too.
+        by: what is asked, such as "compare by macro_agreement".
+        judges: the fingerprints of those who are decided on.
 
     Raises:
         InputError: the log cannot be read.
     """
-    rows = [row for row in _rows(experiments / LOOKS_FILE) if row["gold"] == gold]
-    made = [(row["experiment"], row.get("n_items")) for row in rows if row["kind"] == kind]
-    this = (experiment, n_items)
-    if this not in made:
-        about = {"gold": gold, "gold_sha256": gold_sha256, "experiment": experiment}
-        _append(experiments, {**about, "kind": kind, "n_items": n_items})
-    if kind != "decision":
-        return Look(sum(row["kind"] == "decision" for row in rows), this not in made)
-    return Look([*made, this].index(this) + 1, this not in made)
+    rows, lost = _looks(experiments, gold)
+    if lost:
+        _write_back(experiments, lost)
+        rows = [*rows, *lost]
+    about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": experiment, "kind": kind, "by": by}
+    this = {**about, "judges": sorted(set(judges)), **_content(gold, items)}
+    look = _placed(rows, this)
+    if look.new:
+        folder = experiments / experiment
+        for place in (experiments, *([folder] if kind == _DECISION and folder.is_dir() else [])):
+            _append(place, this)
+    return look
 
 
-def looks_so_far(experiments: Path, gold: str) -> int:
-    """How many decisions have been taken on the test labels of a gold set."""
-    return sum(row["gold"] == gold and row["kind"] == "decision" for row in _rows(experiments / LOOKS_FILE))
+def foresee_look(
+    experiments: Path, gold: GoldSet, items: Iterable[Item], *, by: str, judges: Iterable[str] = ()
+) -> Look:
+    """Which decision a run would take; nothing is written. Without judges, who may not be known yet, a new one."""
+    rows, lost = _looks(experiments, gold)
+    this = {"kind": _DECISION, "by": by, "judges": sorted(set(judges)), **_content(gold, items)}
+    return _placed([*rows, *lost], this)
 
 
-def _append(experiments: Path, row: dict[str, Any]) -> None:
-    experiments.mkdir(parents=True, exist_ok=True)
+def looks_so_far(experiments: Path, gold: GoldSet) -> int:
+    """How many decisions have been taken on the test labels of a gold set, under whatever name."""
+    return foresee_look(experiments, gold, gold.items, by="").number - 1
+
+
+def _content(gold: GoldSet, items: Iterable[Item]) -> dict[str, Any]:
+    """The labelled test items: a short hash of each one's text, and one hash of all texts and labels."""
+    labels = gold.labels
+    test = [item for item in items if item.item_id in labels and gold.split_of(item.group) == "test"]
+    shas = sorted({item.sha[:8] for item in test})
+    content = digest(sorted([item.sha, str(labels[item.item_id])] for item in test))[:16]
+    return {"n_items": len(test), "content": content, "items": " ".join(shas)}
+
+
+def _placed(rows: Sequence[_Row], this: _Row) -> Look:
+    """Its place among the decisions on these test labels; a look that decides nothing stands behind the last."""
+    before: list[tuple[Any, ...]] = []
+    for row in rows:
+        if _key(row) == _key(this) and this["kind"] == _DECISION:
+            return Look(len(before) + 1, new=False)
+        if row["kind"] == _DECISION and _key(row) not in before and _same_items(row, this):
+            before.append(_key(row))
+    if this["kind"] == _DECISION:
+        return Look(len(before) + 1, new=True)
+    return Look(len(before), all(_key(row) != _key(this) for row in rows))
+
+
+def _key(row: _Row) -> tuple[Any, ...]:
+    named = () if row["kind"] == _DECISION else (row["experiment"],)
+    return (row["kind"], row["by"], *row["judges"], row["content"], *named)
+
+
+def _same_items(a: _Row, b: _Row) -> bool:
+    ours, theirs = set(a["items"].split()), set(b["items"].split())
+    return len(ours & theirs) >= _SHARED * min(len(ours), len(theirs)) > 0.0
+
+
+def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row]]:
+    """The looks of the log, and decisions that it lacks: those of experiments' folders and of locks."""
+    rows = _rows(experiments / LOOKS_FILE)
+    keys = {_key(row) for row in rows}
+    folders = [row for path in sorted(experiments.glob(f"*/{LOOKS_FILE}")) for row in _rows(path)]
+    lost = {_key(row): row for row in sorted(folders, key=lambda row: str(row["at"])) if _key(row) not in keys}
+    for lock in sorted(experiments.absolute().parent.glob("*.lock.json")):
+        row, known = _of_lock(lock, gold), [*rows, *lost.values()]
+        if row and not any(_same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known):
+            lost[_key(row)] = row
+    return rows, list(lost.values())
+
+
+def _of_lock(path: Path, gold: GoldSet) -> _Row | None:
+    """The decision that a lock of this set stands for; None where it is of another, or no lock."""
+    try:
+        lock = json.loads(path.read_text(encoding="utf-8"))
+        known, judge, verdicts = lock["gold"], str(lock["fingerprint"]), lock["verdicts"]
+        ours = known["set"] == gold.name or known["sha256"] == gold.sha256
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    content = _content(gold, [item for item in gold.items if item.item_id in verdicts])
+    if not ours or not content["n_items"]:
+        return None
+    about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": path.name, "kind": _DECISION}
+    return {**about, "by": "lock", "judges": [judge], **content}
+
+
+def _write_back(experiments: Path, lost: Sequence[_Row]) -> None:
+    for row in lost:
+        _append(experiments, row)
+    places = listed(list(dict.fromkeys(str(row["experiment"]) for row in lost)))
+    plural = "s" * (len(lost) != 1)
+    notice(
+        f"judgecal: {experiments / LOOKS_FILE} lacked {len(lost)} decision{plural} on test labels that {places} hold"
+        f"{'s' * (len(lost) == 1)}: counted and written back"
+    )
+
+
+def _append(folder: Path, row: _Row) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    with (experiments / LOOKS_FILE).open("a", encoding="utf-8") as file:
+    with (folder / LOOKS_FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"schema": SCHEMA, "at": now, **row}) + "\n")
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+_COLUMNS = ("at", "experiment", "kind", "by", "judges", "content", "items")
+
+
+def _rows(path: Path) -> list[_Row]:
     if not path.exists():
         return []
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             row = json.loads(line)
-            row["gold"], row["experiment"], row["kind"]
+            _key(row), [row[name] for name in _COLUMNS]
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}:{number}: no test look can be read from this line: {error}") from error
         check_schema(row, f"{path}:{number}")

@@ -261,15 +261,15 @@ def finished(
 
     `floor` and `why` are what `floor_columns` gave.
     """
-    gold, n_items = stored.gold, _n_test_items(stored.table)
-    if n_items:
+    if _n_test_items(stored.table):
         look_at_test(
             workspace.experiments,
-            gold=gold.name,
-            gold_sha256=gold.sha256,
+            stored.gold,
+            stored.items,
             experiment=stored.experiment.slug,
             kind="report",
-            n_items=n_items,
+            by="report",
+            judges=[row.judge_fingerprint for column in stored.columns[: stored.asked] for row in column.rows],
         )
     result = _result(workspace, stored, stored.columns[: stored.asked], floor, why)
     stored.experiment.write_summary(result.as_json())
@@ -304,7 +304,7 @@ def _result(
         ),
         floor=(constant_entry(table), *(entry(table, column) for column in floor)),
         raters=rater_entries(table, columns),
-        test_looks=looks_so_far(workspace.experiments, stored.gold.name),
+        test_looks=looks_so_far(workspace.experiments, stored.gold),
         run_line=run_line(
             dataclasses.replace(table, repeats=max(table.of(column).repeats for column in columns)),
             stored.split,

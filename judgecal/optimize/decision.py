@@ -124,6 +124,7 @@ def _or_lowest(found: Estimate | None) -> float:
 
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
+NOTHING_CHANGED = "nothing changed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class OptimizeResult(Result):
     gold: OptimizedOn
     dev: OnDev
     test: OnTest
-    decision: str  # of the confirmation: better, worse, rescaled only or cannot tell
+    decision: str  # better, worse, rescaled only, cannot tell or nothing changed
     why: str
     program: str  # path of the compiled program
     n_demos: int

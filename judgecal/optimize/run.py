@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from judgecal.engine import Budget, Journal, read_journal, require_prices
 from judgecal.experiment import (
@@ -16,6 +17,7 @@ from judgecal.experiment import (
     Table,
     asked_items,
     check_judge,
+    foresee_look,
     full_name,
     gold_config,
     judge_config,
@@ -34,7 +36,17 @@ from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG
-from judgecal.optimize.decision import CANNOT_TELL, Choice, Confirmation, OnTest, Scored, choose, confirm, score_on
+from judgecal.optimize.decision import (
+    CANNOT_TELL,
+    NOTHING_CHANGED,
+    Choice,
+    Confirmation,
+    OnTest,
+    Scored,
+    choose,
+    confirm,
+    score_on,
+)
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
@@ -120,7 +132,8 @@ class OptimizeRun:
             before, after = scored[0], choice.taken
             program = self.experiment.program
             save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
-            look, confirmation = self._confirm(journal, budget, before, after) if self.final else (None, None)
+            due = self.final and not _unchanged(before, after)
+            look, confirmation = self._confirm(journal, budget, before, after) if due else (None, None)
         result = self._result(scored, choice, look, confirmation, budget.spent_usd)
         self.experiment.write_summary(result)
         return result
@@ -146,14 +159,14 @@ class OptimizeRun:
             ),
             dev=OnDev(before.estimates, after.estimates, tuple(one.tried(metric) for one in scored)),
             test=confirmation.numbers if confirmation else OnTest(),
-            decision=confirmation.decision if confirmation else CANNOT_TELL,
-            why=_why(confirmation, after, before.estimates[metric]),
+            decision=confirmation.decision if confirmation else _undecided(before, after),
+            why=confirmation.why if confirmation else _why(before, after, before.estimates[metric]),
             program=shown(self.experiment.program),
             n_demos=len(after.judge.demos),
             instructions_changed=after.judge.compiled.instructions != self.judge.signature.cls.instructions,
             chosen=after.name,
             choice=choice.why,
-            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold.name),
+            test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
             test_look=look.sentence(gold.name) if look else None,
             usd=usd,
             notes=(*scale_notes(gold.scale, [after.column]), *self._fit_notes(after, confirmation)),
@@ -213,14 +226,8 @@ class OptimizeRun:
         fit = dataclasses.replace(
             self.table("dev"), items=tuple(item for item in known if item.group not in after.trained_on)
         )
-        look = look_at_test(
-            self.workspace.experiments,
-            gold=self.gold.name,
-            gold_sha256=self.gold.sha256,
-            experiment=self.experiment.slug,
-            kind="decision",
-            n_items=len(self.items("test")),
-        )
+        seen = self._seen([before.judge.fingerprint, after.judge.fingerprint])
+        look = look_at_test(**seen, experiment=self.experiment.slug, kind="decision")
         test = self.table("test", level=look.level)
         items, columns = [*fit.items, *test.items], []
         for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
@@ -228,18 +235,44 @@ class OptimizeRun:
             columns.append(Column.of(judge, rows))
         return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=self.metric)
 
+    def foresee(self) -> Look | None:
+        """Which decision on test labels a run would take where something changes on dev; None where test is sealed."""
+        return foresee_look(**self._seen([])) if self.final else None
+
+    def _seen(self, judges: Sequence[str]) -> dict[str, Any]:
+        """What makes the look: the same two judges by the same metric on the same items are the same one."""
+        return {
+            "experiments": self.workspace.experiments,
+            "gold": self.gold,
+            "items": self.items("test"),
+            "by": f"optimize by {self.metric}",
+            "judges": judges,
+        }
+
     def unscored(self) -> int:
         """Judgements of this experiment that ended without a verdict."""
         latest = {row.key: row for row in read_journal(self.experiment.journal)}
         return sum(row.verdict is None for row in latest.values())
 
 
-def _why(test: Confirmation | None, after: Scored, before: Estimate) -> str:
-    if after.candidate is None and before.value is None:
-        return f"dev cannot choose ({before.reason}), so the judge stays as it was"
+def _unchanged(before: Scored, after: Scored) -> bool:
+    """Whether the judge that was taken is the judge as it was: there is nothing to look at test for."""
+    return after.judge.fingerprint == before.judge.fingerprint
+
+
+def _undecided(before: Scored, after: Scored) -> str:
+    return NOTHING_CHANGED if _unchanged(before, after) else CANNOT_TELL
+
+
+def _why(before: Scored, after: Scored, on_dev: Estimate) -> str:
+    """Why test was not looked at."""
+    if after.candidate is None and on_dev.value is None:
+        return f"dev cannot choose ({on_dev.reason}), so the judge stays as it was"
     if after.candidate is None:
         return "no candidate was better on dev, so the judge stays as it was"
-    return test.why if test else "test was not looked at (--no-final)"
+    if _unchanged(before, after):
+        return "the candidate that was taken is the judge as it was"
+    return "test was not looked at (--no-final)"
 
 
 def plan_optimize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from judgecal.optimize.decision import BETTER, CANNOT_TELL, RESCALED_ONLY, WORSE, Tried
+from judgecal.optimize.decision import BETTER, CANNOT_TELL, NOTHING_CHANGED, RESCALED_ONLY, WORSE, Tried
 from judgecal.optimize.result import OptimizeResult, Prompts
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
@@ -66,7 +66,7 @@ def _headline(result: OptimizeResult) -> Headline:
         f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
     )
     why = [] if result.why in reasons else [sentence(result.why)]
-    use = act.startswith("Take") or split == "dev"
+    use = act.startswith("Take") or (split == "dev" and result.decision != NOTHING_CHANGED)
     return Headline(
         result.decision,
         f"{act}: {'; '.join(reasons)}.",
@@ -82,7 +82,7 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
     """What to do, and the first reasons for it."""
     test, keep = result.test, "Keep the judge as it is"
     if test.difference is None:
-        return (keep if result.chosen == "before" else "Do not take it yet"), [result.why]
+        return (keep if result.decision == NOTHING_CHANGED else "Do not take it yet"), [result.why]
     change = f"{_change(test.difference)} points of {result.metric} on test"
     again = f"{_change(test.difference_recalibrated)} once both are recalibrated"
     if result.decision == BETTER:
@@ -91,8 +91,6 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
         return keep, ["the optimised one is worse", change]
     if result.decision == RESCALED_ONLY:
         return keep, ["the gain is one of scale alone", change, again]
-    if result.chosen == "before":
-        return keep, [result.why]
     unsure = [result.why] if test.difference.low is None else []
     return keep, ["nothing better is shown", *unsure, change, again]
 
@@ -105,13 +103,14 @@ def _unknown(result: OptimizeResult) -> Iterable[str]:
     """What weighs most comes first."""
     metric, change = result.metric, result.test.difference
     if change is None:
-        yield (
-            f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were held "
-            "against each other on dev, which flatters the best of them."
-        )
+        if result.decision != NOTHING_CHANGED:
+            yield (
+                f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were held "
+                "against each other on dev, which flatters the best of them."
+            )
     elif change.low is None or change.high is None:
         yield f"How sure the difference is: {change.reason}."
-    elif result.decision == CANNOT_TELL and result.chosen != "before":
+    elif result.decision == CANNOT_TELL:
         low, high = (numbers.difference(Estimate(100.0 * end), 1) for end in (change.low, change.high))
         yield f"Whether it is better or worse: anything from {low} to {high} points of {metric} fits the data."
     if change is not None and result.test.difference_recalibrated is None:

@@ -13,6 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,16 @@ from judgecal.experiment import (
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
 from judgecal.selection.choice import Caps, MeasuredJudge, open_items
-from judgecal.selection.lock import FittedThreshold, Lock, LockedGold, LockedJudge, Noise, model_ids, versions
+from judgecal.selection.lock import (
+    FittedThreshold,
+    Lock,
+    LockedGold,
+    LockedJudge,
+    Noise,
+    model_ids,
+    reply_fingerprint,
+    versions,
+)
 from judgecal.stats import leading_metric
 from judgecal.stats.agreement import prepare
 from judgecal.stats.retest import repeatability
@@ -89,15 +99,18 @@ class SelectRequest:
         return tuple(items[: self.options.limit])
 
     def look(self, judge: str) -> Look:
-        """Write the decision down; the same command on the same items is the same look."""
-        return look_at_test(
-            self.workspace.experiments,
-            gold=self.stored.gold.name,
-            gold_sha256=self.stored.gold.sha256,
-            experiment=f"{self.experiment.slug}: select {judge}",
-            kind="decision",
-            n_items=len(self.test_items()),
-        )
+        """Write the decision on a judge down, which is named by its fingerprint."""
+        return look_at_test(**self.seen(judge), experiment=self.experiment.slug, kind="decision")
+
+    def seen(self, judge: str) -> dict[str, Any]:
+        """What makes the look at test: the same judge by the same metric on the same items is the same one."""
+        return {
+            "experiments": self.workspace.experiments,
+            "gold": self.stored.gold,
+            "items": self.test_items(),
+            "by": f"select by {self.by}",
+            "judges": [judge],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,7 @@ class Confirmed:
 
 def confirm(request: SelectRequest, chosen: MeasuredJudge) -> Confirmed:
     """Confirm a recorded judge from its recorded verdicts."""
-    look = request.look(chosen.column.judge)
+    look = request.look(chosen.column.rows[0].judge_fingerprint)
     return _confirmed(request, look, chosen.column, repeats=chosen.repeats)
 
 
@@ -129,7 +142,7 @@ def judge_again(request: SelectRequest, judge: Judge, chosen: MeasuredJudge, *, 
     require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)
-    look = request.look(judge.name)
+    look = request.look(reply_fingerprint(judge))
     with open_journal(request.experiment.journal, request.options) as journal:
         take_over(chosen, journal)
         rows = [

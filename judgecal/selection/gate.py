@@ -231,16 +231,16 @@ def _scope(gate: Gate) -> str:
 
 def _look(gate: Gate) -> int:
     """Log that test labels were looked at: a gate decides nothing on them, and is not counted."""
-    n_test = sum(gate.gold.split_of(item.group) == "test" for item in gate.items)
-    if not n_test:
-        return looks_so_far(gate.workspace.experiments, gate.gold.name)
+    if all(gate.gold.split_of(item.group) != "test" for item in gate.items):
+        return looks_so_far(gate.workspace.experiments, gate.gold)
     return look_at_test(
         gate.workspace.experiments,
-        gold=gate.gold.name,
-        gold_sha256=gate.gold.sha256,
+        gate.gold,
+        gate.items,
         experiment=gate.experiment.slug,
         kind="gate",
-        n_items=n_test,
+        by="gate",
+        judges=[gate.lock.fingerprint],
     ).number
 
 

@@ -22,6 +22,7 @@ from judgecal.experiment import (
     Table,
     asked_items,
     check_judge,
+    foresee_look,
     full_name,
     gold_config,
     judge_config,
@@ -47,7 +48,7 @@ from judgecal.scale import Label
 from judgecal.selection.churn import ChurnResult, Recent, churn_between
 from judgecal.selection.confirm import NOISE_CALLS, fit_threshold, lock_judge, noise_items
 from judgecal.selection.gate_rule import GateDecision, loss_of
-from judgecal.selection.lock import Lock, LockedJudge, write_lock
+from judgecal.selection.lock import Lock, LockedJudge, reply_fingerprint, write_lock
 from judgecal.selection.production import input_config
 from judgecal.selection.row_items import RowItems
 from judgecal.signatures import list_signatures
@@ -257,14 +258,21 @@ class MigrateRun:
         return result
 
     def _look(self) -> Look:
-        return look_at_test(
-            self.workspace.experiments,
-            gold=self.gold.name,
-            gold_sha256=self.gold.sha256,
-            experiment=f"{self.experiment.slug}: migrate from {self.old.name} to {self.new.name}",
-            kind="decision",
-            n_items=len(self.test_items),
-        )
+        return look_at_test(**self._seen(), experiment=self.experiment.slug, kind="decision")
+
+    def foresee(self) -> Look:
+        """Which decision on test labels a run would take."""
+        return foresee_look(**self._seen())
+
+    def _seen(self) -> dict[str, Any]:
+        """What makes the look: the same two judges by the same metric on the same items are the same one."""
+        return {
+            "experiments": self.workspace.experiments,
+            "gold": self.gold,
+            "items": self.test_items,
+            "by": f"migrate by {self.lock.metric}",
+            "judges": [reply_fingerprint(self.old), reply_fingerprint(self.new)],
+        }
 
     def _paired(
         self, items: Sequence[Item], old: Mapping[str, Label | None], rows: Judgements, *, level: float

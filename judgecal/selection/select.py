@@ -11,8 +11,10 @@ from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
+    Look,
     StoredExperiment,
     Table,
+    foresee_look,
     gold_config,
     open_experiment,
     plan_calls,
@@ -31,7 +33,7 @@ from judgecal.selection.confirm import (
     noise_items,
     other_items,
 )
-from judgecal.selection.lock import LockedJudge, write_lock
+from judgecal.selection.lock import LockedJudge, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
 
@@ -160,6 +162,18 @@ class SelectRun(SelectRequest):
             )
         LockedJudge.of(judge, self.workspace)
         return judge
+
+    def foresee(self) -> Look | None:
+        """Which decision on test labels a run would take; None where nobody is chosen.
+
+        Raises InputError: as `run`.
+        """
+        decided = self.decide()
+        if decided.choice is None:
+            return None
+        if self.recorded:
+            return foresee_look(**self.seen(decided.chosen.column.rows[0].judge_fingerprint))
+        return foresee_look(**self.seen(reply_fingerprint(self._judge(decided.chosen))))
 
     def preview(self) -> CostEstimate:
         """What confirmation and noise would call; the choice is made, nothing is written.

@@ -137,7 +137,7 @@ class Selection:
             confirmed=dict(confirmed.estimates) if confirmed else {},
             confirmed_complete=dict(confirmed.complete) if confirmed else {},
             confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
-            test_looks=confirmed.look.number if confirmed else looks_so_far(logged, gold.name),
+            test_looks=confirmed.look.number if confirmed else looks_so_far(logged, gold),
             test_look=confirmed.look.sentence(gold.name) if confirmed else None,
             reused=confirmed.look.reused if confirmed else False,
             lock=str(self.request.output) if lock else None,

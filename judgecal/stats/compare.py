@@ -62,6 +62,9 @@ def compare(
     wrong, left out, as right). Else the decision is "cannot tell" and `why` says which does not; so it is with
     fewer than ten groups, which give no interval.
 
+    Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its `level`;
+    the command `compare` does both.
+
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where not
             given.

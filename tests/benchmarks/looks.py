@@ -1,0 +1,102 @@
+"""Twenty looks at one test split: how many users take any false decision? `python -m tests.benchmarks.looks`.
+
+A user compares twenty pairs of judges on the same test labels, one pair after the other. The two of a pair are equally
+good, so each decision is a false one. Look k is taken at 1 - 0.05 * 6 / (pi^2 k^2), and at most 5% of users may decide
+even once. Beside it stands what 1 - 0.05 / k would do. All seeded; exit 1 where the share is above 5% by more than two
+standard errors.
+
+    --users N   simulated users of each setting (default 500)
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+
+import numpy as np
+
+from judgecal.experiment import Look
+from judgecal.stats import compare
+from tests.benchmarks.coverage import verdicts
+from tests.benchmarks.false_alarms import Floats, gold_labels, two_scores
+
+LOOKS, PROMISE = 20, 0.05
+SETTINGS = (
+    (110, 2, "accuracy", False),
+    (110, 2, "macro_agreement", False),
+    (50, 2, "accuracy", False),
+    (110, 2, "kappa", True),
+)
+
+
+def decides(gold: Floats, pair: list[Floats], size: int, metric: str, *, graded: bool, level: float) -> bool:
+    """Whether `compare` takes one of the two at a level, with as many sign flips as it takes to do so."""
+    groups = np.arange(len(gold)) // size
+    own = "percentage" if graded else "binary"
+
+    def clear(n_perm: int) -> tuple[bool, bool]:
+        found = compare(
+            gold,
+            *pair,
+            scale="binary",
+            a_scale=own,
+            b_scale=own,
+            metric=metric,
+            groups=groups,
+            level=level,
+            n_perm=n_perm,
+        )
+        return found.difference.clear_of_zero, found.decision != "cannot tell"
+
+    # The interval decides too, and hangs on no draw: the many flips are needed where it is clear of 0 alone.
+    return clear(1)[0] and clear(max(10_000, math.ceil(20.0 / (1.0 - level))))[1]
+
+
+def any_false_decision(n_groups: int, size: int, metric: str, *, graded: bool, users: int) -> tuple[float, float]:
+    """The share of users with a false decision in twenty looks: by the rule, and at 1 - 0.05 / k."""
+    rng = np.random.default_rng(20261122)
+    spent = harmonic = 0
+    for _ in range(users):
+        gold = gold_labels(rng, n_groups, size)
+        pairs = [
+            [verdicts(gold, score, graded=graded) for score in two_scores(rng, n_groups, size)] for _ in range(LOOKS)
+        ]
+        if not graded:
+            pairs = [[(one >= 50.0).astype(np.float64) for one in pair] for pair in pairs]
+        loose = [
+            (number, pair)
+            for number, pair in enumerate(pairs, start=1)
+            if decides(gold, pair, size, metric, graded=graded, level=1.0 - PROMISE / number)
+        ]
+        # What is not decided at the lower level is not decided at the higher one.
+        spent += any(
+            decides(gold, pair, size, metric, graded=graded, level=Look(number, new=True).level)
+            for number, pair in loose
+        )
+        harmonic += bool(loose)
+    return spent / users, harmonic / users
+
+
+def main() -> int:
+    """Print the table; 1 where a promise breaks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=int, default=500)
+    users = parser.parse_args().users
+    worst = 0.0
+    print(f"{LOOKS} looks at equal judges, {users} users a setting: share with any false decision")
+    for n_groups, size, metric, graded in SETTINGS:
+        start = time.perf_counter()
+        spent, harmonic = any_false_decision(n_groups, size, metric, graded=graded, users=users)
+        worst = max(worst, spent)
+        print(
+            f"{n_groups:4} questions x {size}  {'graded' if graded else 'binary':6}  {metric:16}"
+            f"  spent {spent:6.1%}   at 1 - 0.05/k {harmonic:6.1%}   {time.perf_counter() - start:5.0f} s",
+            flush=True,
+        )
+    return int(worst > PROMISE + 2.0 * math.sqrt(PROMISE * (1.0 - PROMISE) / users))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Looks at the test split: what is one look, which count together, and what becomes of a deleted log."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.experiment import foresee_look, look_at_test, looks_so_far
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.records import Item
+from tests.support.gold import made_gold, made_items, rated
+
+PEOPLE = {"full": 1, "half": 0, "none": 0}
+
+
+def gold_set(folder: Path, name: str, n_groups: int = 40, people: dict[str, int] | None = None) -> GoldSet:
+    """Answers to questions of which near half are of test."""
+    rows = made_items(n_groups)
+    return load_gold(made_gold(folder / name, rows, rated(rows, people or PEOPLE), scale='kind = "binary"'))
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> GoldSet:
+    return gold_set(tmp_path / "gold", "s")
+
+
+def look(folder: Path, gold: GoldSet, judges: Sequence[str], **other: Any) -> tuple[int, bool]:
+    """A decision's number, and whether it is new."""
+    how = {"experiment": "e", "kind": "decision", "by": "compare by kappa", "items": gold.items, **other}
+    found = look_at_test(folder, gold, how.pop("items"), judges=judges, **how)
+    return found.number, found.new
+
+
+def test_looks_are_counted_by_decision(tmp_path: Path, gold: GoldSet) -> None:
+    assert looks_so_far(tmp_path, gold) == 0
+    assert look(tmp_path, gold, "ab", kind="report", by="report") == (0, True)
+    assert look(tmp_path, gold, "ab") == (1, True)
+    assert look(tmp_path, gold, "ab") == (1, False)  # the same command again
+    assert look(tmp_path, gold, "ac") == (2, True)
+    assert look(tmp_path, gold, "ab", by="compare by accuracy") == (3, True)
+    assert look(tmp_path, gold, "a", kind="gate", by="gate") == (3, True)  # logged, not counted
+    assert looks_so_far(tmp_path, gold) == 3
+    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges="ca").number == 2
+    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges="cb").number == 4
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / "test_looks.jsonl").read_text().splitlines()]
+    assert kinds == ["report", "decision", "decision", "decision", "gate"]
+
+
+def test_what_is_the_same_look(tmp_path: Path, gold: GoldSet) -> None:
+    assert look(tmp_path, gold, "ab") == (1, True)
+    assert look(tmp_path, gold, "ba") == (1, False)
+    assert look(tmp_path, gold, "ab", experiment="another name") == (1, False)
+    assert look(tmp_path, gold, "ab", items=gold.select("test")) == (1, False)
+    assert look(tmp_path, gold_set(tmp_path / "gold", "copy"), "ab") == (1, False)
+    few: list[Item] = list(gold.select("test"))[:9]
+    assert look(tmp_path, gold, "ab", items=few) == (2, True)  # the first answer was known
+
+
+def test_which_sets_count_together(tmp_path: Path, gold: GoldSet) -> None:
+    for number, judges in enumerate(("ab", "ac", "ad"), start=1):
+        assert look(tmp_path, gold, judges) == (number, True)
+    grown = gold_set(tmp_path / "gold", "grown", n_groups=120)
+    mended = gold_set(tmp_path / "gold", "mended", people={"full": 1, "half": 1, "none": 0})
+    assert looks_so_far(tmp_path, grown) == looks_so_far(tmp_path, mended) == 3
+    assert look(tmp_path, mended, "ab") == (4, True)  # other labels: another decision on the same items
+    items = tuple(dataclasses.replace(item, question=f"{item.question} Why?") for item in gold.items)
+    assert looks_so_far(tmp_path, dataclasses.replace(gold, items=items)) == 0
+
+
+def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None:
+    made = [
+        look_at_test(tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=name)
+        for name in "abcdefghij"
+    ]
+    assert [one.reused for one in made[:2]] == [False, True]
+    assert [one.level for one in made[:3]] == pytest.approx([0.9696036, 0.9924009, 0.9966226])
+    assert made[2].level_within(0.9) == pytest.approx(1 - 0.1 * 6 / (math.pi * 3) ** 2)
+    assert sum(1 - one.level for one in made) < 0.05
+    assert made[0].sentence("s") == (
+        "decision 1 on the test labels of s: shown at level 0.9696, so that all decisions on them together err in at "
+        "most 5%"
+    )
+    assert made[2].sentence("s").startswith("decision 3 on the test labels of s, reused: shown at level 0.9966, so")
+
+
+def test_a_deleted_log_is_made_again(tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]) -> None:
+    experiments = tmp_path / "experiments"
+    for name in ("one", "two"):
+        (experiments / name).mkdir(parents=True)
+        look(experiments, gold, name, experiment=name)
+    log = experiments / "test_looks.jsonl"
+    whole = log.read_text()
+    log.unlink()
+    assert looks_so_far(experiments, gold) == 2 and not log.exists()
+    assert look(experiments, gold, "ab") == (3, True)
+    assert "lacked 2 decisions on test labels that one, two hold: counted and written back" in capsys.readouterr().err
+    assert len(log.read_text().splitlines()) == len(whole.splitlines()) + 1
+    assert look(experiments, gold, "cd") == (4, True) and capsys.readouterr().err == ""
+
+
+def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = {item.item_id: 1.0 for item in gold.items}
+    lock = {"fingerprint": "f", "gold": {"set": "s", "sha256": gold.sha256}, "verdicts": verdicts}
+    (tmp_path / "judge.lock.json").write_text(json.dumps(lock))
+    (tmp_path / "other.lock.json").write_text(json.dumps({**lock, "gold": {"set": "t", "sha256": "0"}}))
+    (tmp_path / "broken.lock.json").write_text("{")
+    experiments = tmp_path / "experiments"
+    assert looks_so_far(experiments, gold) == 1
+    assert look(experiments, gold, "ab") == (2, True)
+    assert "lacked 1 decision on test labels that judge.lock.json holds" in capsys.readouterr().err
+    assert look(experiments, gold, "ac") == (3, True)
+
+
+def test_a_lock_whose_decision_is_logged_is_no_other(tmp_path: Path, gold: GoldSet) -> None:
+    experiments = tmp_path / "experiments"
+    assert look(experiments, gold, "f", by="select by kappa") == (1, True)
+    lock = {"fingerprint": "f", "gold": {"set": "s", "sha256": gold.sha256}, "verdicts": {gold.items[0].item_id: 1.0}}
+    lock["verdicts"] = {item.item_id: 1.0 for item in gold.items}
+    (tmp_path / "judge.lock.json").write_text(json.dumps(lock))
+    assert looks_so_far(experiments, gold) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"test_looks.jsonl:2: no test look can be read"),
+        ('{"gold": "s"}', r"test_looks.jsonl:2: no test look can be read"),
+        (
+            '{"schema": 2, "at": "", "experiment": "a", "kind": "decision", "by": "", "judges": [], "content": "", '
+            '"items": ""}',
+            "newer than this judgecal",
+        ),
+    ],
+)
+def test_a_broken_log_of_looks_is_refused(tmp_path: Path, gold: GoldSet, line: str, message: str) -> None:
+    look(tmp_path, gold, "ab")
+    with (tmp_path / "test_looks.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(InputError, match=message):
+        look(tmp_path, gold, "ac")
