@@ -16,6 +16,7 @@ from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import winning_rates
+from judgecal.stats.latent import Latent, latent_truth
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
 EPSILONS = (0.2, 0.15, 0.1)
@@ -127,6 +128,26 @@ def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
     fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
     fields |= {name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted}
     return AltTestEntry(**fields)
+
+
+def latent_agreement(table: Table, columns: Sequence[Column]) -> Latent | None:
+    """What raters and judges reach with the latent truth, by the judges' first verdicts; None without two raters."""
+    if len(table.gold.peers) < 2:
+        return None
+    verdicts: dict[str, dict[Hashable, object]] = {}
+    for column in columns:
+        _, _, judged = on_one_scale(table.gold.scale, column.scale)
+        known = first_verdicts(table, column).items()
+        verdicts[column.judge] = {item: None if verdict is None else judged(verdict) for item, verdict in known}
+    scale, human, _ = on_one_scale(table.gold.scale, table.gold.scale)
+    return latent_truth(
+        {rater: {item: human(label) for item, label in own.items()} for rater, own in peer_ratings(table).items()},
+        verdicts,
+        scale=scale,
+        groups={item.item_id: item.group for item in (*table.items, *table.tied)},
+        level=table.level,
+        seed=table.seed,
+    )
 
 
 _Moved = Callable[[Label], Label]

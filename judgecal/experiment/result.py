@@ -8,6 +8,7 @@ from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.alt_test import Nearer
 from judgecal.stats.breakdown import Part, part_metric
+from judgecal.stats.latent import Latent
 from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
@@ -213,6 +214,7 @@ class AgreementResult(Result):
         judges: in the order asked for.
         floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
         raters: each human against the other humans.
+        latent: what raters and judges reach with the latent truth; None where the set has fewer than two raters.
         tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that shows.
         test_looks: decisions taken on the set's test labels so far.
         notes: what else the reader must know, without full stops.
@@ -227,4 +229,5 @@ class AgreementResult(Result):
     run_line: str
     notes: tuple[str, ...]
     floor_reason: str | None = None
+    latent: Latent | None = None
     tie_breakers: dict[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from judgecal.experiment.agreement import (
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
-from judgecal.experiment.people import rater_entries, tied_items, with_people
+from judgecal.experiment.people import latent_agreement, rater_entries, tied_items, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
     Judgements,
@@ -313,6 +313,7 @@ def _result(
         ),
         notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
         floor_reason=why,
+        latent=latent_agreement(table, columns),
         tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, JudgeEntry
+from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Bullets, Paragraph, Section, Table
+from judgecal.report.document import Block, Bullets, Heading, Paragraph, Section, Table
 from judgecal.selection.standing import Standing
+from judgecal.stats.latent import Latent
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _FEW_RATERS = 2
@@ -29,6 +31,7 @@ def people_section(found: Standing) -> Section | None:
         Bullets(list(_reasons(judges)), short=True),
         _by_rater(judges),
         *_alt_tests(found.result),
+        *_latent(found.result.latent),
     ]
     level = judges[0][1].level
     caption = (
@@ -120,6 +123,27 @@ def alt_test_note(found: AltTestEntry) -> str:
         f"passes beside {passes} of {numbers.count_of(tested, 'rater')}{few} where {granted} points are granted: it is "
         f"nearer on {near[0]} of the items, the rater on {near[1]}, neither on {near[2]}.{lost}"
     )
+
+
+def _latent(found: Latent | None) -> list[Block]:
+    """The ceiling once the people's own errors are taken out, for raters and judges."""
+    title = "Agreement with the latent truth"
+    if found is None or found.reason is not None:
+        why = f"Not told: {found.reason}." if found else "Not told: the set has fewer than two raters."
+        return [Heading(title), Paragraph(why)]
+
+    def rows(given: Mapping[str, Estimate]) -> list[list[str]]:
+        return [[f"  {name}", f"{one.n}/{one.n_expected}", numbers.estimate(one)] for name, one in given.items()]
+
+    level = next(iter(found.raters.values())).level
+    header = ["", "n", f"says the truth, mean over the labels [{level:.4g}]"]
+    what = (
+        "What people reach with each other is less than what each reaches with the truth, as the other errs too. Here "
+        f"the truth is estimated from the people alone. It holds only where {found.assumes}: people who share a wrong "
+        "idea, or a judge who shares theirs, look better than they are. It decides nothing."
+    )
+    table = Table(header, [["people"], *rows(found.raters), ["judges"], *rows(found.judges)], title=title)
+    return [table, Paragraph(what)]
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
