@@ -29,6 +29,7 @@ from tests.support.server import StubServer, as_answer, completion, failing, run
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
 SIGNATURES = "correctness_v1,correctness_v2,correctness_v3"
 KEY = "sk-not-to-be-seen"
+ANY = ("--allow-below-floor", "--replace")  # the judges here are made for the command, and beat no constant
 PRICES = {"cheap": 1.0, "dear": 10.0}
 
 
@@ -106,7 +107,7 @@ def test_few_questions_take_the_best_and_say_so() -> None:
 
 def test_the_only_judge_needs_no_bound() -> None:
     found = chosen_of([candidate("a")], {"a": 3}, 9)
-    assert found.shown and found.why == "it is the only judge within the caps"
+    assert found.shown and found.why == "it is the only judge that may be chosen"
 
 
 def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
@@ -179,9 +180,9 @@ def scored(judgecal: Run) -> str:
 
 def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     before = tree(workspace_dir / "experiments" / scored)
-    found = one_object(judgecal("select", scored, "--json"))
+    found = one_object(judgecal("select", scored, *ANY, "--json"))
     assert found.keys() >= CONTRACT
-    assert found["chosen"] in found["within_margin"] and found["lock"] == "judge.lock.json"
+    assert (found["shown"], found["lock"]) == (True, "judge.lock.json") and found["chosen"] in found["within_margin"]
     assert set(found["within_margin"]) | {one["judge"] for one in found["rejected"]} == {
         f"{signature}@embedded" for signature in SIGNATURES.split(",")
     }
@@ -204,20 +205,20 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
 def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
     judgecal: Run, scored: str, workspace_dir: Path
 ) -> None:
-    looks = [one_object(judgecal("select", scored, "--json"))["test_looks"] for _ in range(2)]
+    looks = [one_object(judgecal("select", scored, *ANY, "--json"))["test_looks"] for _ in range(2)]
     assert looks == [1, 1]
-    other = one_object(judgecal("select", scored, "--margin", "0.05", "--name", "again", "--json"))
+    other = one_object(judgecal("select", scored, *ANY, "--margin", "0.05", "--name", "again", "--json"))
     assert (other["test_looks"], other["reused"]) == (1, False)
-    plan = one_object(judgecal("select", scored, "--metric", "mae", "--dry-run", "--json"))
+    plan = one_object(judgecal("select", scored, *ANY, "--metric", "mae", "--dry-run", "--json"))
     assert "decision 2 on the test labels of starter, reused: shown at level 0.9924" in plan["test_look"]
-    mae = one_object(judgecal("select", scored, "--metric", "mae", "--json"))
+    mae = one_object(judgecal("select", scored, *ANY, "--metric", "mae", "--json"))
     assert (mae["test_looks"], mae["reused"]) == (2, True)
     assert mae["confirmed"]["mae"]["level"] == pytest.approx(0.99240091)
-    assert "reused" in judgecal("select", scored, "--metric", "mae").out
+    assert "reused" in judgecal("select", scored, *ANY, "--metric", "mae").out
 
 
 def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
-    ran = judgecal("select", scored, "-o", "deep/l.json")
+    ran = judgecal("select", scored, *ANY, "-o", "deep/l.json")
     assert ran.code == 0
     first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and "@embedded is chosen: " in first and first.endswith(".")
@@ -226,7 +227,7 @@ def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
 
 
 def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
-    found = one_object(judgecal("select", scored, "--json"))
+    found = one_object(judgecal("select", scored, *ANY, "--json"))
     page = unescape(page_of(judgecal, found["experiment"]))
     assert all(f'<section id="{name}"' in page for name in ("judges", "lock", "notes"))
     value = found["confirmed"]["macro_agreement"]
@@ -235,17 +236,17 @@ def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
 
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
-    found = one_object(judgecal("select", scored, "--allow-provider", "gemini", "--json"), code=1)
+    found = one_object(judgecal("select", scored, *ANY, "--allow-provider", "gemini", "--json"), code=1)
     assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (None, None, [], {})
     assert len(found["rejected"]) == 3 and "judgecal" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
-    ran = judgecal("select", scored, "--allow-provider", "gemini")
-    assert ran.code == 1 and ran.out.startswith("Nobody is chosen: none of the 3 judges is within the caps.")
+    ran = judgecal("select", scored, *ANY, "--allow-provider", "gemini")
+    assert ran.code == 1 and ran.out.startswith("Nobody is chosen: no judge is within the caps.")
 
 
 def test_local_only_keeps_the_embedded_model(judgecal: Run, scored: str) -> None:
-    assert judgecal("select", scored, "--local-only", "--noise-calls", "0").code == 0
+    assert judgecal("select", scored, *ANY, "--local-only", "--noise-calls", "0").code == 0
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_what_cannot_be_done_is_told_before_anything(
     judgecal: Run, scored: str, workspace_dir: Path, words: tuple[str, ...], message: str
 ) -> None:
     before = tree(workspace_dir)
-    ran = judgecal("select", scored, *words)
+    ran = judgecal("select", scored, *ANY, *words)
     assert (ran.code, ran.out) == (2, "") and message in ran.err
     assert tree(workspace_dir) == before
 
@@ -273,15 +274,37 @@ def test_what_cannot_be_done_is_told_before_anything(
 def test_a_judge_that_has_changed_is_not_confirmed(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     for path in (workspace_dir / "signatures").glob("correctness_v*.py"):
         path.write_text(path.read_text(encoding="utf-8").replace("correct", "fine"), encoding="utf-8")
-    ran = judgecal("select", scored)
+    ran = judgecal("select", scored, *ANY)
     assert ran.code == 2 and "has changed since" in ran.err
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
 def test_an_experiment_of_test_alone_cannot_choose(judgecal: Run) -> None:
     slug = one_object(judgecal("score", "--split", "test", "--json"))["experiment"]
-    ran = judgecal("select", slug)
+    ran = judgecal("select", slug, *ANY)
     assert ran.code == 2 and "no item of train or dev to choose on" in ran.err
+
+
+def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, workspace_dir: Path) -> None:
+    ran = judgecal("select", scored, "--json")
+    found = one_object(ran, code=1)
+    assert (found["chosen"], found["shown"], found["lock"], found["headline"]["kind"]) == (None, False, None, "none")
+    assert "is not shown to agree with people better than always saying" in found["why"]
+    assert {one["verdict"] for one in found["judges"]} == {"below the floor"} and len(found["rejected"]) == 3
+    assert not (workspace_dir / "judge.lock.json").exists()
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
+    allowed = one_object(judgecal("select", scored, "--allow-below-floor", "--json"))
+    assert allowed["chosen"] and allowed["lock"]
+    assert allowed["notes"][0].startswith("chosen below the floor: it is not shown to agree with people better")
+
+
+def test_a_lock_that_is_there_is_not_written_over(judgecal: Run, scored: str, workspace_dir: Path) -> None:
+    path = workspace_dir / "judge.lock.json"
+    path.write_text("mine")
+    ran = judgecal("select", scored, "--allow-below-floor")
+    assert (ran.code, path.read_text()) == (2, "mine") and "give --replace to write over it" in ran.err
+    assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
+    assert judgecal("select", scored, *ANY).code == 0 and load_lock(path)
 
 
 # Recorded judgements
@@ -359,11 +382,11 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
 ) -> None:
     slug = score_both(judgecal)
     called, n_test = served.calls, len(load_gold("starter").select("test"))
-    plan = one_object(judgecal("select", slug, "--dry-run", "--json"))
+    plan = one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))
     assert (plan["calls"], served.calls) == (n_test + 90, called)
-    found = one_object(judgecal("select", slug, "--json"))
+    found = one_object(judgecal("select", slug, *ANY, "--json"))
     assert served.calls == called + n_test + 90
-    again = one_object(judgecal("select", slug, "--json"))
+    again = one_object(judgecal("select", slug, *ANY, "--json"))
     assert served.calls == called + n_test + 180  # noise is always called afresh, the rest never again
     assert again["chosen"] == found["chosen"]
     text = (workspace_dir / "judge.lock.json").read_text(encoding="utf-8")
@@ -380,12 +403,12 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
 def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: StubServer) -> None:
     score_both(judgecal)
     slug = one_object(judgecal("score", "--models", "cheap,dear", "--name", "again", "--json"))["experiment"]
-    found = one_object(judgecal("select", slug, "--max-usd-per-1k", "5", "--json"))
+    found = one_object(judgecal("select", slug, *ANY, "--max-usd-per-1k", "5", "--json"))
     costs = {one["judge"]: one["usd_per_1k"] for one in found["judges"]}
     # 1000 prompt and 50 completion tokens a call.
     assert costs == {"correctness_v3@cheap": pytest.approx(1.05), "correctness_v3@dear": pytest.approx(10.5)}
     assert found["chosen"] == "correctness_v3@cheap"
-    late = one_object(judgecal("select", slug, "--max-p95-s", "60", "--json"), code=1)
+    late = one_object(judgecal("select", slug, *ANY, "--max-p95-s", "60", "--json"), code=1)
     assert all("not known" in one["why"] for one in late["rejected"])
 
 
@@ -395,7 +418,7 @@ def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspac
     slug = score_both(judgecal)
     turn = itertools.count()
     served.script = lambda body: say(90 if next(turn) % 2 else 10)
-    assert judgecal("select", slug).code == 0
+    assert judgecal("select", slug, *ANY).code == 0
     noise = load_lock(workspace_dir / "judge.lock.json").noise
     assert noise.flip_rate.value is not None and 0.3 < noise.flip_rate.value <= 2 / 3
     assert noise.exact_agreement.value == pytest.approx(1 - noise.flip_rate.value)
@@ -405,18 +428,18 @@ def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
     judgecal: Run, served: StubServer, workspace_dir: Path
 ) -> None:
     slug = score_both(judgecal)
-    found = one_object(judgecal("select", slug, "--budget-usd", "0.02", "--json"), code=4)
+    found = one_object(judgecal("select", slug, *ANY, "--budget-usd", "0.02", "--json"), code=4)
     assert found["lock"] is None and "the same command makes them again" in found["lock_reason"]
     assert found["confirmed"]["macro_agreement"]["n_unscored"] > 0 and found["usd"] <= 0.02
     assert not (workspace_dir / "judge.lock.json").exists()
-    whole = one_object(judgecal("select", slug, "--json"))
+    whole = one_object(judgecal("select", slug, *ANY, "--json"))
     assert whole["lock"] and whole["test_looks"] == found["test_looks"] == 1
 
 
 def test_a_model_that_changed_between_score_and_lock_is_named(judgecal: Run, served: StubServer) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: as_answer(completion(say(50), model="stub-model-2026-02-02"))
-    found = one_object(judgecal("select", slug, "--json"))
+    found = one_object(judgecal("select", slug, *ANY, "--json"))
     assert any("the model under the alias has changed" in note for note in found["notes"])
 
 
@@ -425,7 +448,7 @@ def test_a_key_that_is_missing_costs_no_look(
 ) -> None:
     slug = score_both(judgecal)
     monkeypatch.delenv("MY_KEY")
-    ran = judgecal("select", slug)
+    ran = judgecal("select", slug, *ANY)
     assert ran.code == 2 and "MY_KEY" in ran.err
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
@@ -435,9 +458,9 @@ def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServe
     free = "".join(line for line in config.read_text().splitlines(keepends=True) if "usd_per_1m" not in line)
     config.write_text(free)
     slug = score_both(judgecal)
-    found = one_object(judgecal("select", slug, "--dry-run", "--json"))
+    found = one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))
     assert found["usd_at_most"] is None
-    ran = judgecal("select", slug, "--budget-usd", "1")
+    ran = judgecal("select", slug, *ANY, "--budget-usd", "1")
     assert ran.code == 2 and "price" in ran.err
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
@@ -445,7 +468,7 @@ def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServe
 def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: "I would rather not say."
-    found = one_object(judgecal("select", slug, "--json"), code=4)
+    found = one_object(judgecal("select", slug, *ANY, "--json"), code=4)
     assert found["lock"] and found["confirmed"]["macro_agreement"]["n_unscored"] > 0
     noise = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))["noise"]
     assert noise["flip_rate"]["value"] is None and noise["flip_rate"]["reason"]
@@ -454,7 +477,7 @@ def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubS
 def test_a_server_that_is_down_is_no_verdict(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: failing(400, "no such model")
-    ran = judgecal("select", slug, "--json")
+    ran = judgecal("select", slug, *ANY, "--json")
     assert ran.code == 4
     found = json.loads(ran.out)
     n_test = found["confirmed_on"]["n_items"]

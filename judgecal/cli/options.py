@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Write over the file of --output where it is there.")]
 Full = Annotated[bool, typer.Option("--full", help="Everything that the page says, as text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]

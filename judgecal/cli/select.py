@@ -21,10 +21,15 @@ NoiseCalls = Annotated[
     typer.Option("--noise-calls", help="Calls of each of 30 items at lock time, for the judge's noise; 0 makes none."),
 ]
 
+Repeats = Annotated[
+    int | None,
+    typer.Option("--repeats", help="Judgements of each test item; by default as many as the experiment made."),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class CapArguments:
-    """What a judge may be at most."""
+    """What a judge may be at most, and at least."""
 
     max_usd_per_1k: Annotated[
         float | None, typer.Option("--max-usd-per-1k", help="Cost of 1,000 judgements at most.")
@@ -42,12 +47,17 @@ class CapArguments:
     ] = None
     local_only: Annotated[bool, typer.Option("--local-only", help="Only models that run on this machine.")] = False
 
+    allow_below_floor: Annotated[
+        bool,
+        typer.Option("--allow-below-floor", help="Also choose a judge that is not shown to beat the best constant."),
+    ] = False
+
     def caps(self) -> Caps:
         """As the selection takes them."""
         from judgecal.selection.choice import Caps
 
-        providers = tuple(self.allow_provider or ())
-        return Caps(self.max_usd_per_1k, self.max_p95_s, self.max_unscored, providers, self.local_only)
+        providers, floor = tuple(self.allow_provider or ()), self.allow_below_floor
+        return Caps(self.max_usd_per_1k, self.max_p95_s, self.max_unscored, providers, self.local_only, floor)
 
 
 def select(
@@ -59,10 +69,8 @@ def select(
     margin: Annotated[float, typer.Option("--margin", help="The loss against the best judge that is allowed.")] = 0.03,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path("judge.lock.json"),
     noise_calls: NoiseCalls = 3,
-    repeats: Annotated[
-        int | None,
-        typer.Option("--repeats", help="Judgements of each test item; by default as many as the experiment made."),
-    ] = None,
+    repeats: Repeats = None,
+    replace: shared.Replace = False,
     *,
     allowed: CapArguments,
     call: shared.RunArguments,
@@ -89,6 +97,7 @@ def select(
         noise_calls=noise_calls,
         output=output,
         seed=call.seed,
+        replace=replace,
     )
     if call.dry_run:
         look = shared.would_look(run.foresee(), stored.gold.name)

@@ -12,6 +12,7 @@ from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
 
@@ -117,9 +118,16 @@ def table_losses(
     )
 
 
-def floor_loss(table: Table, judge: tuple[Column, int], *, metric: str, seed: int) -> FloorLoss:
-    """What the best constant loses against a judge with its repeats, paired on the items of a table."""
-    return _Pairs(table, judge, metric, seed).floor(_constant(table))
+def floor_loss(
+    table: Table, judge: tuple[Column, int], *, metric: str, seed: int, of: int, floor: Column | None = None
+) -> FloorLoss:
+    """What the best constant, or another floor, loses against a judge with its repeats, paired on a table's items.
+
+    The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
+    1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
+    """
+    held = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
+    return _Pairs(held, judge, metric, seed).floor(floor or _constant(table))
 
 
 def loss_picture(
@@ -136,7 +144,10 @@ def loss_picture(
     return LossPicture(
         losses,
         tuple(pairs.judge(one, losses) for one in columns),
-        tuple(pairs.floor(column) for column in _floor(stored, table)),
+        tuple(
+            floor_loss(table, best, metric=metric, seed=stored.seed, of=len(columns), floor=column)
+            for column in _floor(stored, table)
+        ),
         pairs.people(),
     )
 
@@ -170,6 +181,9 @@ class _Pairs:
 
     def floor(self, column: Column) -> FloorLoss:
         found = self._against(self.table.items, self.table.labels, (column.scale, column.rows, 1))
+        if metric_facts(self.metric).direction == "less" and found.value is not None:
+            low, high = (None if end is None else -end for end in (found.high, found.low))
+            found = dataclasses.replace(found, value=-found.value, low=low, high=high)
         return FloorLoss(column.judge, found)
 
     def people(self) -> tuple[PersonLoss, ...]:

@@ -21,6 +21,9 @@ _WORDS = (
 )
 
 
+_OUT = ("over the caps", "below the floor")
+
+
 def select_document(result: SelectResult) -> Document:
     """What a selection comes to."""
     gold = result.gold
@@ -41,8 +44,7 @@ def select_document(result: SelectResult) -> Document:
 
 def _headline(result: SelectResult) -> Headline:
     if result.chosen is None:
-        nobody = f"Nobody is chosen: none of the {len(result.judges)} judges is within the caps."
-        return Headline("none", nobody, next=f"judgecal report {result.chosen_from}")
+        return Headline("none", f"Nobody is chosen: {result.why}.", next=f"judgecal report {result.chosen_from}")
     report = f"judgecal report {result.experiment} --format html"
     following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
     chosen = f"{result.chosen} is chosen: {result.why}."
@@ -54,7 +56,7 @@ def _unknown(result: SelectResult) -> Iterator[str]:
     if result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
     if result.more_questions is not None:
-        yield f"Whether a cheaper judge is good enough: about {result.more_questions} more questions would show it."
+        yield f"Whether a cheaper judge is good enough: about {result.more_questions:,} more questions would show it."
     if result.noise is None:
         yield "How often the judge contradicts itself: it was not called again."
 
@@ -83,7 +85,7 @@ def _judges(result: SelectResult) -> Section:
         for one in result.judges
     ]  # fmt: skip
     rows = [
-        IntervalRow(one.judge, one.value, texts[4], one.verdict == "chosen", hollow=one.verdict == "over the caps")
+        IntervalRow(one.judge, one.value, texts[4], one.verdict == "chosen", hollow=one.verdict in _OUT)
         for one, texts in zip(result.judges, cells, strict=True)
         if one.value.value is not None
     ]

@@ -50,13 +50,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a judge may be at most; None and empty ask for nothing. What is not known keeps no cap."""
+    """What a judge may be at most, and at least; None and empty ask for nothing. What is not known keeps no cap."""
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
     unscored: float | None = None  # share of judgements without a verdict, 0..1
     providers: tuple[str, ...] = ()
     local_only: bool = False  # only models that run on this machine
+    allow_below_floor: bool = False  # also a judge that is not shown to beat the best constant
 
     def check(self) -> None:
         """Raises: InputError: lists every cap that is no cap."""
@@ -78,6 +79,7 @@ class Caps:
             "max_unscored": self.unscored,
             "allow_provider": sorted(self.providers),
             "local_only": self.local_only,
+            "allow_below_floor": self.allow_below_floor,
         }
 
     def over(self, one: Candidate) -> str | None:
@@ -133,22 +135,23 @@ class Choice:
 
 
 def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, metric: str) -> Choice:
-    """Take the cheapest of the judges within the caps that is shown to lose less than the margin against the best.
+    """Take the cheapest of the candidates that is shown to lose less than the margin against the best.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is known,
     as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge with the best
     value is taken (of equals the cheapest), and `why` says that it is no more than that. `losses` is made with the
-    same margin.
+    same margin, of the candidates at least.
     """
     seen = {judge: math.inf if found.loss is None else found.loss for judge, found in losses.by_judge.items()}
     ranked = sorted(candidates, key=lambda one: (*one.rank, seen[one.judge], one.judge))
     names = [one.judge for one in ranked]
     if len(ranked) == 1:
-        return Choice(names[0], tuple(names), "it is the only judge within the caps")
+        return Choice(names[0], tuple(names), "it is the only judge that may be chosen")
     uppers = {judge: losses.by_judge[judge].upper for judge in names}
     within = tuple(judge for judge in names if (upper := uppers[judge]) is not None and upper < margin)
-    taken = within[0] if within else next(judge for judge in names if seen[judge] <= _EPS)
-    if seen[taken] > _EPS:
+    least = min(seen[judge] for judge in names) + _EPS
+    taken = within[0] if within else next(judge for judge in names if seen[judge] <= least)
+    if seen[taken] > least:
         why = (
             f"it is the cheapest of the {len(within)} judges that are shown to lose less than {margin:g} in {metric} "
             f"against the best (it loses at most {uppers[taken] or 0.0:.3f})"

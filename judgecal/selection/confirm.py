@@ -71,6 +71,7 @@ class SelectRequest:
     noise_calls: int  # of each item at lock time; 0 for none
     output: Path  # where the lock goes
     seed: int
+    replace: bool = False  # whether a lock that is there may be written over
 
     @property
     def recorded(self) -> bool:

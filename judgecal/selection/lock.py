@@ -246,6 +246,15 @@ def write_lock(path: Path, lock: Lock) -> None:
     write_text(path, json.dumps(lock.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def lock_problems(path: Path, *, replace: bool) -> list[str]:
+    """Why no lock can be written there: it is a folder, or a file is there that may not be replaced."""
+    if path.is_dir():
+        return [f"--output {path} is a folder: name a file"]
+    if path.exists() and not replace:
+        return [f"--output {path} is there already: give --replace to write over it, or name another file"]
+    return []
+
+
 def load_lock(path: Path) -> Lock:
     """Read a lock.
 

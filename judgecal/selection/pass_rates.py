@@ -19,6 +19,26 @@ from judgecal.stats.intervals import described, mean_estimate
 from judgecal.stats.sample import Floats, Ints
 
 
+def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
+    """Sensitivity and specificity at the people's pass mark among estimates; None where there are none."""
+    if people.kind != "binary" and people.pass_at is None:
+        return None, None
+    at = "" if people.kind == "binary" else f"@{people.pass_at:g}"
+    return agreement.get(f"tpr{at}"), agreement.get(f"tnr{at}")
+
+
+def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
+    """Why a judge with these estimates tells right from wrong no better than a coin: it was seen with tpr + tnr <= 1.
+
+    None where it was seen to do better, or where either rate is not known.
+    """
+    rates = [one.value for one in class_rates(people, agreement) if one is not None and one.value is not None]
+    if len(rates) < 2 or sum(rates) > 1.0 + _EPS:
+        return None
+    said = f"sensitivity {rates[0]:.3f} and specificity {rates[1]:.3f}"
+    return f"it tells right from wrong no better than a coin: {said} add up to {sum(rates):.3f}, not above 1"
+
+
 @dataclass(frozen=True, slots=True)
 class PassRule:
     """The people's pass mark for one judge's verdicts."""
@@ -41,10 +61,7 @@ class PassRule:
 
     def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
         """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
-        if self.mark is None:
-            return None, None
-        at = "" if self.people.kind == "binary" else f"@{self.people.pass_at:g}"
-        return agreement.get(f"tpr{at}"), agreement.get(f"tnr{at}")
+        return class_rates(self.people, agreement)
 
     @property
     def reason(self) -> str | None:
@@ -63,6 +80,7 @@ class PassRule:
         return onto(self.common, self.judge, float(verdict)) >= at
 
 
+_EPS = 1e-12
 _ALL = "all"
 _NEITHER = 2  # of 0 fails, 1 passes
 

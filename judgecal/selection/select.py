@@ -20,7 +20,7 @@ from judgecal.experiment import (
     plan_calls,
     together,
 )
-from judgecal.experiment.losses import table_losses
+from judgecal.experiment.losses import floor_loss, table_losses
 from judgecal.judges import Judge, judge_named
 from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, open_items, repeats_of
 from judgecal.selection.confirm import (
@@ -33,7 +33,7 @@ from judgecal.selection.confirm import (
     noise_items,
     other_items,
 )
-from judgecal.selection.lock import LockedJudge, reply_fingerprint, write_lock
+from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
 
@@ -75,8 +75,7 @@ class SelectRun(SelectRequest):
         problems = []
         if self.noise_calls < 0 or self.noise_calls == 1:
             problems.append(f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise")
-        if self.output.is_dir():
-            problems.append(f"--output {self.output} is a folder: name a file")
+        problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         if problems:
             raise InputError(problems)
         metric_named(self.by, self.stored.gold.scale)
@@ -99,10 +98,29 @@ class SelectRun(SelectRequest):
         within = [one for one in measured if self.caps.over(one.candidate) is None]
         if not within:
             return OpenChoice(table, measured)
+        below = {one.column.judge: why for one in within if (why := self._below_floor(table, one, of=len(within)))}
+        able = [one.candidate for one in within if one.column.judge not in below or self.caps.allow_below_floor]
         pairs = [(one.column, one.repeats) for one in within]
         losses = table_losses(table, pairs, metric=self.by, margin=self.margin, seed=self.seed)
-        choice = choose([one.candidate for one in within], losses, margin=self.margin, metric=self.by)
-        return OpenChoice(table, measured, losses, choice)
+        choice = choose(able, losses, margin=self.margin, metric=self.by) if able else None
+        return OpenChoice(table, measured, losses, choice, below)
+
+    def _below_floor(self, table: Table, one: MeasuredJudge, *, of: int) -> str | None:
+        """Why a judge is not shown to beat the best constant; None where it is.
+
+        By the leading metric where a constant has none of the other, as of a correlation.
+        """
+        judge = (one.column, one.repeats)
+        for metric in dict.fromkeys((self.by, leading_metric(table.gold.scale))):
+            floor = floor_loss(table, judge, metric=metric, seed=self.seed, of=of)
+            if floor.loss.value is not None:
+                break
+        if floor.shown:
+            return None
+        said = floor.judge.removeprefix("constant ")
+        found = floor.loss
+        seen = f"it is {found.low:+.3f} to {found.high:+.3f} in {metric}" if found.low is not None else found.reason
+        return f"it is not shown to agree with people better than always saying {said} ({seen})"
 
     def run(self) -> SelectResult:
         """Choose on open items, confirm on test, and write the lock where there is one.

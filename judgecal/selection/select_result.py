@@ -15,8 +15,8 @@ from judgecal.selection.confirm import Confirmed, SelectRequest
 from judgecal.selection.lock import FittedThreshold, Lock, Noise, model_ids
 from judgecal.stats.simultaneous import Losses
 
-JudgeVerdict = Literal["chosen", "within the margin", "not shown", "over the caps"]
-_REJECTED = ("not shown", "over the caps")
+JudgeVerdict = Literal["chosen", "within the margin", "not shown", "below the floor", "over the caps"]
+_REJECTED = ("not shown", "below the floor", "over the caps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,14 @@ class SelectResult(Result):
 
     experiment: str
     chosen_from: str
-    chosen: str | None  # the judge, None where nobody is within the caps; and the sentence that says why
+    # the judge, None where nobody is within the caps and above the floor; whether it is shown to lose less than the
+    # margin against the truly best, or only has the best value; and the sentence that says why
+    chosen: str | None
+    shown: bool
     why: str
     metric: str
     margin: float
-    # within_margin, rejected: the best judge and all shown to lose less than the margin, cheapest first; the others
+    # within_margin, rejected: all that are shown to lose less than the margin, cheapest first; the others
     within_margin: tuple[str, ...]
     rejected: tuple[RejectedJudge, ...]
     # about how many more would show a cheaper judge good enough; None where nothing of that kind
@@ -87,12 +90,14 @@ class SelectResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class OpenChoice:
-    """The choice with what it rests on; without losses and choice where nobody is within the caps."""
+    """The choice with what it rests on; without losses where nobody is within the caps, without choice where nobody is
+    above the floor."""
 
     table: Table
     measured: Sequence[MeasuredJudge]  # every judge that was asked for
     losses: Losses | None = None  # of those within the caps
     choice: Choice | None = None
+    below_floor: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those not shown to be above it, and why
 
     @property
     def chosen(self) -> MeasuredJudge:
@@ -123,7 +128,8 @@ class Selection:
             experiment=self.request.experiment.slug,
             chosen_from=self.request.stored.experiment.slug,
             chosen=choice.judge if choice else None,
-            why=choice.why if choice else "no judge is within the caps",
+            shown=bool(choice and choice.shown),
+            why=choice.why if choice else self._nobody(),
             metric=self.request.by,
             margin=self.request.margin,
             within_margin=choice.within if choice else (),
@@ -176,15 +182,29 @@ class Selection:
             return "over the caps"
         if choice and judge == choice.judge:
             return "chosen"
+        if judge in self.decided.below_floor:
+            return "below the floor"
         return "within the margin" if choice and judge in choice.within else "not shown"
 
     def _why(self, one: JudgeOnOpen) -> str:
-        """Why a judge is not within the margin."""
+        """Why a judge is not among those that may be chosen."""
+        if one.verdict == "below the floor":
+            return self.decided.below_floor[one.judge]
         if one.loss_at_most is None:
             return one.reason or "there is no bound of its loss"
         asked = self.request
         loss = f"{one.loss_at_most:.3f} in {asked.by}"
         return f"it may lose up to {loss} against the best, the margin is {asked.margin:g}"
+
+    def _nobody(self) -> str:
+        """Why nobody was chosen."""
+        below = self.decided.below_floor
+        if not below:
+            return "no judge is within the caps"
+        losses = self.decided.losses
+        best = losses.best if losses and losses.best in below else next(iter(below))
+        several = f"none of the {len(below)} judges within the caps is above the floor; of {best}: "
+        return f"{several if len(below) > 1 else ''}{below[best]}; --allow-below-floor chooses all the same"
 
     def _n_unscored(self) -> int:
         """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""
@@ -194,6 +214,8 @@ class Selection:
 
     def _notes(self) -> Sequence[str]:
         notes = [self._absent(one) for one in self.decided.measured]
+        if self.decided.choice and self.decided.choice.judge in self.decided.below_floor:
+            notes.insert(0, f"chosen below the floor: {self.decided.below_floor[self.decided.choice.judge]}")
         stored = self.request.stored
         scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
         return [note for note in [*notes, self._unpriced(), self._models(), *stored.notes, *scales] if note]
