@@ -13,6 +13,7 @@ from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
+from judgecal.experiment.people import rater_entries
 from judgecal.experiment.recorded import AgreementRun, plan_agreement, read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import (
