@@ -33,6 +33,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.statistics_speed
 	$(BIN)/python -m tests.benchmarks.false_alarms
 	$(BIN)/python -m tests.benchmarks.looks
+	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
 	$(BIN)/python -m tests.benchmarks.throughput
 
