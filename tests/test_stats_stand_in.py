@@ -87,9 +87,9 @@ def test_few_items_and_few_questions_show_nothing() -> None:
     assert found.left_out == {"cat": "29 items shared with another: fewer than 30"}
     assert found.raters["ann"].n == 60
     nobody = held({"ann": TRUTH, "cat": few}, TRUTH)
-    assert (nobody.reason, nobody.at_worst) == ("no rater shares 30 items with another", None)
+    assert (nobody.reason, nobody.at_worst) == ("no rater shares 30 items on 10 questions with another", None)
     clustered = held({"ann": TRUTH, "bob": turned(1)}, TRUTH, groups={item: int(item[1:]) % 9 for item in ITEMS})
-    assert clustered.shown(1.0) is None and "9 groups" in (clustered.reason or "")
+    assert clustered.shown(1.0) is None and clustered.left_out["ann"].startswith("9 questions shared")
 
 
 def test_scales_with_an_order_and_words() -> None:

@@ -169,7 +169,10 @@ def _ceiling(result: RaterAgreement) -> list[Block]:
     columns = columns_of(result.ceiling[0].agreement, result.scale)
     names = [name for name in columns if (facts := metric_facts(name)).unit == "share" and not facts.is_rate]
     rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in result.ceiling]
-    return [Table(("against each other rater", "items", *names), rows, short=True)]
+    return [
+        Paragraph("Each rater against each other one, on all items that they share:", short=True),
+        Table(("rater", "items", *names), rows, short=True),
+    ]
 
 
 def _agreement_headline(result: RaterAgreement) -> Headline:

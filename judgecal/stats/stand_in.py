@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 from judgecal.records import Result
 from judgecal.scale import Scale
-from judgecal.stats.intervals import t_quantile
+from judgecal.stats.intervals import MIN_GROUPS, t_quantile
 from judgecal.stats.metrics import leading_metric
 from judgecal.stats.paired import compare_paired
 from judgecal.stats.sample import as_scale
 from judgecal.stats.simultaneous import losses_against_best
 
 MIN_SHARED = 30
-"""A person needs as many items that another person rated too."""
+"""A person needs as many items that another person rated too, on ten questions."""
 SIZE = 0.05
 """How often a judge that is worse by the margin may be said to stand in, over all judges of a table together."""
-_NOBODY = f"no rater shares {MIN_SHARED} items with another"
+_NOBODY = f"no rater shares {MIN_SHARED} items on {MIN_GROUPS} questions with another"
 
 _T = TypeVar("_T")
 
@@ -114,25 +114,26 @@ def stand_in(
     people = as_scale(scale)
     name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges
     pairs = {rater: beside(ratings, rater) for rater in ratings}
-    shared = {rater: len({item for item, _ in own}) for rater, own in pairs.items()}
+    few = {rater: why for rater, own in pairs.items() if (why := _too_few({item for item, _ in own}, groups))}
     shown: dict[str, Any] = {"scale": people, "metric": name, "level": level, "groups": groups}
     found = {
-        rater: _beside(ratings[rater], verdicts, pairs[rater], judge_scale=as_scale(judge_scale or people), **shown)
-        for rater, n in shared.items()
-        if n >= MIN_SHARED
+        rater: _beside(ratings[rater], verdicts, own, judge_scale=as_scale(judge_scale or people), **shown)
+        for rater, own in pairs.items()
+        if rater not in few
     }
-    few = {rater: f"{n} items shared with another: fewer than {MIN_SHARED}" for rater, n in shared.items()}
     bounds = [one.at_worst for one in found.values() if one.at_worst is not None]
     lacking = next((f"beside {rater}: {one.reason}" for rater, one in found.items() if one.at_worst is None), None)
     reason = lacking if found else _NOBODY
     return StandIn(
-        metric=name,
-        level=level,
-        raters=found,
-        at_worst=None if reason else min(bounds),
-        reason=reason,
-        left_out={rater: why for rater, why in few.items() if rater not in found},
+        metric=name, level=level, raters=found, at_worst=None if reason else min(bounds), reason=reason, left_out=few
     )
+
+
+def _too_few(shared: set[Hashable], groups: Mapping[Hashable, Hashable]) -> str | None:
+    n_groups = len({groups[item] for item in shared})
+    if len(shared) < MIN_SHARED:
+        return f"{len(shared)} items shared with another: fewer than {MIN_SHARED}"
+    return f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}" if n_groups < MIN_GROUPS else None
 
 
 def _beside(
