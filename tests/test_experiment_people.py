@@ -79,6 +79,17 @@ def test_gold_agreement_says_the_same_ceiling(gold: GoldSet) -> None:
     assert found.pairs[0].agreement["kappa"] == found.ceiling[1].agreement["kappa"]
 
 
+def test_few_shared_items_stand_in_the_whole_table_alone(judgecal: Run, workspace_dir: Path) -> None:
+    rows = made_items(40)
+    ratings = [(row["item_id"], rater, 1.0) for rater in ("ann", "bob") for row in rows]
+    ratings += [(row["item_id"], "cat", 1.0) for row in rows[:29]]
+    made_gold(workspace_dir / "gold" / "few", rows, ratings, scale=BINARY)
+    short, whole = (judgecal("gold", "agreement", "few", *more).out.splitlines() for more in ((), ("--full",)))
+    assert "Fewer than 30 items with another, so in the whole table alone (--full): cat." in " ".join(short)
+    assert not [line for line in short if line.startswith("cat ")]
+    assert [line for line in whole if line.split()[:2] == ["cat", "29"]]
+
+
 def test_three_raters_are_pairs_of_people(workspace_dir: Path) -> None:
     """Where the two others disagree a rater is right with one of them: no item is lost, and none counts for both."""
     rows = made_items(40)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from judgecal.experiment.gold_agreement import RaterAgreement
+from judgecal.experiment.gold_agreement import RaterAgreement, RaterAmongOthers
 from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSet, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.numbers import count, estimate, plain
 from judgecal.stats import columns_of, metric_facts
+from judgecal.stats.stand_in import MIN_SHARED
 
 _SHOWN = 6  # kinds of findings in the short form
 
@@ -163,16 +164,25 @@ def agreement_document(result: RaterAgreement) -> Document:
 
 
 def _ceiling(result: RaterAgreement) -> list[Block]:
-    """A line a rater: the ceiling as reports print it."""
-    if not result.ceiling:
-        return []
-    columns = columns_of(result.ceiling[0].agreement, result.scale)
+    """A line a rater: the ceiling as reports print it; raters with few items in the whole table alone."""
+    many = [one for one in result.ceiling if one.n >= MIN_SHARED]
+    few = [one for one in result.ceiling if one.n < MIN_SHARED]
+    blocks: list[Block] = []
+    if many:
+        what = "Each rater against each other one, on all items that they share:"
+        blocks += [Paragraph(what, short=True), _against_others(many, result.scale, short=True)]
+    if few:
+        names = ", ".join(one.rater for one in few)
+        what = f"Fewer than {MIN_SHARED} items with another, so in the whole table alone (--full): {names}."
+        blocks += [Paragraph(what, short=True), _against_others(few, result.scale, short=False)]
+    return blocks
+
+
+def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
+    columns = columns_of(raters[0].agreement, scale)
     names = [name for name in columns if (facts := metric_facts(name)).unit == "share" and not facts.is_rate]
-    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in result.ceiling]
-    return [
-        Paragraph("Each rater against each other one, on all items that they share:", short=True),
-        Table(("rater", "items", *names), rows, short=True),
-    ]
+    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in raters]
+    return Table(("rater", "items", *names), rows, short=short)
 
 
 def _agreement_headline(result: RaterAgreement) -> Headline:
