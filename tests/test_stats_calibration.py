@@ -1,8 +1,10 @@
-"""Recalibration: what is left of a gain once both judges are mapped onto the labels."""
+"""Calibration: maps from verdicts to labels, and what two judges differ by once both went through theirs."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,9 +12,21 @@ from scipy.special import ndtr
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats import PairedLabels, compare_paired, recalibrated_agreement, recalibrated_difference
-from judgecal.stats.calibration import fit_monotone
+from judgecal.stats import (
+    Calibration,
+    PairedLabels,
+    agreement,
+    best_constant,
+    calibrated_difference,
+    compare,
+    compare_paired,
+    cross_fitted,
+    fit_calibration,
+)
+from judgecal.stats.calibration import best_cuts, calibrated
 from tests.support.two_judges import labels
+
+PERCENTAGE = Scale.parse("percentage")
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +36,109 @@ def _no_warnings() -> object:
         yield
 
 
-def test_monotone_map() -> None:
-    scale = Scale.parse("percentage")
-    # Verdict 50 twice with labels 0 and 20, 60 with 0: pooled. Strata: three lows weigh 1/3 each, one high 1.
-    knots, mapped = fit_monotone(np.array([50.0, 50.0, 60.0, 90.0]), np.array([0.0, 20.0, 0.0, 100.0]), scale)
-    assert knots.tolist() == [50, 60, 90]
-    assert mapped.tolist() == pytest.approx([20 / 3, 20 / 3, 100])
+def macro(gold: object, verdicts: object, scale: str) -> float:
+    found = agreement(gold, verdicts, scale=scale, metrics=["macro_agreement"])["macro_agreement"].value  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+def test_the_cuts_have_the_least_error_of_all_monotone_maps() -> None:
+    """Against every non-decreasing map from four verdicts to the labels 0..2, tried one by one."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        counts = rng.integers(0, 9, (4, 3)).astype(float)  # verdict x label
+        above = np.stack([counts[:, 1:].sum(axis=1), counts[:, 2]], axis=1)
+        cuts = best_cuts(above, counts.sum(axis=1)[:, None] - above)
+        mapped = np.searchsorted(cuts, np.arange(4), side="right")
+
+        def error(labels: Sequence[int], counts: np.ndarray = counts) -> float:
+            return sum(counts[v, y] * abs(y - labels[v]) for v in range(4) for y in range(3))
+
+        best = min(error(one) for one in itertools.combinations_with_replacement(range(3), 4))
+        assert error(mapped.tolist()) == best
+
+
+def test_binary_labels_are_cut_where_balanced_accuracy_is_highest() -> None:
+    # Fails are judged 20, 40, 60 and passes 50, 70, 80: from 50 on, all passes and two of three fails are right.
+    found = fit_calibration([0, 0, 0, 1, 1, 1], [20, 40, 60, 50, 70, 80], scale="binary", judge_scale="percentage")
+    assert found == Calibration((50.0,), (0.0, 1.0), 6, 6)
+    assert [found.apply(verdict) for verdict in (49.0, 50.0, None)] == [0.0, 1.0, None]
+
+
+def test_a_judge_that_knows_nothing_or_the_opposite_gets_a_constant() -> None:
+    gold = [0.0, 100.0] * 20
+    for verdicts in ([50.0] * 40, [100.0 - label for label in gold]):
+        found = fit_calibration(gold, verdicts, scale="percentage")
+        assert found is not None and found.constant and len(found.values) == 1
+    mapped = cross_fitted(gold, [50.0] * 40, scale="percentage")
+    assert mapped is not None and macro(gold, mapped, "percentage") == 0.5
+
+
+def test_a_rescaling_changes_nothing() -> None:
+    gold, a, _ = labels(60)
+    bent = [v * v / 200.0 + 3.0 for v in a]
+    assert cross_fitted(gold, a, scale="percentage") == cross_fitted(gold, bent, scale="percentage")
+    found = compare(gold, a, bent, scale="percentage")
+    assert (found.difference.value, found.decision) == (0.0, "cannot tell")
+    assert found.raw is not None and found.raw.difference.value not in (None, 0.0)
+    raw = compare(gold, a, bent, scale="percentage", calibrate=False)
+    assert (raw.difference, raw.raw) == (found.raw.difference, None)
+
+
+def test_no_item_is_mapped_by_its_own_label() -> None:
+    """With another label of a whole question its own verdicts stay where they were, and others move."""
+    gold, a, _ = labels(60)
+    groups = [i // 2 for i in range(60)]
+    before = cross_fitted(gold, a, scale="percentage", groups=groups)
+    turned = [100.0 - label if group < 6 else label for label, group in zip(gold, groups, strict=True)]
+    for group in range(6):
+        mine = [t if g == group else y for t, y, g in zip(turned, gold, groups, strict=True)]
+        after = cross_fitted(mine, a, scale="percentage", groups=groups)
+        assert before is not None and after is not None
+        assert before[2 * group : 2 * group + 2] == after[2 * group : 2 * group + 2]
+    assert cross_fitted(turned, a, scale="percentage", groups=groups) != before
+
+
+def test_what_cannot_be_calibrated() -> None:
+    assert cross_fitted(["a", "b"] * 10, ["a", "a"] * 10, scale="nominal") is None
+    assert cross_fitted([0, 1] * 9, [0, 1] * 9, scale="binary", groups=[i // 2 for i in range(18)]) is None
+    assert cross_fitted([0, 1] * 9, [None] * 18, scale="binary") is None
+    assert fit_calibration(["a"], ["a"], scale="nominal") is None
+    assert fit_calibration([1], [None], scale="binary") is None
+    with pytest.raises(InputError, match="share no order"):
+        fit_calibration([1], ["a"], scale="binary", judge_scale="nominal")
+    with pytest.raises(InputError, match="1 cuts has 2 values"):
+        Calibration((1.0,), (1.0,), 1, 1)
+    mapped = cross_fitted([0, 1] * 10, [None, 1.0] + [0.0, 1.0] * 9, scale="binary")
+    assert mapped is not None and mapped[:2] == [[None], [1.0]]
+
+
+def test_many_different_verdicts_share_steps_by_rank() -> None:
+    rng = np.random.default_rng(3)
+    gold = rng.uniform(0.0, 100.0, 5000)
+    verdicts = np.clip(gold + rng.normal(0.0, 10.0, 5000), 0.0, 100.0)
+    found = fit_calibration(gold, verdicts, scale="percentage")
+    assert found is not None and 50 < len(found.cuts) < 200
+    assert float(np.mean(np.abs(found.mapped(verdicts) - gold))) < 8.5
+
+
+def test_graded_judges_that_know_nothing_stay_below_the_floor() -> None:
+    """The issue's promise at 200 simulated sets: always 50, the median, and noise around 50 are never above it."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        n = int(rng.choice([60, 120]))
+        seen = rng.standard_normal(n) + rng.choice([-0.5, 0.0, 1.0])
+        gold = np.clip(np.round(50.0 + 30.0 * seen, -1), 0.0, 100.0)
+        floor = macro(gold, np.full(n, best_constant(gold, scale="percentage")), "percentage")
+        hedger = np.clip(np.round(50.0 + 15.0 * rng.standard_normal(n)), 0.0, 100.0)
+        constant = np.full(n, best_constant(gold, scale="percentage"))
+        for verdicts in (np.full(n, 50.0), np.full(n, np.median(gold)), hedger):
+            once = calibrated(gold.tolist(), {"judge": verdicts}, scale=PERCENTAGE, scales={}, groups=None)
+            found = compare_paired(
+                gold, once.verdicts["judge"], constant, scale=PERCENTAGE, more_error=once.error_of_fit("judge")
+            )
+            assert found.a is not None and found.a <= floor + 0.03
+            assert found.difference.low is None or found.difference.low <= 0.0
 
 
 def judged(rng: np.random.Generator, n_groups: int, noise: float) -> PairedLabels:
@@ -44,22 +155,22 @@ def judged(rng: np.random.Generator, n_groups: int, noise: float) -> PairedLabel
 
 
 def test_a_gain_by_rescaling_vanishes() -> None:
-    """The same worth, another scale: a raw difference nearly always, a recalibrated one in at most ~5%."""
+    """The same worth, another scale: a raw difference nearly always, a calibrated one in at most ~5%."""
     rng = np.random.default_rng(11)
-    raw = recalibrated = 0
+    raw = calibrated = 0
     for _ in range(150):
         fit, test = judged(rng, 60, 1.0), judged(rng, 50, 1.0)
         plain = compare_paired(test.gold, test.a, test.b, scale="percentage", groups=test.groups, n_perm=100)
         raw += plain.difference.clear_of_zero
-        recalibrated += recalibrated_difference(fit, test, scale="percentage").clear_of_zero
-    assert raw > 100 and recalibrated <= 12
+        calibrated += calibrated_difference(fit, test, scale="percentage").clear_of_zero
+    assert raw > 100 and calibrated <= 14
 
 
 def test_a_better_judge_is_still_seen() -> None:
     rng = np.random.default_rng(12)
     seen = 0
     for _ in range(40):
-        found = recalibrated_difference(judged(rng, 100, 2.5), judged(rng, 80, 2.5), scale="percentage")
+        found = calibrated_difference(judged(rng, 100, 2.5), judged(rng, 80, 2.5), scale="percentage")
         assert found.value is not None and found.n == found.n_expected == 160
         seen += found.low is not None and found.low > 0
     assert seen >= 32
@@ -68,66 +179,34 @@ def test_a_better_judge_is_still_seen() -> None:
 def test_strict_rescaling_leaves_nothing() -> None:
     gold, a, _ = labels(60)
     part = PairedLabels(gold, a, [v / 2 + 30 for v in a])
-    found = recalibrated_difference(part, part, scale="percentage")
+    found = calibrated_difference(part, part, scale="percentage")
     assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
 
 
-def test_recalibration_edges() -> None:
+def test_edges_of_a_calibrated_difference() -> None:
     gold, a, b = labels(60)
     few = PairedLabels(gold[:16], a[:16], b[:16], [i // 2 for i in range(16)])
     whole = PairedLabels(gold, a, b)
     for fit, test in ((few, whole), (whole, few)):
-        found = recalibrated_difference(fit, test, scale="percentage")
+        found = calibrated_difference(fit, test, scale="percentage")
         assert found.value is not None and found.low is None and "fewer than 10" in (found.reason or "")
     holes = PairedLabels(gold, [None, *a[1:]], b)
-    assert recalibrated_difference(holes, whole, scale="percentage").n_unscored == 0
-    found = recalibrated_difference(whole, holes, scale="percentage")
+    assert calibrated_difference(holes, whole, scale="percentage").n_unscored == 0
+    found = calibrated_difference(whole, holes, scale="percentage")
     assert (found.n, found.n_unscored) == (60, 1)
     nothing = PairedLabels(gold, [None] * 60, b)
-    assert recalibrated_difference(nothing, whole, scale="percentage").value is None
-    with pytest.raises(InputError, match="uncut"):
-        recalibrated_difference(whole, whole, scale="percentage", metric="pearson")
-    passes = PairedLabels([int(g > 50) for g in gold], a, b)
-    found = recalibrated_difference(passes, passes, scale="binary", a_scale="percentage", b_scale="percentage")
-    assert found.value is not None and found.method.startswith("isotonic over 5 folds by group")
-
-
-def test_recalibrated_agreement_by_hand() -> None:
-    # Five questions, each a fold of its own, with a pass judged 60 and a fail judged 40; the first has a fail judged
-    # 80 too. Its own map, fitted without it, takes 40 to 0 and 60 and above to 100. The maps of the others see that
-    # fail: a fifth of the fails against all passes, pooled to 100 / 1.2, so their passes are 5/6 right.
-    # Passes: (1 + 4 * 5/6) / 5 = 13/15; fails: 5 of 6. Their mean is 0.85.
-    gold, judge, groups = [100, 0] * 5 + [0], [60, 40] * 5 + [80], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 0]
-    for seed in range(3):
-        found = recalibrated_agreement(gold, judge, scale="percentage", groups=groups, level=0.9, seed=seed)
-        assert found.value == pytest.approx(0.85)
-        assert (found.n, found.n_groups, found.level, found.low) == (11, 5, 0.9, None)
-    # In units of the scale: (4 * 100/6 + 100) / 11.
-    error = recalibrated_agreement(gold, judge, scale="percentage", groups=groups, metric="mae")
-    assert error.value == pytest.approx((400 / 6 + 100) / 11)
-
-
-def test_recalibrated_agreement_counts_what_is_missing_as_farthest() -> None:
-    # Labels 1 and 0 judged 3 and 2 of 0..4: told apart without fail, but for one pass that has no verdict.
-    gold: list[int | None] = [1, 0] * 10
-    judge: list[int | None] = [3, 2] * 10
-    judge[0] = None
-    found = recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4")
-    assert found.value == pytest.approx((9 / 10 + 1.0) / 2)
-    assert (found.n, found.n_expected, found.n_unscored, found.n_groups) == (20, 20, 1, 20)
-    gold[1] = None  # an item without a label is none
-    assert recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4").n_expected == 19
-    nothing = recalibrated_agreement(gold, [None] * 20, scale="binary")
-    assert nothing.value == pytest.approx(0.0) and nothing.n_unscored == 19
-    with pytest.raises(InputError, match="not taken on uncut verdicts: use one of macro_agreement, "):
-        recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4", metric="rmse")
-    with pytest.raises(InputError, match="level is 95"):
-        recalibrated_agreement(gold, judge, scale="binary", judge_scale="ordinal:0:4", level=95)
-
-
-def test_why_there_is_no_recalibrated_difference() -> None:
-    gold, a, b = labels(30)
-    nothing = PairedLabels(gold, [None] * 30, b)
-    found = recalibrated_difference(nothing, PairedLabels(gold, a, b), scale="percentage", level=0.9)
+    found = calibrated_difference(nothing, whole, scale="percentage", level=0.9)
     assert (found.value, found.reason) == (None, "the fit part has no scored pairs")
-    assert (found.level, found.n_expected) == (0.9, 30)
+    assert (found.level, found.n_expected) == (0.9, 60)
+    with pytest.raises(InputError, match="uncut"):
+        calibrated_difference(whole, whole, scale="percentage", metric="pearson")
+    passes = PairedLabels([int(g > 50) for g in gold], a, b)
+    found = calibrated_difference(passes, passes, scale="binary", a_scale="percentage", b_scale="percentage")
+    assert found.value is not None and found.method.startswith("calibrated, then ")
+
+
+def test_labels_between_the_steps_of_an_ordinal_scale() -> None:
+    # 3.5 is the median of two raters: of the steps 3 and 4 neither is nearer.
+    found = fit_calibration([1, 3.5, 5] * 5, [1, 3, 5] * 5, scale=Scale.parse("ordinal:1:5"))
+    assert found is not None and set(found.values) <= {1.0, 2.0, 3.0, 4.0, 5.0}
+    assert found.apply(3.0) in (3.0, 4.0)

@@ -14,7 +14,7 @@ from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Re
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
-from judgecal.stats import agreement, best_constant, leading_metric, limits_of_agreement
+from judgecal.stats import agreement, best_constant, cross_fitted, leading_metric, limits_of_agreement
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.retest import Repeatability, repeatability
 
@@ -89,7 +89,10 @@ class Table:
     def agreements(
         self, column: Column, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """`agreement` (complete case) and `as_wrong` of one judge, against the gold labels or others."""
+        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or others.
+
+        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated.
+        """
         verdicts = verdict_matrix(column.rows, self.items, self.repeats)
         shared: dict[str, Any] = {
             "scale": self.gold.scale,
@@ -100,9 +103,15 @@ class Table:
         }
         against = self.labels if labels is None else labels
         complete = agreement(against, verdicts, **shared)
-        if all(None not in row for row in verdicts):  # nothing to count as wrong
-            return {"agreement": complete, "as_wrong": dict(complete)}
-        return {"agreement": complete, "as_wrong": agreement(against, verdicts, unscored="wrong", **shared)}
+        whole = all(None not in row for row in verdicts)  # nothing to count as wrong
+        as_wrong = dict(complete) if whole else agreement(against, verdicts, unscored="wrong", **shared)
+        mapped = cross_fitted(
+            against, verdicts, scale=self.gold.scale, judge_scale=column.scale, groups=shared["groups"]
+        )
+        once = {}
+        if mapped is not None:
+            once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
+        return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
 
 
 def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:
@@ -219,13 +228,17 @@ def _reasons(rows: Sequence[Judgement], *, missing: int) -> dict[str, int]:
     return counts
 
 
-def constant_column(table: Table) -> Column:
-    """The best constant on the same items: what a judge says that reads nothing."""
+CONSTANT = "constant"
+"""The fingerprint of what says the same of every item."""
+
+
+def constant_column(table: Table, metric: str | None = None) -> Column:
+    """The constant that is best by a metric, the leading one where not given, on the same items."""
     scale = table.gold.scale
-    label = best_constant(table.labels, scale=scale)
+    label = best_constant(table.labels, scale=scale, metric=metric)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
     rows = [
-        Judgement(item.item_id, item.sha, name, "constant", repeat, label)
+        Judgement(item.item_id, item.sha, name, CONSTANT, repeat, label)
         for item in table.items
         for repeat in range(table.repeats)
     ]
@@ -233,8 +246,19 @@ def constant_column(table: Table) -> Column:
 
 
 def constant_entry(table: Table) -> Entry:
-    """The best constant's entry; it costs nothing."""
-    return dataclasses.replace(entry(table, constant_column(table)), usd_per_1k=0.0)
+    """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
+    found = entry(table, constant_column(table))
+    best: dict[str, Estimate] = {}
+    for metric in found.agreement:
+        column = constant_column(table, metric)
+        best[metric] = found.agreement[metric]
+        if column.judge != found.judge:
+            rows = verdict_matrix(column.rows, table.items, table.repeats)
+            shared: dict[str, Any] = {"groups": table.groups, "level": table.level, "seed": table.seed}
+            best |= agreement(table.labels, rows, scale=table.gold.scale, metrics=[metric], **shared)
+    return dataclasses.replace(
+        found, judge="best constant", agreement=best, as_wrong=dict(best), calibrated=dict(best), usd_per_1k=0.0
+    )
 
 
 def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:

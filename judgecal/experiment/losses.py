@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
+from judgecal.experiment.agreement import CONSTANT, Column, StoredExperiment, Table, constant_column, verdict_matrix
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
+from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
@@ -180,7 +181,10 @@ class _Pairs:
         return JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason)
 
     def floor(self, column: Column) -> FloorLoss:
-        found = self._against(self.table.items, self.table.labels, (column.scale, column.rows, 1))
+        constant = column.rows[0].judge_fingerprint == CONSTANT
+        found = self._against(
+            self.table.items, self.table.labels, (column.scale, column.rows, 1), calibrate=not constant
+        )
         if metric_facts(self.metric).direction == "less" and found.value is not None:
             low, high = (None if end is None else -end for end in (found.high, found.low))
             found = dataclasses.replace(found, value=-found.value, low=low, high=high)
@@ -215,22 +219,32 @@ class _Pairs:
         other: tuple[Scale, Sequence[Judgement], int],
         *,
         best: tuple[Column, int] | None = None,
+        calibrate: bool = True,
     ) -> Estimate:
-        """The best judge's value less another's, with its interval: what the other loses."""
+        """The best judge's value less another's, once calibrated where the metric asks for it: what the other loses."""
         (column, repeats), (scale, rows, others) = best or self.best, other
-        both = max(repeats, others)
+        both, people, groups = max(repeats, others), self.table.gold.scale, [item.group for item in items]
+        sides: Mapping[str, Iterable[object]] = {
+            "best": _as_often(verdict_matrix(column.rows, items, repeats), both),
+            "other": _as_often(verdict_matrix(rows, items, others), both),
+        }
+        scales: Mapping[str, Scale | str] = {"best": column.scale, "other": scale}
+        once = CalibratedJudges(sides, scales, {})
+        if metric_facts(self.metric).calibrated:
+            once = calibrated(labels, sides, scale=people, scales=scales, groups=groups)
         return compare_paired(
             labels,
-            _as_often(verdict_matrix(column.rows, items, repeats), both),
-            _as_often(verdict_matrix(rows, items, others), both),
-            scale=self.table.gold.scale,
-            a_scale=column.scale,
-            b_scale=scale,
+            once.verdicts["best"],
+            (once.verdicts if calibrate else sides)["other"],
+            scale=people,
+            a_scale=once.scales["best"],
+            b_scale=(once.scales if calibrate else scales)["other"],
             metric=self.metric,
-            groups=[item.group for item in items],
+            groups=groups,
             level=self.table.level,
             seed=self.seed,
             n_perm=1,  # the interval needs no p value
+            more_error=once.error_of_fit("best", "other" if calibrate else None),
         ).difference
 
 
@@ -252,11 +266,18 @@ def prompt_model_grid(
     if not test or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
         return grid
     placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
-    tested = interaction(
+    once = calibrated(
         table.labels,
         {key: verdict_matrix(column.rows, table.items, repeats) for key, (column, repeats) in placed.items()},
         scale=table.gold.scale,
         scales={key: column.scale for key, (column, _) in placed.items()},
+        groups=table.groups,
+    )
+    tested = interaction(
+        table.labels,
+        once.verdicts,
+        scale=table.gold.scale,
+        scales=once.scales,
         metric=metric,
         groups=table.groups,
         level=table.level,

@@ -9,6 +9,7 @@ from judgecal.scale import Scale
 from judgecal.stats.alt_test import Nearer
 from judgecal.stats.breakdown import Part, part_metric
 from judgecal.stats.latent import Latent
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
@@ -37,6 +38,8 @@ class Entry(Result):
         n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
         agreement: metric -> estimate over the scored items.
         as_wrong: the same with an unscored item counted as the verdict farthest from its label.
+        calibrated: as `as_wrong`, of verdicts through the map that was fitted on other questions; empty where labels
+            have no order, or questions are too few.
         latency_s, usd_per_1k, tokens: what it takes; a price that is not known is None, never 0.
         unit: the scale that mae, rmse and bias are in units of.
         unscored: why judgements have no verdict -> how many.
@@ -53,6 +56,12 @@ class Entry(Result):
     tokens: Tokens
     unit: str
     unscored: dict[str, int]
+    calibrated: dict[str, Estimate]
+
+    def decided_by(self, metric: str) -> Estimate:
+        """The number that the judge is decided by: once calibrated where a metric asks for that and it can be."""
+        asked = metric_facts(metric).calibrated and metric in self.calibrated
+        return (self.calibrated if asked else self.as_wrong)[metric]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Choose a candidate on dev, then confirm it once on the sealed test split.
 
-A gain counts on test only if it stays once both judges are recalibrated. So the candidates are ranked on dev by the
-smaller of their two gains over the judge as it was: in the metric, and in the metric once recalibrated. A candidate
-that merely uses the scale differently has nothing of the second.
+Both are decided once calibrated: a candidate that merely uses the scale differently knows no more than the judge as it
+was, and a map gives what it gains without another prompt.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from judgecal.experiment import Column, Table, require_metric, verdict_matrix
 from judgecal.judges import PromptJudge
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate
-from judgecal.stats import PairedLabels, compare_paired, recalibrated_agreement, recalibrated_difference
-
-_MIN_GROUPS = 10
+from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
+from judgecal.stats.significance import MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class Tried:
     rated_in_training: int  # replies that its making asked for
     unusable_in_training: int  # those of them without a verdict
     as_wrong: Estimate  # the deciding metric, an unscored item counted as wrong
-    recalibrated: Estimate | None  # the same once recalibrated; None on labels without order
+    calibrated: Estimate | None  # the same once calibrated; None where that cannot be
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Scored:
     judge: PromptJudge
     column: Column
     estimates: dict[str, Estimate]  # by metric
-    recalibrated: Estimate | None
+    calibrated: Estimate | None
 
     @property
     def name(self) -> str:
@@ -62,12 +60,13 @@ class Scored:
             rated_in_training=self.candidate.rated if self.candidate else 0,
             unusable_in_training=self.candidate.unusable if self.candidate else 0,
             as_wrong=self.estimates[metric],
-            recalibrated=self.recalibrated,
+            calibrated=self.calibrated,
         )
 
     def value(self, metric: str) -> float:
-        """The metric on dev; below everything where it is undefined."""
-        return _or_lowest(require_metric(self.estimates, metric))
+        """What decides on dev: the metric once calibrated where it can be; below everything where it is undefined."""
+        found = self.calibrated or require_metric(self.estimates, metric)
+        return float("-inf") if found.value is None else found.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,47 +79,23 @@ class Choice:
 
 def score_on(dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str) -> Scored:
     """Hold one candidate's judgements against the people."""
-    again = None
-    if dev.gold.scale.numeric:
-        again = recalibrated_agreement(
-            dev.labels,
-            verdict_matrix(column.rows, dev.items, dev.repeats),
-            scale=dev.gold.scale,
-            judge_scale=column.scale,
-            groups=dev.groups,
-            metric=metric,
-            seed=dev.seed,
-        )
-    return Scored(candidate, judge, column, dev.agreements(column)["as_wrong"], again)
+    found = dev.agreements(column)
+    return Scored(candidate, judge, column, found["as_wrong"], found["calibrated"].get(metric))
 
 
-def choose(scored: Sequence[Scored], dev: Table, metric: str) -> Choice:
-    """Take one; the first of `scored` is the judge as it was, and stays unless another has a higher metric.
+def choose(scored: Sequence[Scored], metric: str) -> Choice:
+    """Take one; the first of `scored` is the judge as it was, and stays unless another has a higher value.
 
-    Of equals the one with the higher metric is taken, then the one with fewer demos. Below ten questions, where
-    maps cannot be fitted, and on labels without order the highest metric decides alone.
+    Of equals the one with fewer demos is taken. Below ten questions, where no map can be fitted, and on labels without
+    order the metric of the verdicts as they are decides.
     """
     before = scored[0]
+    once = f"{metric} once calibrated" if before.calibrated else metric
     rising = [one for one in scored[1:] if one.value(metric) > before.value(metric)]
     if not rising:
-        return Choice(before, f"no candidate had a higher {metric} than the judge as it was")
-    highest = max(rising, key=lambda one: (one.value(metric), -len(one.judge.demos)))
-    if len(set(dev.groups)) < _MIN_GROUPS or before.recalibrated is None:
-        return Choice(highest, f"it had the highest {metric}")
-    taken = max(rising, key=lambda one: (_lasting(one, before, metric), one.value(metric), -len(one.judge.demos)))
-    if taken is highest:
-        return Choice(taken, f"it had the highest {metric}, and the most of its gain stays once recalibrated")
-    return Choice(taken, f"{highest.name} had a higher {metric}, but less of its gain stays once recalibrated")
-
-
-def _lasting(one: Scored, before: Scored, metric: str) -> float:
-    """The smaller of the gain in the metric and the gain once both are recalibrated."""
-    gain = one.value(metric) - before.value(metric)
-    return min(gain, _or_lowest(one.recalibrated) - _or_lowest(before.recalibrated))
-
-
-def _or_lowest(found: Estimate | None) -> float:
-    return float("-inf") if found is None or found.value is None else found.value
+        return Choice(before, f"no candidate had a higher {once} than the judge as it was")
+    taken = max(rising, key=lambda one: (one.value(metric), -len(one.judge.demos)))
+    return Choice(taken, f"it had the highest {once}")
 
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
@@ -146,7 +121,7 @@ class OnTest:
     before: dict[str, Estimate] | None = None
     after: dict[str, Estimate] | None = None
     difference: Estimate | None = None  # after minus before in the metric, paired, by group
-    difference_recalibrated: Estimate | None = None  # the same once both are recalibrated by maps from train and dev
+    difference_recalibrated: Estimate | None = None  # the same once both are calibrated by maps from train and dev
     p_value: float | None = None  # None where there are too few groups too
     complete_case: BeforeAfter | None = None
 
@@ -175,7 +150,7 @@ def confirm(*, test: Table, fit: Table, before: Column, after: Column, metric: s
     paired = compare_paired(pairs.gold, pairs.a, pairs.b, groups=pairs.groups, **how)
     ordered = test.gold.scale.numeric
     recalibrated = (
-        recalibrated_difference(_paired(fit, before, after), pairs, **how)
+        calibrated_difference(_paired(fit, before, after), pairs, **how)
         if ordered
         else Estimate(None, level=test.level, reason="labels without an order cannot be rescaled")
     )
@@ -195,18 +170,24 @@ def _paired(table: Table, before: Column, after: Column) -> PairedLabels:
     return PairedLabels(table.labels, later, earlier, table.groups)
 
 
-def _decide(difference: Estimate, recalibrated: Estimate, metric: str, *, ordered: bool) -> tuple[str, str]:
-    if difference.low is None or difference.high is None:
-        return CANNOT_TELL, difference.reason or "there is no interval"
-    if difference.high < 0.0:
-        return WORSE, f"{metric} fell, and its interval lies below 0"
-    if difference.low <= 0.0:
-        return CANNOT_TELL, f"the interval of the difference in {metric} holds 0"
-    if not ordered:
-        return BETTER, f"{metric} rose, and its interval lies above 0"
-    if recalibrated.low is None:
-        # Without the check a mere change of scale could not be told from a better judge.
-        return CANNOT_TELL, f"{metric} rose, but the recalibration check could not be made: {recalibrated.reason}"
-    if recalibrated.low <= 0.0:
-        return RESCALED_ONLY, f"{metric} rose, but once both judges are recalibrated the gain is not clear of 0"
-    return BETTER, f"{metric} rose, also when both judges are recalibrated, and both intervals lie above 0"
+def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered: bool) -> tuple[str, str]:
+    """By the difference once calibrated; on labels without order by the difference as it is."""
+    deciding, once = (calibrated, f"{metric} once calibrated") if ordered else (difference, metric)
+    if deciding.low is None or deciding.high is None:
+        return CANNOT_TELL, f"{once}: {deciding.reason or 'there is no interval'}"
+    if deciding.low > 0.0:
+        return BETTER, f"{once} rose, and its interval lies above 0"
+    if deciding.high < 0.0:
+        return WORSE, f"{once} fell, and its interval lies below 0"
+    if not (ordered and difference.clear_of_zero):
+        return CANNOT_TELL, f"the interval of the difference in {once} holds 0"
+    rose = (difference.value or 0.0) > 0.0
+    if deciding.low > -MARGIN and deciding.high < MARGIN:
+        gain = "gives the same gain without another prompt" if rose else "takes the loss back"
+        small = f"once calibrated it is shown to change by less than {MARGIN:g}"
+        return RESCALED_ONLY, f"{metric} {'rose' if rose else 'fell'}, but {small}: the map {gain}"
+    seen = "better, perhaps only in scale" if rose else "worse, perhaps only in scale"
+    return CANNOT_TELL, (
+        f"{seen}: {metric} {'rose' if rose else 'fell'} with an interval clear of 0, and once calibrated its interval "
+        "holds 0"
+    )

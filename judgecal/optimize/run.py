@@ -128,7 +128,7 @@ class OptimizeRun:
         budget = Budget(self.options.budget_usd)
         with open_journal(self.experiment.journal, self.options) as journal:
             scored = self._score_all(journal, budget)
-            choice = choose(scored, self.table("dev"), self.metric)
+            choice = choose(scored, self.metric)
             before, after = scored[0], choice.taken
             program = self.experiment.program
             save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
@@ -178,7 +178,7 @@ class OptimizeRun:
         if confirmation is None or after.candidate is None or self.reflection_alias is None:
             return []
         n = len({item.group for item in self.items("dev")})
-        return [f"the optimiser saw every label of train, so both judges are recalibrated on dev alone ({n} questions)"]
+        return [f"the optimiser saw every label of train, so both judges are calibrated on dev alone ({n} questions)"]
 
     def _run_line(self, after: Scored, look: Look | None) -> str:
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}

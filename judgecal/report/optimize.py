@@ -25,7 +25,7 @@ from judgecal.report.wording import sentence
 from judgecal.stats import digits_of, rows_of
 
 _FOOT = (
-    "Both judges over the test items are rebuilt from the journal; what was tried on dev and the recalibrated "
+    "Both judges over the test items are rebuilt from the journal; what was tried on dev and the calibrated "
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
     "is loaded from elsewhere."
 )
@@ -84,7 +84,7 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
     if test.difference is None:
         return (keep if result.decision == NOTHING_CHANGED else "Do not take it yet"), [result.why]
     change = f"{_change(test.difference)} points of {result.metric} on test"
-    again = f"{_change(test.difference_recalibrated)} once both are recalibrated"
+    again = f"{_change(test.difference_recalibrated)} once both are calibrated"
     if result.decision == BETTER:
         return "Take the optimised judge", [change, again]
     if result.decision == WORSE:
@@ -178,13 +178,13 @@ def _ends(result: OptimizeResult) -> Table:
     if test.difference is not None:
         rows.append(["test, after - before", "", "", numbers.difference(test.difference, digits)])
         again = numbers.difference(test.difference_recalibrated, digits)
-        rows.append(["  once both are recalibrated", "", "", again])
+        rows.append(["  once both are calibrated", "", "", again])
     return Table([metric, "n", "unscored", "with interval"], rows)
 
 
 def _differences(result: OptimizeResult) -> list[Block]:
-    """After less before, as they are and once both are recalibrated by the same kind of map."""
-    pairs = [("as they are", result.test.difference), ("both recalibrated", result.test.difference_recalibrated)]
+    """After less before, as they are and once both through maps from train and dev."""
+    pairs = [("as they are", result.test.difference), ("both calibrated", result.test.difference_recalibrated)]
     rows = [
         IntervalRow(name, in_points(change), _change(change), strong=name == "as they are")
         for name, change in pairs
@@ -269,7 +269,7 @@ def _candidates(result: OptimizeResult) -> Section:
         )
         for one in tried
     ]
-    header = ["candidate", "demos", f"{metric} on dev", "once recalibrated", "no verdict in training"]
+    header = ["candidate", "demos", f"{metric} on dev", "once calibrated", "no verdict in training"]
     table = Table(header, [_tried(one) for one in tried], chosen=result.chosen)
     caption = (
         f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
@@ -281,7 +281,7 @@ def _candidates(result: OptimizeResult) -> Section:
 
 def _tried(one: Tried) -> list[str]:
     unusable = f"{one.unusable_in_training:,} of {one.rated_in_training:,}" if one.rated_in_training else numbers.DASH
-    dev = [numbers.estimate(found) for found in (one.as_wrong, one.recalibrated)]
+    dev = [numbers.estimate(found) for found in (one.as_wrong, one.calibrated)]
     return [one.name, f"{one.n_demos:,}", *dev, unusable]
 
 

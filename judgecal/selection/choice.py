@@ -20,11 +20,10 @@ from judgecal.experiment import Column, Entry, StoredExperiment, Table, entry
 from judgecal.models import ModelSpec
 from judgecal.records import Item
 from judgecal.stats.intervals import MIN_GROUPS
+from judgecal.stats.significance import MARGIN as MARGIN
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
 
-MARGIN = 0.03
-"""The loss that is allowed where not said otherwise, in units of the metric."""
 _EPS = 1e-12
 _OLLAMA = ("ollama", "ollama_chat")
 

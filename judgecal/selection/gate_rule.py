@@ -105,6 +105,7 @@ class GateRule:
             b_scale=two.judge,
             level=self.level,
             n_perm=1,  # the rule is one of intervals
+            calibrate=False,
         )
         bound = self._bound(two) if found.difference.low is not None else None
         lasted = self._lasting(two) if two.passes > 1 else None

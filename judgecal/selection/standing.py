@@ -84,7 +84,7 @@ def standing(
     measured = measure(stored, table)
     columns = [one.column for one in measured]
     pairs = [(one.column, one.repeats) for one in measured]
-    known = any(one.entry.as_wrong[metric].value is not None for one in measured)
+    known = any(one.entry.decided_by(metric).value is not None for one in measured)
     picture = loss_picture(stored, table, pairs, margin=margin) if known else None
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     return Standing(
@@ -96,7 +96,7 @@ def standing(
         margin=margin,
         losses=picture,
         candidates=tuple(one.candidate for one in measured),
-        values={one.column.judge: one.entry.as_wrong[metric] for one in measured},
+        values={one.column.judge: one.entry.decided_by(metric) for one in measured},
         pick=_pick(measured, picture.losses, margin=margin, metric=metric, may_choose=bool(chosen_on))
         if picture
         else None,

@@ -2,7 +2,7 @@
 
 from judgecal.stats.agreement import agreement, limits_of_agreement
 from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
-from judgecal.stats.calibration import PairedLabels, recalibrated_agreement, recalibrated_difference
+from judgecal.stats.calibration import Calibration, PairedLabels, calibrated_difference, cross_fitted, fit_calibration
 from judgecal.stats.compare import Comparison, compare, compare_all
 from judgecal.stats.means import best_constant
 from judgecal.stats.metrics import (
@@ -21,9 +21,9 @@ from judgecal.stats.reliability import reliability
 from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction, interaction
 
 __all__ = [
-    "METRICS", "PLANNED_DISCORDANCE", "POWER", "AltTest", "Comparison", "Interaction", "Metric", "PairedDifference",
-    "PairedLabels", "agreement", "alt_test", "best_constant", "columns_of", "compare", "compare_all",
-    "compare_paired", "digits_of", "interaction", "leading_metric", "limits_of_agreement", "metric_facts",
-    "metric_named", "metrics_of", "recalibrated_agreement", "recalibrated_difference", "reliability", "rows_of",
-    "winning_rates",
+    "METRICS", "PLANNED_DISCORDANCE", "POWER", "AltTest", "Calibration", "Comparison", "Interaction", "Metric",
+    "PairedDifference", "PairedLabels", "agreement", "alt_test", "best_constant", "calibrated_difference",
+    "columns_of", "compare", "compare_all", "compare_paired", "cross_fitted", "digits_of", "fit_calibration",
+    "interaction", "leading_metric", "limits_of_agreement", "metric_facts", "metric_named", "metrics_of",
+    "reliability", "rows_of", "winning_rates",
 ]  # fmt: skip

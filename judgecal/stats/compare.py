@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
+from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, read_verdicts
@@ -21,6 +22,7 @@ Decision = Literal["A", "B", "cannot tell"]
 
 _ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
+_Asked = Callable[..., PairedDifference]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Comparison:
     b: float | None
     complete_case: PairedDifference  # the same without the items that either judge left unscored
     best_case: PairedDifference  # the same with an unscored item counted as its label
+    raw: PairedDifference | None = None  # of the verdicts as they are, where they were calibrated to decide
 
 
 def compare(
@@ -54,8 +57,12 @@ def compare(
     level: float = 0.95,
     seed: int = 0,
     n_perm: int = N_PERM,
+    calibrate: bool = True,
 ) -> Comparison:
     """Compare two judges, paired on the same items.
+
+    By macro_agreement, which is the default, verdicts are compared once calibrated (`calibration.cross_fitted`), so
+    that the scale that a judge happens to use neither helps nor hurts it; `raw` is the difference without that.
 
     A judge is decided for where three things hold: the interval of the difference lies on its side of 0, the
     p value is below 1 - level, and the order of the two is the same whichever way unscored items count (as
@@ -70,6 +77,7 @@ def compare(
             given.
         metric: a name of the people's scale; the leading one where not given.
         level: nominal coverage of the intervals; 1 - level is the false alarm rate.
+        calibrate: False where verdicts are to be compared as they are by macro_agreement too.
         seed, n_perm: of the Monte Carlo sign flips; the others as in `agreement`.
 
     Raises:
@@ -78,7 +86,16 @@ def compare(
     both = {"a": a_labels, "b": b_labels}
     own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
     made = compare_all(
-        gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, level=level, seed=seed, n_perm=n_perm
+        gold_labels,
+        both,
+        scale=scale,
+        scales=own,
+        metric=metric,
+        groups=groups,
+        level=level,
+        seed=seed,
+        n_perm=n_perm,
+        calibrate=calibrate,
     )
     return made["a", "b"]
 
@@ -94,6 +111,7 @@ def compare_all(
     level: float = 0.95,
     seed: int = 0,
     n_perm: int = N_PERM,
+    calibrate: bool = True,
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
@@ -108,22 +126,29 @@ def compare_all(
     name = metric or leading_metric(people)
     chosen, at_mark = metric_named(name, people)
     labels, codes = list(gold_labels), None if groups is None else list(groups)
-    verdicts = {judge: list(rows) for judge, rows in judges.items()}
-    scale_of = {judge: as_scale(own.get(judge, people)) for judge in judges}
+    given = {judge: list(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
-    found = {}
+    maps = calibrate and chosen.calibrated
+    once = CalibratedJudges(given, own, {})
+    if maps:
+        once = calibrated(labels, given, scale=people, scales=own, groups=codes)
+
+    def asked(a: str, b: str, sides: Mapping[str, Any], scales: Mapping[str, Any]) -> _Asked:
+        own_scales = (as_scale(scales.get(a, people)), as_scale(scales.get(b, people)))
+        read = read_verdicts(labels, (sides[a], sides[b]), people=people, scales=own_scales, groups=codes)
+        return partial(read.difference, chosen, at_mark=at_mark, level=level, seed=seed)
+
+    found, raw = {}, {}
     for a, b in itertools.combinations(judges, 2):
-        read = read_verdicts(
-            labels, (verdicts[a], verdicts[b]), people=people, scales=(scale_of[a], scale_of[b]), groups=codes
-        )
-        ask = partial(read.difference, chosen, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
+        ask = partial(asked(a, b, once.verdicts, once.scales), n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
         whole = main.difference.n_unscored == 0
         found[a, b] = main, {end: main if whole else ask(unscored=missing) for end, missing in _ENDS.items()}
+        raw[a, b] = asked(a, b, given, own)(unscored="wrong", n_perm=1) if maps else None
     adjusted = holm([main.p_value for main, _ in found.values()])
     return {
-        pair: _comparison(name, main, ends, p=p, of=len(found))
+        pair: replace(_comparison(name, main, ends, p=p, of=len(found)), raw=raw[pair])
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
 

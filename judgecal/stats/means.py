@@ -7,7 +7,7 @@ That one shape gives its value, the influence of each group on it, and its diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,24 +103,41 @@ def _two_valued(means: Means) -> bool:
     return bool(np.all(means.bottom[counted] == 1.0) and np.all(np.isin(means.top[counted], ends)))
 
 
-def best_constant(gold_labels: Iterable[object], *, scale: Scale | str) -> Label:
-    """The one label that a judge without eyes would always give.
+def best_constant(gold_labels: Iterable[object], *, scale: Scale | str, metric: str | None = None) -> Label:
+    """The one label that a judge without eyes would always give: no other constant is better by the metric.
 
-    Numeric scales: the median (the lower of the two middle ones, so that it is a label), which no other
-    constant beats on mean absolute error. Binary and nominal: the commonest (ties: the lower).
+    The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a label that
+    occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest.
     An InputError where there is no label, or one does not fit the scale.
     """
     people = as_scale(scale)
     labels = list(gold_labels)
     gold, _, words = read_both(labels, [None] * len(labels), people=people, judge=people)
-    known = np.sort(gold[~np.isnan(gold)])
+    known, counts = np.unique(gold[~np.isnan(gold)], return_counts=True)
     if known.size == 0:
         raise InputError("no gold label: there is no best constant")
-    if people.kind in ("percentage", "ordinal"):
-        return float(known[(known.size - 1) // 2])
-    values, counts = np.unique(known, return_counts=True)
-    best = values[counts == counts.max()]
-    return min(words[int(code)] for code in best) if people.kind == "nominal" else float(best[0])
+    if people.kind == "nominal":
+        return min(words[int(code)] for code in known[counts == counts.max()])
+    steps = known if people.step is None else np.arange(people.low, people.high + people.step / 2.0, people.step)
+    weights = counts.astype(np.float64)
+    if metric in (None, "macro_agreement"):
+        strata = np.array([people.stratum(label) for label in known.tolist()])
+        weights /= np.bincount(strata, weights=counts)[strata]
+    apart = np.abs(steps[:, None] - known)
+    missed = np.round(_MISSED.get(metric or "", _distance)(apart / people.span) @ weights, 12)
+    return float(steps[missed.argmin()])
+
+
+def _distance(apart: Floats) -> Floats:
+    return apart
+
+
+_MISSED: Mapping[str, Callable[[Floats], Floats]] = {
+    "rmse": np.square,
+    "accuracy": np.sign,
+    "within_10": lambda apart: (apart > 0.1 * (1.0 + 1e-9)).astype(np.float64),
+}
+"""What a constant loses by how far it lies from a label as a share of the range; the distance by any other metric."""
 
 
 def mean_agreement(sample: Sample) -> Means:

@@ -41,15 +41,16 @@ class Metric:
     row: bool = False  # short tables of a line a metric have one for it; where it has a column, they do anyway
     at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
     is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
-    uncut: bool = False  # it reads the verdicts as they are, so recalibrating them changes it smoothly
+    uncut: bool = False  # it reads the verdicts as they are, so calibrating them changes it smoothly
+    calibrated: bool = False  # judges are decided by it once their verdicts are calibrated
 
 
 # Tables show them in this order.
 # fmt: off
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
-    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, meaning=
+    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, calibrated=True, meaning=
         "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third of the "
-        "labels count alike, so a constant cannot win it."),
+        "labels count alike. Judges are decided by it once calibrated, as a constant wins it on some graded labels."),
     Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=_GRADED, uncut=True, meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, meaning=

@@ -54,11 +54,21 @@ class Verdicts:
         )
 
     def difference(
-        self, metric: Metric, unscored: Unscored, *, at_mark: bool, level: float, seed: int, n_perm: int
+        self,
+        metric: Metric,
+        unscored: Unscored,
+        *,
+        at_mark: bool,
+        level: float,
+        seed: int,
+        n_perm: int,
+        more_error: tuple[float, float] = (0.0, 1.0),
     ) -> PairedDifference:
         """The paired difference of the two judges, one way of counting the unscored."""
         a, b = (self.sample(side, unscored) for side in (0, 1))
-        found = paired_difference(metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
+        found = paired_difference(
+            metric, a, b, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
+        )
         return replace(found, difference=self._counted(found.difference))
 
     def _counted(self, difference: Estimate) -> Estimate:
@@ -121,6 +131,7 @@ def compare_paired(
     seed: int = 0,
     n_perm: int = N_PERM,
     unscored: Unscored = "wrong",
+    more_error: tuple[float, float] = (0.0, 1.0),
 ) -> PairedDifference:
     """Paired difference a - b of two judges on the same items.
 
@@ -136,6 +147,8 @@ def compare_paired(
         seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference).
         unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored in any
             repeat out for both.
+        more_error: a further standard error of a mean's difference with its degrees of freedom, from a source outside
+            these items, such as the fit of a map.
 
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose common scales have different units.
@@ -145,7 +158,9 @@ def compare_paired(
     chosen, at_mark = metric_named(metric, people)
     scales = tuple(people if given is None else as_scale(given) for given in (a_scale, b_scale))
     read = read_verdicts(gold_labels, (a_labels, b_labels), people=people, scales=scales, groups=groups)
-    return read.difference(chosen, unscored, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm)
+    return read.difference(
+        chosen, unscored, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
+    )
 
 
 def paired_difference(
@@ -159,11 +174,7 @@ def paired_difference(
     n_perm: int = N_PERM,
     more_error: tuple[float, float] = (0.0, 1.0),
 ) -> PairedDifference:
-    """The paired difference of two prepared samples of the same items (see `compare_paired`).
-
-    `more_error` is a further standard error of a mean's difference with its degrees of freedom, from a source
-    outside these items.
-    """
+    """The paired difference of two prepared samples of the same items (see `compare_paired`)."""
     if metric.unit == "scale" and a.scale.span != b.scale.span:
         raise InputError(f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other")
     ours, theirs = terms_of(metric, a, at_mark), terms_of(metric, b, at_mark)

@@ -25,6 +25,8 @@ _BLOCK = 250_000  # signs in one block: small enough to stay in the cache
 _EPS = 1e-12
 PLANNED_DISCORDANCE = 0.5
 """How much two judges are planned to differ, as a share of what two that err independently would."""
+MARGIN = 0.03
+"""The loss that is allowed where not said otherwise, in units of the metric."""
 POWER = 0.80
 """The chance at which a difference counts as detectable."""
 OUT_OF_REACH = 10_000

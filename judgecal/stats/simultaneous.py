@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 from judgecal.errors import InputError
 from judgecal.scale import Scale
 from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, pseudo_values, terms_of
+from judgecal.stats.calibration import calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
@@ -118,6 +119,7 @@ def losses_against_best(
     level: float = 0.95,
     seed: int = 0,
     n_draws: int = N_DRAWS,
+    calibrate: bool = True,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
@@ -132,7 +134,7 @@ def losses_against_best(
     - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j (`critical_values`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
-    whichever judge i that is. Arguments as in `compare_all`; `n_draws` of the multivariate t.
+    whichever judge i that is. Arguments as in `compare_all`, `calibrate` too; `n_draws` of the multivariate t.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -143,6 +145,9 @@ def losses_against_best(
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
+    if calibrate and chosen.calibrated:
+        once = calibrated(labels, judges, scale=people, scales=own, groups=codes)
+        judges, own = once.verdicts, once.scales
     samples = {
         judge: prepare(labels, rows, people=people, judge_scale=own.get(judge), groups=codes, unscored="wrong")
         for judge, rows in judges.items()

@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
 
 from judgecal.optimize.decision import BETTER, _decide
-from judgecal.stats import PairedLabels, compare, compare_paired, recalibrated_difference
+from judgecal.stats import PairedLabels, calibrated_difference, compare, compare_paired
 from judgecal.stats.significance import mcnemar_midp
 from tests.benchmarks.coverage import verdicts
 
@@ -140,7 +140,7 @@ def called_better(name: str, *, same_judge: bool, at_ends: bool, reps: int, seed
     for _ in range(reps):
         fit, test = judged(60), judged(50)
         found = compare_paired(test.gold, test.a, test.b, scale="percentage", groups=test.groups, n_perm=1)
-        again = recalibrated_difference(fit, test, scale="percentage")
+        again = calibrated_difference(fit, test, scale="percentage")
         raw += found.difference.low is not None and found.difference.low > 0.0
         better += _decide(found.difference, again, "macro_agreement", ordered=True)[0] == BETTER
     return raw / reps, better / reps
