@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from judgecal.scale import Scale
 from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
-from judgecal.stats.paired import PairedDifference, read_verdicts
+from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
 from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 
@@ -22,7 +22,6 @@ Decision = Literal["A", "B", "cannot tell"]
 
 _ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
-_Asked = Callable[..., PairedDifference]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +129,36 @@ def compare_all(
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
     maps = calibrate and chosen.calibrated
-    once = CalibratedJudges(given, own, {})
-    if maps:
-        once = calibrated(labels, given, scale=people, scales=own, groups=codes)
-
-    def asked(a: str, b: str, sides: Mapping[str, Any], scales: Mapping[str, Any]) -> _Asked:
-        own_scales = (as_scale(scales.get(a, people)), as_scale(scales.get(b, people)))
-        read = read_verdicts(labels, (sides[a], sides[b]), people=people, scales=own_scales, groups=codes)
-        return partial(read.difference, chosen, at_mark=at_mark, level=level, seed=seed)
-
+    as_given = CalibratedJudges(given, own, {})
+    once = calibrated(labels, given, scale=people, scales=own, groups=codes) if maps else as_given
+    how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
     found, raw = {}, {}
     for a, b in itertools.combinations(judges, 2):
-        ask = partial(asked(a, b, once.verdicts, once.scales), n_perm=n_perm, more_error=once.error_of_fit(a, b))
+        read = _read(labels, once, (a, b), people, codes)
+        ask = partial(read.difference, chosen, **how, n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
         whole = main.difference.n_unscored == 0
         found[a, b] = main, {end: main if whole else ask(unscored=missing) for end, missing in _ENDS.items()}
-        raw[a, b] = asked(a, b, given, own)(unscored="wrong", n_perm=1) if maps else None
+        raw[a, b] = None
+        if maps:
+            raw[a, b] = _read(labels, as_given, (a, b), people, codes).difference(chosen, "wrong", **how, n_perm=1)
     adjusted = holm([main.p_value for main, _ in found.values()])
     return {
         pair: replace(_comparison(name, main, ends, p=p, of=len(found)), raw=raw[pair])
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
+
+
+def _read(
+    labels: Sequence[object],
+    judges: CalibratedJudges[str],
+    pair: tuple[str, str],
+    people: Scale,
+    groups: Sequence[Hashable] | None,
+) -> Verdicts:
+    a, b = (judges.verdicts[name] for name in pair)
+    scales = tuple(as_scale(judges.scales.get(name, people)) for name in pair)
+    return read_verdicts(labels, (a, b), people=people, scales=scales, groups=groups)
 
 
 def _comparison(
