@@ -150,10 +150,11 @@ def calibrated(
     scale: Scale,
     scales: Mapping[_Name, Scale | str],
     groups: Sequence[Hashable] | None,
+    asked: bool = True,
 ) -> CalibratedJudges[_Name]:
-    """The verdicts of several judges through the maps of `cross_fitted`."""
+    """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked for."""
     verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
-    for name, rows in judges.items() if scale.numeric else ():
+    for name, rows in judges.items() if asked and scale.numeric else ():
         pairs = _Pairs.read(gold_labels, rows, people=scale, judge=as_scale(left[name]), groups=groups)
         found = pairs.folds(0)
         if found is not None:

@@ -84,19 +84,8 @@ def compare(
     """
     both = {"a": a_labels, "b": b_labels}
     own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
-    made = compare_all(
-        gold_labels,
-        both,
-        scale=scale,
-        scales=own,
-        metric=metric,
-        groups=groups,
-        level=level,
-        seed=seed,
-        n_perm=n_perm,
-        calibrate=calibrate,
-    )
-    return made["a", "b"]
+    how: dict[str, Any] = {"level": level, "seed": seed, "n_perm": n_perm, "calibrate": calibrate}
+    return compare_all(gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, **how)["a", "b"]
 
 
 def compare_all(
@@ -129,24 +118,23 @@ def compare_all(
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
     maps = calibrate and chosen.calibrated
-    as_given = CalibratedJudges(given, own, {})
-    once = calibrated(labels, given, scale=people, scales=own, groups=codes) if maps else as_given
+    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=maps)
     how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
-    found, raw = {}, {}
+    found = {}
     for a, b in itertools.combinations(judges, 2):
         read = _read(labels, once, (a, b), people, codes)
         ask = partial(read.difference, chosen, **how, n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
         whole = main.difference.n_unscored == 0
         found[a, b] = main, {end: main if whole else ask(unscored=missing) for end, missing in _ENDS.items()}
-        raw[a, b] = None
-        if maps:
-            raw[a, b] = _read(labels, as_given, (a, b), people, codes).difference(chosen, "wrong", **how, n_perm=1)
     adjusted = holm([main.p_value for main, _ in found.values()])
-    return {
-        pair: replace(_comparison(name, main, ends, p=p, of=len(found)), raw=raw[pair])
+    made = {
+        pair: _comparison(name, main, ends, p=p, of=len(found))
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
+    uncut = partial(_read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes)
+    raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in made if maps}
+    return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
 
 
 def _read(

@@ -119,7 +119,6 @@ def losses_against_best(
     level: float = 0.95,
     seed: int = 0,
     n_draws: int = N_DRAWS,
-    calibrate: bool = True,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
@@ -134,7 +133,7 @@ def losses_against_best(
     - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j (`critical_values`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
-    whichever judge i that is. Arguments as in `compare_all`, `calibrate` too; `n_draws` of the multivariate t.
+    whichever judge i that is. Arguments as in `compare_all`, calibrated as there; `n_draws` of the multivariate t.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -145,12 +144,10 @@ def losses_against_best(
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
-    if calibrate and chosen.calibrated:
-        once = calibrated(labels, judges, scale=people, scales=own, groups=codes)
-        judges, own = once.verdicts, once.scales
+    once = calibrated(labels, judges, scale=people, scales=own, groups=codes, asked=chosen.calibrated)
     samples = {
-        judge: prepare(labels, rows, people=people, judge_scale=own.get(judge), groups=codes, unscored="wrong")
-        for judge, rows in judges.items()
+        judge: prepare(labels, rows, people=people, judge_scale=once.scales[judge], groups=codes, unscored="wrong")
+        for judge, rows in once.verdicts.items()
     }
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
