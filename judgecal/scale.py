@@ -1,6 +1,6 @@
 """Scales: what a label means, how it is read, and how one scale stands on another.
 
-A scale prints and parses as one string: `percentage`, `ordinal:0:4`, `binary`, `nominal`.
+A scale prints and parses as one string: `percentage`, `ordinal:0:4`, `points:0:5:0.5`, `binary`, `nominal`.
 `fraction` (0..1) is read on import only and stored as a percentage.
 """
 
@@ -13,15 +13,21 @@ from typing import Literal
 
 from judgecal.errors import InputError
 
-Kind = Literal["percentage", "ordinal", "binary", "nominal"]
+Kind = Literal["percentage", "ordinal", "points", "binary", "nominal"]
+GRADED: tuple[Kind, ...] = ("percentage", "points", "ordinal")
+"""The kinds of scales with grades between their ends."""
+INTERVAL: tuple[Kind, ...] = ("percentage", "points")
+"""Those of them whose grades are amounts and no categories (the interval level of measurement)."""
 Label = float | str
 """A label or a verdict: a number on a numeric scale (binary is 1.0 or 0.0), a word on a nominal one."""
 
 TRUE_WORDS = frozenset({"yes", "true", "pass", "correct", "1", "1.0", "100", "100.0"})
 FALSE_WORDS = frozenset({"no", "false", "fail", "incorrect", "0", "0.0"})
-_FORMS = "percentage, ordinal:MIN:MAX, fraction (import only), binary, nominal"
+_FORMS = "percentage, ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (import only), binary, nominal"
 # A label of exactly one third belongs above the cut, whatever floating point makes of it.
 _ROUNDING = 1e-9
+_OFF_STEP = 1e-6  # of a step
+_POINTS = re.compile(r"points:(-?\d+(?:\.\d+)?):(-?\d+(?:\.\d+)?)(?::(\d+(?:\.\d+)?))?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -30,7 +36,7 @@ class Scale:
     """A scale of labels.
 
     Attributes:
-        kind: percentage, ordinal, binary or nominal.
+        kind: percentage, ordinal (whole numbers), points (numbers), binary or nominal.
         low, high: the ends (0 and 100 for percentage, 0 and 1 for binary, 0 and 0 for nominal).
         step: the labels' spacing, or None where every value between the ends is a label.
         pass_at: the people's pass mark on this scale, or None; on a binary scale the percentage, 0..100, from
@@ -64,6 +70,8 @@ class Scale:
     def __str__(self) -> str:
         if self.kind == "ordinal":
             return f"ordinal:{self.low:g}:{self.high:g}"
+        if self.kind == "points":
+            return f"points:{self.low:g}:{self.high:g}{'' if self.step is None else f':{self.step:g}'}"
         return self.kind
 
     @property
@@ -75,6 +83,16 @@ class Scale:
     def numeric(self) -> bool:
         """Whether differences of labels mean something (all but nominal)."""
         return self.kind != "nominal"
+
+    @property
+    def graded(self) -> bool:
+        """Whether there are grades between the ends (percentage, points, ordinal)."""
+        return self.kind in GRADED
+
+    def on_step(self, label: float) -> bool:
+        """Whether a label is one of the scale's steps; any is where there are none."""
+        steps = 0.0 if self.step is None else (label - self.low) / self.step
+        return abs(steps - round(steps)) <= _OFF_STEP
 
     def read(self, text: object) -> Label:
         """Read one label, from text or a number.
@@ -103,6 +121,8 @@ class Scale:
         value = value * 100.0 if self.from_fraction else value
         if self.kind == "ordinal" and value != round(value):
             raise ValueError(f"{value:g} is no whole number")
+        if self.kind == "points" and not self.on_step(value):
+            raise ValueError(f"{value:g} lies between the steps of {self.step:g}")
         return value
 
     def stratum(self, label: float) -> int:
@@ -126,13 +146,19 @@ def _parse_kind(text: str) -> Scale:
     }
     if text in fixed:
         return fixed[text]
-    match = re.fullmatch(r"ordinal:(-?\d+):(-?\d+)", text)
+    ordinal, points = re.fullmatch(r"ordinal:(-?\d+):(-?\d+)", text), _POINTS.fullmatch(text)
+    match = ordinal or points
     if match is None:
         raise InputError(f"unknown scale {text!r}: use one of {_FORMS}")
     low, high = float(match[1]), float(match[2])
     if low >= high:
         raise InputError(f"scale {text!r}: MIN must be below MAX")
-    return Scale("ordinal", low, high, step=1.0)
+    if ordinal:
+        return Scale("ordinal", low, high, step=1.0)
+    step = float(match[3]) if match[3] else None
+    if step is not None and not (0.0 < step < high - low and Scale("points", low, high, step).on_step(high)):
+        raise InputError(f"scale {text!r}: STEP must be above 0 and go into MIN to MAX a whole number of times")
+    return Scale("points", low, high, step)
 
 
 def _check_pass_mark(scale: Scale, mark: float) -> None:
@@ -173,7 +199,7 @@ def common_scale(people: Scale, judge: Scale) -> Scale:
     """
     if (people.kind == "nominal") != (judge.kind == "nominal"):
         raise InputError(f"a {judge} judge cannot be held against {people} labels: they share no order")
-    if people.kind == "binary" and judge.kind in ("percentage", "ordinal"):
+    if people.kind == "binary" and judge.graded:
         mark = 50.0 if people.pass_at is None else people.pass_at
         return replace(judge, pass_at=judge.low + judge.span * mark / 100.0)
     return people

@@ -199,8 +199,8 @@ def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str]
         raise InputError(f"{path}: {name} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")
     if (low, high) == (0.0, 100.0):
         return Scale.parse("percentage"), None
-    if annotation is float or low != round(low) or high != round(high):
-        raise InputError(f"{path}: {name} is a float from {low:g} to {high:g}; a float verdict goes from 0 to 100")
+    if annotation is float:
+        return Scale("points", low, high), None
     return Scale.parse(f"ordinal:{low:g}:{high:g}"), None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Card, Columns, Imported, import_gold, load_gold, read_mapping, write_gold
+from judgecal.goldset import Card, Columns, Imported, check_gold, import_gold, load_gold, read_mapping, write_gold
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -35,7 +36,7 @@ def table(place: Workspace, text: str, name: str = "t.csv") -> Path:
 
 
 def run(place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any) -> Imported:
-    named = {key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace") if key in options}
+    named = {key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace", "force") if key in options}
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
     named.setdefault("name", "new")
     return import_gold(table(place, text, file), columns=columns, scale=scale, workspace=place, **named)
@@ -355,3 +356,75 @@ def test_public_data(place: Workspace, case: str) -> None:
         assert sum(label == 1.0 for label in gold.labels.values()) == 2008
     if case == "nominal":
         assert gold.scale.categories == ("contradictory", "correct", "incorrect")
+
+
+# --- labels on a scale that is not theirs
+
+
+def graded(labels: Sequence[object]) -> str:
+    return "q,a,x\n" + "".join(f"Q{place},A,{label}\n" for place, label in enumerate(labels))
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "fits"),
+    [
+        ([0, 1, 2, 3, 4, 5] * 2, "percentage", "ordinal:0:5"),
+        ([1, 2, 3, 4, 5] * 2, "percentage", "ordinal:1:5"),
+        ([0, 0.5, 2.5, 5] * 3, "percentage", "points:0:5:0.5"),
+        ([0.13, 0.5, 0.82] * 4, "percentage", "fraction"),
+        ([0, 1] * 6, "percentage", "binary"),
+        ([0, 1, 2] * 4, "ordinal:0:10", "ordinal:0:2"),
+    ],
+)
+def test_labels_in_a_small_part_of_their_scale_are_refused(
+    place: Workspace, labels: list[object], scale: str, fits: str
+) -> None:
+    problem = refused(place, graded(labels), scale=scale, labels=("x",))[0]
+    assert f"a small part of the scale {scale}" in problem and f"the scale {fits} fits them: give --scale so" in problem
+    gold = run(place, graded(labels), scale=scale, labels=("x",), force=True).gold
+    assert "narrow_labels" in gold.card.explained and gold.card.made_by.endswith("--force")
+    told = [one for one in check_gold(gold) if one.kind == "narrow_labels"]
+    assert len(told) == 1 and told[0].explained == "the import was told that the scale is right"
+    card = gold.path / "card.toml"
+    card.write_text("".join(line for line in card.open(encoding="utf-8") if not line.startswith("narrow_labels")))
+    with pytest.raises(InputError, match=r'fits them; write that in card.toml, or .* narrow_labels = "'):
+        load_gold(gold.path, workspace=place)
+    assert run(place, graded(labels), name="right", scale=fits, labels=("x",)).n_items == len(labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "fits"),
+    [
+        ([0, 2.5, 3, 4.5] * 3, "ordinal:0:5", "points:0:5:0.5"),
+        ([10, 55, 85] * 4, "ordinal:0:5", "percentage"),
+        ([1, 3, 5] * 4, "fraction", "ordinal:1:5"),
+        ([0, 2, 3] * 4, "binary", "ordinal:0:3"),
+    ],
+)
+def test_labels_off_their_scale_are_told_the_one_that_fits(
+    place: Workspace, labels: list[object], scale: str, fits: str
+) -> None:
+    problem = refused(place, graded(labels), scale=scale, labels=("x",))[0]
+    assert f"of 12 labels are none of the scale {scale}: --scale {fits} fits them all" in problem
+    assert run(place, graded(labels), scale=fits, labels=("x",)).n_items == 12
+
+
+def test_a_slip_of_the_pen_is_told_by_its_line_alone(place: Workspace) -> None:
+    problems = refused(place, graded([0, 1, 2, 3, 4, 50] * 1 + [3] * 20), scale="ordinal:0:5", labels=("x",))
+    assert len(problems) == 1 and "t.csv:7: column 'x': 50 lies outside 0..5" in problems[0]
+
+
+def test_fractions_that_are_all_small_are_right(place: Workspace) -> None:
+    gold = run(place, graded([0.01, 0.05, 0.1] * 4), scale="fraction", labels=("x",)).gold
+    assert max(gold.labels.values()) == 10.0 and gold.card.explained == {"narrow_labels": "they are fractions"}
+
+
+def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
+    gold = run(place, graded([0, 0.5, 3.5, 5] * 3), scale="points:0:5:0.5", labels=("x",), pass_at=3).gold
+    again = load_gold(gold.path, workspace=place)
+    assert str(again.scale) == "points:0:5:0.5" and again.scale.pass_at == 3.0
+    assert sorted(set(again.labels.values())) == [0.0, 0.5, 3.5, 5.0]
+    assert (
+        "between the steps of 0.5"
+        in refused(place, graded([0, 0.5, 3.4, 5, 5, 5, 5]), name="b", scale="points:0:5:0.5", labels=("x",))[0]
+    )

@@ -8,7 +8,19 @@ from judgecal.errors import InputError
 from judgecal.scale import Scale, common_scale, onto
 
 
-@pytest.mark.parametrize("text", ["percentage", "binary", "nominal", "ordinal:0:4", "ordinal:-2:2", "ordinal:1:10"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "percentage",
+        "binary",
+        "nominal",
+        "ordinal:0:4",
+        "ordinal:-2:2",
+        "points:0:5",
+        "points:0:5:0.5",
+        "points:-1.5:1:0.25",
+    ],
+)
 def test_a_scale_parses_and_prints_as_one_string(text: str) -> None:
     assert str(Scale.parse(text)) == text
 
@@ -23,6 +35,11 @@ WRONG: list[tuple[str, dict[str, float], str]] = [
     ("ordinal", {}, "unknown scale"),
     ("ordinal:0", {}, "unknown scale"),
     ("ordinal:0:4.5", {}, "unknown scale"),
+    ("points:0", {}, "unknown scale"),
+    ("points:0:5:2", {}, "STEP must be above 0 and go into MIN to MAX a whole number of times"),
+    ("points:0:5:0", {}, "STEP must be above 0"),
+    ("points:0:5:6", {}, "STEP must be above 0"),
+    ("points:5:0:1", {}, "MIN must be below MAX"),
     ("ordinal:4:0", {}, "MIN must be below MAX"),
     ("ordinal:4:4", {}, "MIN must be below MAX"),
     ("percentage", {"pass_at": 101}, r"pass_at 101 lies outside 0\.\.100"),
@@ -53,6 +70,9 @@ READ: list[tuple[str, object, float | str]] = [
     ("ordinal:0:4", "3", 3.0),
     ("ordinal:0:4", "3.0", 3.0),
     ("ordinal:-2:2", "-1", -1.0),
+    ("points:0:5", "3.27", 3.27),
+    ("points:0:5:0.5", "2.5", 2.5),
+    ("points:0:1:0.1", "0.7", 0.7),
     *(("binary", word, 1.0) for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)),
     *(("binary", word, 0.0) for word in ("no", "False", "fail", " incorrect ", "0", 0, 0.0, "0%", False)),
     ("nominal", " spam ", "spam"),
@@ -74,6 +94,8 @@ NO_LABEL: list[tuple[str, object, str]] = [
     ("ordinal:0:4", "5", r"5 lies outside 0\.\.4"),
     ("ordinal:0:4", "2.5", "2.5 is no whole number"),
     ("ordinal:0:4", "3%", "is no number"),
+    ("points:0:5:0.5", "2.4", "2.4 lies between the steps of 0.5"),
+    ("points:0:5", "5.1", r"5.1 lies outside 0\.\.5"),
     *(("binary", word, "is none of yes/no") for word in ("", "maybe", "2", "50", "y")),
     ("nominal", "  ", "empty label"),
 ]
@@ -141,6 +163,8 @@ COMMON: list[tuple[str, float | None, str, str, float | None]] = [
     ("binary", 70.0, "percentage", "percentage", 70.0),
     ("binary", None, "ordinal:1:5", "ordinal:1:5", 3.0),  # 1 + 4 x 0.5
     ("binary", 75.0, "ordinal:1:5", "ordinal:1:5", 4.0),  # 1 + 4 x 0.75
+    ("binary", None, "points:0:5", "points:0:5", 2.5),
+    ("points:0:5:0.5", 3.0, "percentage", "points:0:5:0.5", 3.0),
     ("binary", None, "binary", "binary", None),
     ("percentage", None, "binary", "percentage", None),
     ("percentage", None, "ordinal:0:4", "percentage", None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -475,3 +475,48 @@ def test_how_an_interval_was_made_is_told_in_full() -> None:
 def test_fractions_among_words_are_read_alike() -> None:
     # Read one by one for the word's sake: 25 and 100 against 50 and 100.
     assert agreement([0.5, 1.0], [0.25, "1"], scale="fraction")["mae"].value == pytest.approx(12.5)
+
+
+# --- groups that are none, and labels in points
+
+
+class _Na:
+    """Like pandas' NA: whether it is equal to anything cannot be told."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    __ne__ = __eq__
+
+    def __bool__(self) -> bool:
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [(None, "missing"), (math.nan, "missing"), (_Na(), "missing"), ([1], "no name"), (("a", [1]), "no name")],
+)
+def test_a_group_that_is_none_is_refused_by_its_place(key: Any, says: str) -> None:
+    labels = [1, 0] * 10
+    groups: list[Any] = [*range(17), key, 18, key]
+    with pytest.raises(InputError, match=rf"groups\[17, 19\]: {says}"):
+        agreement(labels, labels, scale="binary", groups=groups)
+
+
+def test_a_label_of_which_nothing_can_be_told_is_missing() -> None:
+    found = agreement([_Na(), *[1, 0] * 10], [1, *[1, 0] * 10], scale="binary")["accuracy"]
+    assert (found.value, found.n) == (1.0, 20)
+
+
+def test_points_have_the_metrics_of_percentages() -> None:
+    """Halves from 0 to 5 are percentages in tens: whatever has no unit is the same."""
+    gold = [place % 11 / 2 for place in range(110)]
+    verdicts = [min(5.0, label + 0.3 * (place % 3)) for place, label in enumerate(gold)]
+    points = agreement(gold, verdicts, scale="points:0:5:0.5", judge_scale="points:0:5")
+    percent = agreement([20 * label for label in gold], [20 * one for one in verdicts], scale="percentage")
+    assert list(points) == list(percent)
+    for name, one in points.items():
+        factor = 0.05 if name in ("mae", "rmse", "bias") else 1.0
+        assert one.value == pytest.approx(factor * (percent[name].value or 0.0)), name

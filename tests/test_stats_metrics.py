@@ -449,7 +449,7 @@ def test_limits_of_agreement_that_there_are_not() -> None:
     assert one["bias"].value == 2.0 and one["lower"].reason == "fewer than two scored pairs"
     same = limits_of_agreement(list(range(12)), list(range(1, 13)), scale="percentage")["upper"]
     assert same.value == pytest.approx(1.0) and same.low is None and same.reason
-    with pytest.raises(InputError, match="percentage or an ordinal scale"):
+    with pytest.raises(InputError, match="need a scale with grades"):
         limits_of_agreement([1, 0], [1, 0], scale="binary")
 
 

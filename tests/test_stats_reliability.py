@@ -226,7 +226,7 @@ def test_raters_who_never_meet_in_threes() -> None:
 
 def test_a_scale_without_grades_has_no_icc() -> None:
     found = reliability(THREE, scale="binary")["icc_2_1"]
-    assert found.value is None and found.reason == "taken on percentage and ordinal scales only"
+    assert found.value is None and found.reason == "taken on scales with grades only"
 
 
 @pytest.mark.parametrize(

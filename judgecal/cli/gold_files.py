@@ -41,7 +41,8 @@ class ImportArguments(ColumnArguments):
     scale: Annotated[
         str | None,
         typer.Option(
-            help="percentage (0..100), ordinal:MIN:MAX, fraction (0..1), binary or nominal; with --sheet for a new set."
+            help="percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
+            "with --sheet for a new set."
         ),
     ] = None
     pass_at: Annotated[
@@ -59,12 +60,13 @@ class ImportArguments(ColumnArguments):
             problems.append(f"gold import reads one table, found {len(files)}: only --sheet takes several files")
         refuse(problems)
 
-    def refuse_columns(self) -> None:
-        """Refuse (InputError) column options: a sheet's columns are known."""
+    def refuse_columns(self, *, force: bool) -> None:
+        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be so."""
         from judgecal.errors import InputError
 
         own = ("--rater", "--scale", "--pass-at")
         given = [option.replace("--mapping", "--map") for option in self.given() if option not in own]
+        given += ["--force"] * force
         if given:
             raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
 
@@ -86,6 +88,9 @@ def import_command(
     sheet: Annotated[
         bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")
+    ] = False,
     as_json: Json = False,
     *,
     table: ImportArguments,
@@ -99,7 +104,7 @@ def import_command(
 
     common: dict[str, Any] = {"workspace": workspace_of(ctx), "pass_at": table.pass_at, "replace": replace}
     if sheet:
-        table.refuse_columns()
+        table.refuse_columns(force=force)
         paths = [Path(file) for file in files]
         result = import_sheets(paths, name=name, rater=table.rater, scale=table.scale, **common)
     else:
@@ -108,7 +113,8 @@ def import_command(
             table.columns(), labels=tuple(table.label or ()), gold_label=table.gold_label, rater=table.rater
         )
         mapping = read_mapping(table.mapping or ())
-        result = import_gold(files[0], name=name, columns=columns, scale=str(table.scale), mapping=mapping, **common)
+        common |= {"scale": str(table.scale), "force": force}
+        result = import_gold(files[0], name=name, columns=columns, mapping=mapping, **common)
     print_result(result, import_document(result), json=as_json)
 
 
@@ -235,8 +241,8 @@ def _first_judge(config: dict[str, object], rows: Iterable[Judgement]) -> str:
 def _instructions(gold: GoldSet) -> Iterable[str]:
     """What the raters must be told; a spreadsheet would lose or sort away a comment in the sheet."""
     scale = gold.scale
-    ends = f" from {scale.low:g} to {scale.high:g}" if scale.kind in ("percentage", "ordinal") else ""
-    step = f" in steps of {scale.step:g}" if scale.step and scale.kind == "percentage" else ""
+    ends = f" from {scale.low:g} to {scale.high:g}" if scale.graded else ""
+    step = f" in steps of {scale.step:g}" if scale.step and scale.kind != "ordinal" and scale.graded else ""
     words = f": {', '.join(scale.categories)}" if scale.categories else ""
     yes_no = " (yes or no)" if scale.kind == "binary" else ""
     yield f"tell the raters: a label is {scale.kind}{ends}{step}{words}{yes_no}; an empty label is no rating"

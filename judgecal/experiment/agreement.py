@@ -298,7 +298,7 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         "level": table.level,
     }
     labels, found, metric = table.labels, entry(table, column), leading_metric(gold.scale)
-    graded = gold.scale.kind in ("percentage", "ordinal")
+    graded = gold.scale.graded
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
         breakdown(labels, verdicts, parts=parts, **shared) for parts in ([item.tags for item in table.items], systems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judgecal.errors import InputError, refuse
@@ -177,8 +177,8 @@ class _Reader:
 def _verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
     if not text.strip():
         return None, Failure("parse", "no verdict was recorded")
-    try:
-        return scale.read(text), None
+    try:  # the steps of a scale are those of people's labels
+        return (replace(scale, step=None) if scale.kind == "points" else scale).read(text), None
     except ValueError as error:
         return None, Failure("parse", str(error))
 

@@ -250,8 +250,7 @@ class _Scales:
             return self._people
         for scale in (self._people, Scale.parse("binary"), Scale.parse("percentage")):
             on_it = all(scale.low <= number <= scale.high for number in numbers)
-            whole = scale.step is None or all(number == round(number) for number in numbers)
-            if numbers and on_it and whole and max(numbers) > scale.low + scale.span / 2.0:
+            if numbers and on_it and all(map(scale.on_step, numbers)) and max(numbers) > scale.low + scale.span / 2.0:
                 common_scale(self._people, scale)
                 self.notes.append(
                     f"signature {signature} is gone or has changed: the verdicts of {judge} are read as {scale}"

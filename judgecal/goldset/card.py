@@ -211,13 +211,16 @@ class _Reader:
         before = len(self.problems)
         kind, low, high = table.kind, table.min, table.max
         if not kind:
-            self.fail("no kind in [scale]: write percentage, ordinal, binary or nominal", "scale")
+            self.fail("no kind in [scale]: write percentage, ordinal, points, binary or nominal", "scale")
         elif kind == "ordinal" and (low is None or high is None or low % 1 or high % 1):
             self.fail("an ordinal scale needs min and max, both whole numbers", "scale", "kind")
+        elif kind == "points" and (low is None or high is None):
+            self.fail("a points scale needs min and max, and step where its labels have one", "scale", "kind")
         elif kind == "fraction":
             self.fail("fraction is for imports only: store percentages, kind percentage", "scale", "kind")
         else:
-            scale = self._parsed(f"ordinal:{low:.0f}:{high:.0f}" if kind == "ordinal" else kind, "kind")
+            ends = f":{low:g}:{high:g}" if kind in ("ordinal", "points") else ""
+            scale = self._parsed(f"{kind}{ends}{f':{table.step:g}' if kind == 'points' and table.step else ''}", "kind")
             if scale is not None:
                 self._check_ends(scale, table)
                 self._check_categories(table)
@@ -290,7 +293,7 @@ def card_text(card: Card) -> str:
 
 
 def _scale_table(scale: Scale) -> dict[str, Any]:
-    ends = scale.kind in ("ordinal", "percentage")
+    ends = scale.graded
     return {
         "kind": scale.kind,
         "min": plain_label(scale.low) if ends else None,

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from judgecal.goldset.finding import Checks, Findings, say
 from judgecal.goldset.gold_set import GOLD, RATINGS, GoldSet
+from judgecal.goldset.scale_fit import NARROW, narrow_labels
 from judgecal.goldset.tie_breakers import tenth
 from judgecal.records import Estimate, Rating
 from judgecal.scale import Label
@@ -117,14 +118,21 @@ def _at_pass_mark(gold: GoldSet) -> Findings:
         )
 
 
+def _narrow_labels(gold: GoldSet) -> Findings:
+    """A set that does not explain it does not load; here it is told as explained."""
+    labels = [float(rating.label) for rating in gold.ratings] if gold.scale.graded else []
+    why = narrow_labels(labels, gold.scale)
+    if why:
+        yield RATINGS, why
+
+
 def _off_step(gold: GoldSet) -> Findings:
     scale = gold.scale
     if scale.step is None or not scale.numeric:
         return
     off: defaultdict[str, list[Rating]] = defaultdict(list)
     for rating in gold.ratings:
-        steps = (float(rating.label) - scale.low) / scale.step
-        if abs(steps - round(steps)) > 1e-6:
+        if not scale.on_step(float(rating.label)):
             off[rating.rater].append(rating)
     for rater, own in sorted(off.items()):
         yield (
@@ -221,6 +229,7 @@ def _saw_draft(gold: GoldSet) -> Findings:
 LABEL_CHECKS: Checks = {
     "near_constant": _near_constant,
     "near_pass_mark": _at_pass_mark,
+    NARROW: _narrow_labels,
     "off_step": _off_step,
     "between_categories": _between_categories,
     "gold_off_raters": _off_raters,

@@ -13,6 +13,7 @@ from pathlib import Path
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, members, try_card
 from judgecal.goldset.rows import Document, read_document, read_item, read_rating
+from judgecal.goldset.scale_fit import unexplained
 from judgecal.goldset.tie_breakers import TieBreaker, tie_breakers
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
@@ -31,7 +32,7 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
     """
     if not labels:
         return None
-    if scale.kind in ("percentage", "ordinal"):
+    if scale.graded:
         return float(statistics.median([float(label) for label in labels]))
     ranked = Counter(labels).most_common(2)
     return None if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else ranked[0][0]
@@ -168,6 +169,7 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
     items = _load_items(folder, problems)
     ratings = _load_ratings(folder, card.scale if card else None, items, problems)
     documents = _load_documents(folder, items, problems)
+    problems += _wrong_scale(folder, card, ratings.values()) if card and not problems else []
     if problems or card is None:
         raise InputError(problems)
     lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.rows.items()}
@@ -183,6 +185,13 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
         sha256=content_sha(folder),
         lines=lines,
     )
+
+
+def _wrong_scale(folder: Path, card: Card, ratings: Iterable[Rating]) -> list[str]:
+    if not card.scale.graded:
+        return []
+    why = unexplained([float(rating.label) for rating in ratings], card.scale, card.explained)
+    return [f"{shown(folder / RATINGS)}: {why}"] if why else []
 
 
 def _find(name_or_path: str | Path, workspace: Workspace | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -13,12 +14,15 @@ from judgecal.errors import InputError, refuse
 from judgecal.goldset.card import CARD_KEPT, Card, RaterCard, read_card
 from judgecal.goldset.columns import Columns, unpivot
 from judgecal.goldset.gold_set import CARD, GOLD, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.scale_fit import NARROW, fitting_scale, narrow_labels
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import Item, Rating, Result
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table, read_table
 from judgecal.workspace import Workspace
 
+_MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
+_GRADES = 3  # fewer different labels tell no scale
 LISTED = 50
 """How many problems of one file are printed; the rest is counted."""
 
@@ -76,14 +80,15 @@ def import_gold(
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
     replace: bool = False,
+    force: bool = False,
 ) -> Imported:
     """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
 
     A `*` in the answer's and the labels' columns stands for each system's name. The scale `fraction` is 0..1 and stored
     as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty
     text makes a missing rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters:
-    no question moves to another split because a set grew. InputError lists the first `LISTED` problems; then nothing
-    has been written.
+    no question moves to another split because a set grew. `force` takes labels that use a small part of the scale.
+    InputError lists the first `LISTED` problems; then nothing has been written.
     """
     workspace.require_writable("gold import")
     mapping = mapping or {}
@@ -94,9 +99,10 @@ def import_gold(
         raise InputError(problems)
     reading = Reading(*found, name=name, scale=labels, mapping=mapping)
     reading.read()
+    reading.hold_to_scale(force=force)
     refuse(problems + reading.problems, most=LISTED)
     command = _command(reading.table, name, columns=columns, scale=scale, pass_at=pass_at, mapping=mapping)
-    card, notes = _keep_old(reading.card(command), workspace.gold / name / CARD)
+    card, notes = _keep_old(reading.card(f"{command}{' --force' * force}"), workspace.gold / name / CARD)
     gold = write_gold(
         card,
         reading.items.values(),
@@ -176,6 +182,8 @@ def _keep_old(card: Card, old_path: Path) -> tuple[Card, list[str]]:
         return card, [f"the replaced card could not be read, so nothing of it is kept ({error.problems[0]})"]
     raters = {name: old.raters.get(name, rater) for name, rater in card.raters.items()}
     kept = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
+    if "explained" in kept:
+        kept["explained"] = {**old.explained, **card.explained}
     if old.licence == UNKNOWN_LICENCE:  # nobody wrote that: what the source says now goes before it
         del kept["licence"]
     anchors = old.anchors if str(old.scale) == str(card.scale) else {}
@@ -222,6 +230,9 @@ class Reading:
         self._lines: dict[str, int] = {}  # by item id: the line, or the row, where it first stands
         self._rated: dict[tuple[str, str], int] = {}
         self._ids: dict[tuple[str | None, ...], str] = {}
+        self._cells: list[str] = []  # with a label, as the scale reads them
+        self._n_off = 0  # of them, those that are none
+        self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._mapped: set[str] = set()
 
     def read(self) -> None:
@@ -232,6 +243,28 @@ class Reading:
         if not self.ratings and not self.problems:
             labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
             self.problems.append(f"{self.table.top}: no row has a label in {labels.rstrip(', ')}: fill some in")
+
+    def hold_to_scale(self, *, force: bool) -> None:
+        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it.
+
+        The second is for the owner to decide: with `force` the card says so.
+        """
+        try:
+            numbers = [float(cell) for cell in self._cells]
+        except ValueError:
+            return
+        if not all(map(math.isfinite, numbers)):
+            return
+        if len(set(numbers)) >= _GRADES and self._n_off >= _MANY_OFF * len(numbers) and self.scale.numeric:
+            scale = "fraction" if self.scale.from_fraction else self.scale
+            off = f"{self._n_off} of {len(numbers)} labels are none of the scale {scale}"
+            self.problems.insert(0, f"{self.table.top}: {off}: --scale {fitting_scale(numbers)} fits them all")
+        labels = [rating.label for rating in self.ratings.values() if isinstance(rating.label, float)]
+        narrow = narrow_labels(labels, self.scale)
+        if narrow and (force or self.scale.from_fraction):
+            self.explained[NARROW] = "the import was told that the scale is right" if force else "they are fractions"
+        elif narrow:
+            self.problems.append(f"{self.table.top}: {narrow}: give --scale so, or --force if it is right as it is")
 
     def _read_item(self, row: Row) -> str:
         where = self.table.at(row)
@@ -307,9 +340,11 @@ class Reading:
             cell = self.mapping[cell].strip()
         if not cell:
             return None
+        self._cells.append(cell)
         try:
             label = self.scale.read(cell)
         except (ValueError, OverflowError) as error:
+            self._n_off += 1
             self.problems.append(
                 f"{self.table.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
             )
@@ -332,6 +367,7 @@ class Reading:
             made_by=command,
             labels_by="people",
             raters={rater: RaterCard(who=self._who(rater)) for rater in raters},
+            explained=self.explained,
         )
 
     def _who(self, rater: str) -> str:

@@ -262,10 +262,8 @@ def read_label(cell: str, scale: Scale) -> Label:
     if scale.numeric and _DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
     label = scale.read(text)
-    if scale.step is not None and scale.numeric:
-        steps = (float(label) - scale.low) / scale.step
-        if abs(steps - round(steps)) > 1e-6:
-            raise ValueError(f"{label:g} lies between the steps of {scale.step:g}")
+    if isinstance(label, float) and not scale.on_step(label):
+        raise ValueError(f"{label:g} lies between the steps of {scale.step:g}")
     return label
 
 

@@ -291,8 +291,8 @@ def limits_of_agreement(
     check_level(level)
     people = as_scale(scale)
     sample = prepare(gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop")
-    if people.kind not in ("percentage", "ordinal"):
-        raise InputError(f"limits of agreement need a percentage or an ordinal scale, and this one is {people}")
+    if not people.graded:
+        raise InputError(f"limits of agreement need a scale with grades, and this one is {people}")
     bias, _ = metric_named("bias", people)
     mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, n_boot=0, seed=0)
     lower, upper = (_estimate_limit(_limit(sample, z), sample, level=level) for z in (-_Z, _Z))

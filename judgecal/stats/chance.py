@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 from scipy.sparse import csr_array
 
+from judgecal.scale import INTERVAL
 from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
@@ -215,14 +216,14 @@ def _disagreement(values: Floats, *, quadratic: bool) -> Floats:
 def krippendorff_alpha(sample: Sample) -> Totals | Tables:
     """Krippendorff's alpha, up to 1; 0 is chance. Undefined where all labels and verdicts are equal.
 
-    Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal scales, interval on percentages.
+    Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal ones, interval on percentage and points.
     """
     classes = sample.classes
     two = classes is not None and len(classes.values) == 2 and classes.problem is None
     if two or sample.scale.kind == "nominal":
         known = classes_of(sample)
         return nominal_alpha(codes_panel(known), len(known.values), sample)
-    if sample.scale.kind == "percentage":
+    if sample.scale.kind in INTERVAL:
         return interval_alpha(values_panel(sample), sample)
     tables = Tables.of(sample, _of_pairs, undefined=_ALL_EQUAL)
     return replace(tables, cells=tuple(_pairs_of(sample, tables.cells)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.scale import Kind, Scale
+from judgecal.scale import GRADED, Kind, Scale
 from judgecal.stats import chance, correlation, means
 from judgecal.stats.means import Means
 from judgecal.stats.resampling import Statistic
@@ -20,8 +20,7 @@ from judgecal.stats.sample import Sample, as_scale
 Terms = Means | Statistic | str
 """What a metric makes of a sample: its terms, or the reason why it has no value."""
 
-_GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
-_NUMERIC: tuple[Kind, ...] = (*_GRADED, "binary")
+_NUMERIC: tuple[Kind, ...] = (*GRADED, "binary")
 _CLASSES: tuple[Kind, ...] = ("binary", "nominal")
 _CATEGORIES: tuple[Kind, ...] = (*_CLASSES, "ordinal")
 _ALL: tuple[Kind, ...] = (*_NUMERIC, "nominal")
@@ -51,7 +50,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, calibrated=True, meaning=
         "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third of the "
         "labels count alike. Judges are decided by it once calibrated, as a constant wins it on some graded labels."),
-    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=_GRADED, uncut=True, meaning=
+    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, meaning=
         "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect."),
@@ -79,17 +78,17 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Of what people pass, the share that the judge passes; the rest are false fails."),
     Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
         "Of what people fail, the share that the judge fails; the rest are false passes."),
-    Metric("within_10", _GRADED, means.within_10, meaning=
+    Metric("within_10", GRADED, means.within_10, meaning=
         "Share of the verdicts that lie within a tenth of the range of the label."),
-    Metric("concordance", _GRADED, correlation.concordance, meaning=
+    Metric("concordance", GRADED, correlation.concordance, meaning=
         "How close verdicts lie to the line verdict = label (Lin)."),
-    Metric("pearson", _GRADED, correlation.pearson, meaning=
+    Metric("pearson", GRADED, correlation.pearson, meaning=
         "How close verdicts lie to some straight line of the labels."),
-    Metric("spearman", _GRADED, correlation.spearman, meaning=
+    Metric("spearman", GRADED, correlation.spearman, meaning=
         "Pearson's correlation of the ranks: the order alone counts."),
-    Metric("kendall", _GRADED, correlation.kendall, meaning=
+    Metric("kendall", GRADED, correlation.kendall, meaning=
         "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b)."),
-    Metric("icc_2_1", _GRADED, chance.icc_2_1, meaning=
+    Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
         "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
     Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
         "Mean distance of verdict and label, in units of the scale."),
@@ -119,7 +118,7 @@ def metric_facts(name: str) -> Metric:
 def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
     """The metrics that a people's scale has, by name; with each, whether it is taken at the pass mark."""
     fitting = {metric.name: (metric, False) for metric in METRICS.values() if people.kind in metric.kinds}
-    if people.kind in _GRADED and people.pass_at is not None:
+    if people.graded and people.pass_at is not None:
         mark = f"@{people.pass_at:g}"
         fitting |= {f"{metric.name}{mark}": (metric, True) for metric in METRICS.values() if metric.at_mark}
     return fitting

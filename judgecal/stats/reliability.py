@@ -11,18 +11,17 @@ import numpy as np
 
 from judgecal.errors import InputError, refuse
 from judgecal.records import Estimate
-from judgecal.scale import Kind, Label, Scale
+from judgecal.scale import GRADED, INTERVAL, Kind, Label, Scale
 from judgecal.stats.agreement import estimate
 from judgecal.stats.chance import fleiss, gwet, icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of
+from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, is_missing
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""
 
 _EQUAL = "no disagreement is expected: all ratings are equal"
-_GRADED: tuple[Kind, ...] = ("percentage", "ordinal")
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object
 
 
 def _label(label: object, scale: Scale, where: str, problems: list[str]) -> Label | None:
-    if label is None or label != label:  # NaN is the one thing that differs from itself
+    if is_missing(label):
         return None
     try:
         return scale.read(label)
@@ -109,7 +108,7 @@ def reliability(
 
     Returns:
         `krippendorff_alpha` at the level of the scale, `fleiss_kappa`, `gwet_ac1`, `gwet_ac2` (ordinal: quadratic
-        weights), over the items with two ratings or more; `icc_2_1` (percentage, ordinal) over the items that all
+        weights), over the items with two ratings or more; `icc_2_1` (scales with grades) over the items that all
         raters rated; `kappa[a,b]` of each pair of raters (ordinal also `kappa_quadratic[a,b]`). Graded scales with a
         pass mark have those on categories at the mark too: `fleiss_kappa@75`, `kappa@75[a,b]`.
         n counts items, n_expected those with any rating, n_unscored those of them that the value does not rest on.
@@ -125,7 +124,7 @@ def reliability(
     order = np.argsort(codes, kind="stable")
     order = order[rated[order]]
     panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, n_boot, seed))
-    marks = [False, True] if people.kind in _GRADED and people.pass_at is not None else [False]
+    marks = [False, True] if people.graded and people.pass_at is not None else [False]
     found: dict[str, Estimate] = {}
     for at_mark in marks:
         found |= panel.together(at_mark=at_mark) | panel.two_by_two(at_mark=at_mark)
@@ -185,7 +184,7 @@ class _Line:
 
 _CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
 _LINES = (
-    _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, "percentage")),
+    _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, *INTERVAL)),
     _Line(
         "fleiss_kappa",
         "scott_pi",
@@ -208,9 +207,9 @@ _LINES = (
         "icc_2_1",
         lambda one: icc(one.labels, one.sample),
         None,
-        _GRADED,
+        GRADED,
         False,
-        "taken on percentage and ordinal scales only",
+        "taken on scales with grades only",
     ),
 )
 
@@ -275,13 +274,13 @@ class _Panel:
             return _Rated(panel, sample, panel, np.arange(len(self.words), dtype=np.float64), "nominal")
         values = np.arange(self.scale.low, self.scale.high + 1.0)
         levels: dict[Kind, Literal["nominal", "ordinal", "interval"]]
-        levels = {"binary": "nominal", "ordinal": "ordinal", "percentage": "interval"}
+        levels = {"binary": "nominal", "ordinal": "ordinal", "percentage": "interval", "points": "interval"}
         return _Rated(panel, sample, panel - self.scale.low, values, levels[self.scale.kind])
 
     def _pair(self, name: str, pair: list[int], *, at_mark: bool) -> Estimate:
         labels = self.labels[:, pair]
         both = ~np.isnan(labels).any(axis=1)
-        if self.scale.kind == "percentage" and not at_mark:
+        if self.scale.kind in INTERVAL and not at_mark:
             return self._undefined(_LINES[1].why_not)
         if not both.any():
             return self._undefined("no item has a rating of both")

@@ -298,7 +298,7 @@ class _Estimates:
         found = {"exact_agreement": self._share(same), "unanimous": self._share(unanimous)}
         if self.of.classes is not None or people.kind == "nominal":
             in_class = same if self.of.classes is None else equal_pairs(self.of.classes)
-            mark = f"@{people.pass_at:g}" if people.kind in ("percentage", "ordinal") else ""
+            mark = f"@{people.pass_at:g}" if people.graded else ""
             found[f"flip_rate{mark}"] = self._share(1.0 - in_class)
         found["within_item_sd"], found["within_item_sd_share"] = self._sd()
         return found | {"icc_1_1": self._icc(n_boot=n_boot, seed=seed)}

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, listed, refuse
 from judgecal.scale import Scale, common_scale, onto
 
 Floats = npt.NDArray[np.float64]
@@ -35,18 +35,48 @@ def as_scale(scale: Scale | str) -> Scale:
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
     """Number the groups 0..G-1, whatever the order of the rows: a seeded draw must not hang on a file's order.
 
-    An InputError where there are not n of them.
+    An InputError where there are not n of them, or one is missing or cannot name a group (a list, a dict).
     """
     if groups is None:
         return np.arange(n, dtype=np.int64)
     keys = list(groups)
     if len(keys) != n:
         raise InputError(f"{n} gold labels but {len(keys)} groups: give one group per item")
-    distinct = dict.fromkeys(keys)
+    _refuse_places(
+        [place for place, key in enumerate(keys) if is_missing(key)], "missing: each item needs its question"
+    )
+    try:
+        distinct = dict.fromkeys(keys)
+    except TypeError:
+        _refuse_places(
+            [place for place, key in enumerate(keys) if not _hashable(key)], "no name: give a text or a number"
+        )
+        raise
     types = {type(key) for key in distinct}
     ordered = sorted(distinct, key=str if len(types) == 1 else lambda key: (type(key).__name__, str(key)))
     number = dict(zip(ordered, range(len(ordered)), strict=True))
     return np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=n)
+
+
+def _refuse_places(places: Sequence[int], why: str) -> None:
+    if places:
+        raise InputError(f"groups[{listed([str(place) for place in places])}]: {why}")
+
+
+def _hashable(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA has no truth value, nor has an array, which is none of these
+        return not hasattr(value, "__len__")
 
 
 def renumbered(codes: Ints) -> Ints:
@@ -143,7 +173,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 def _read(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
     """One label; NaN where missing. A median of ratings need not be whole, so an ordinal label may be a half."""
-    if label is None or label != label:  # NaN is the one thing that differs from itself
+    if is_missing(label):
         return float("nan")
     try:
         if isinstance(label, bool | np.bool_ | str) or scale.kind in ("binary", "nominal"):
