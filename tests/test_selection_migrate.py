@@ -178,7 +178,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
         *("--system", "system", "-o", "new.lock.json", "--json"),
     )
     plan = json.loads(judgecal(*command[:-1], "--dry-run", "--json").out)
-    assert plan["calls"] == 220 + 2 * 220 + 3 * 30  # gold, the table by either judge, the noise
+    assert plan["calls"] == 220 + 2 * 220 + 3 * 220  # gold, the table by either judge, the lock's calls
     assert not (workspace_dir / "experiments").exists()
     ran = judgecal(*command)
     assert ran.code == 0
@@ -193,7 +193,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
     assert {name: one.value for name, one in new.agreement.items()} == {
         name: one.value for name, one in old.agreement.items()
     }
-    assert (new.noise.n_items, new.noise.n_calls, new.noise.flip_rate.value) == (30, 3, 0.0)
+    assert (new.noise.n_items, new.noise.n_calls, new.noise.flip_rate.value) == (220, 3, 0.0)
     assert new.own_cut is not None
     assert new.runnable(find_workspace(workspace_dir)).fingerprint
     assert [(look["kind"], look["n_items"]) for look in looks(workspace_dir)] == [("decision", 96)] * 2

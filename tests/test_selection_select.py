@@ -16,7 +16,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.selection.choice import Candidate, Caps, Choice, choose
-from judgecal.selection.confirm import _best_cut, noise_items
+from judgecal.selection.confirm import _best_cut
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
@@ -154,14 +154,6 @@ def test_own_cut_by_hand() -> None:
     assert _best_cut(verdicts, np.ones(5, dtype=bool), 50.0) is None
 
 
-def test_noise_is_measured_over_many_questions() -> None:
-    items = load_gold("starter").items
-    drawn = noise_items(items, seed=0)
-    assert len(drawn) == len({item.group for item in drawn}) == 30
-    assert drawn == noise_items(items, seed=0) != noise_items(items, seed=1)
-    assert len(noise_items(items[:7], seed=0)) == 7
-
-
 @pytest.mark.parametrize(("n_groups", "most"), [(110, 0.06), (300, 0.02)])
 def test_at_most_one_user_in_twenty_loses_more_than_the_margin(n_groups: int, most: float) -> None:
     """1000 users: 3.0% and 0.3% (tests/benchmarks/selection.py); the other rule 63% and 21%."""
@@ -193,7 +185,10 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     assert lock.verdicts.keys() == gold.labels.keys() and None not in lock.verdicts.values()
     assert found["confirmed"]["macro_agreement"]["n"] == len(gold.select("test"))
     assert lock.agreement["macro_agreement"].value == found["confirmed"]["macro_agreement"]["value"]
-    assert (lock.noise.n_calls, lock.noise.n_items, lock.noise.flip_rate.value) == (3, 30, 0.0)
+    assert (lock.noise.n_calls, lock.noise.n_items, lock.noise.flip_rate.value) == (3, 220, 0.0)
+    assert (
+        lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()} and lock.unscored == 0.0
+    )
     assert (lock.metric, lock.margin, lock.gold.split) == ("macro_agreement", 0.03, "test")
     assert lock.own_cut is not None and 0.5 <= lock.own_cut.balanced_accuracy <= 1.0
     lock.require_gold(gold)
@@ -383,11 +378,11 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
     slug = score_both(judgecal)
     called, n_test = served.calls, len(load_gold("starter").select("test"))
     plan = one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))
-    assert (plan["calls"], served.calls) == (n_test + 90, called)
+    assert (plan["calls"], served.calls) == (n_test + 660, called)
     found = one_object(judgecal("select", slug, *ANY, "--json"))
-    assert served.calls == called + n_test + 90
+    assert served.calls == called + n_test + 660
     again = one_object(judgecal("select", slug, *ANY, "--json"))
-    assert served.calls == called + n_test + 180  # noise is always called afresh, the rest never again
+    assert served.calls == called + n_test + 1320  # noise is always called afresh, the rest never again
     assert again["chosen"] == found["chosen"]
     text = (workspace_dir / "judge.lock.json").read_text(encoding="utf-8")
     lock = load_lock(workspace_dir / "judge.lock.json")

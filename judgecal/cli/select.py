@@ -18,7 +18,7 @@ _NOBODY = 1
 
 NoiseCalls = Annotated[
     int,
-    typer.Option("--noise-calls", help="Calls of each of 30 items at lock time, for the judge's noise; 0 makes none."),
+    typer.Option("--noise-calls", help="Calls of each item at lock time, for gate to hold the judge to; 0 makes none."),
 ]
 
 Repeats = Annotated[

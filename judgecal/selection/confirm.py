@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
+from judgecal.scale import Label
 from judgecal.selection.choice import Caps, MeasuredJudge, open_items
 from judgecal.selection.lock import (
     FittedThreshold,
@@ -191,23 +191,8 @@ def _confirmed(request: SelectRequest, look: Look, column: Column, *, repeats: i
     return Confirmed(look, table, found["as_wrong"], found["agreement"], Judgements(column.rows), len(lost))
 
 
-NOISE_ITEMS = 30
-"""Items that are called."""
 NOISE_CALLS = 3
-"""Calls of each, where not said otherwise."""
-
-
-def noise_items(items: Sequence[Item], *, seed: int, n: int = NOISE_ITEMS) -> tuple[Item, ...]:
-    """A seeded draw of items: one of each question before a second of any, as items of one question are alike."""
-    rng = random.Random(seed)
-    drawn = rng.sample(list(items), len(items))
-    seen: dict[str, int] = {}
-    turns = []
-    for item in drawn:
-        seen[item.group] = seen.get(item.group, 0) + 1
-        turns.append(seen[item.group])
-    order = sorted(range(len(drawn)), key=lambda place: (turns[place], place))
-    return tuple(drawn[place] for place in order[:n])
+"""Calls of each locked item, where not said otherwise."""
 
 
 def lock_judge(
@@ -225,35 +210,34 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Judgements]:
-    """Measure a confirmed judge's noise by calls afresh, and make its lock; with the rows of those calls.
+    """Call a confirmed judge afresh on all that it is locked with, and make its lock; with the rows of those calls.
+
+    `gate` holds the judge to these: the call that chose it flatters it, and one alone does not tell its noise.
 
     Args:
-        judge, rows: it, and its judgements of train, dev and test.
+        rows: its judgements of train, dev and test.
         test, agreement: the items that it was confirmed on, and what they say.
         own_cut: fitted on the items of train and dev that it was chosen on.
-        noise_calls: of each of some items; 0 makes none. Their journal goes into the folder.
+        noise_calls: of each item; 0 makes none. Their journal goes into the folder.
 
     Raises InputError: as `run_trials` and `LockedJudge.of`.
     """
-    gold, judged = test.gold, {row.item_id for row in rows}
-    items = noise_items([item for item in gold.items if item.item_id in judged], seed=test.seed)
-    again, noise = Judgements([]), _NO_NOISE
-    if noise_calls:
-        afresh = dataclasses.replace(options, repeats=noise_calls, use_cache=False, retry_unscored=False)
-        path = folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl"
-        with open_journal(path, afresh) as journal:
-            label = f"{judge.name}, noise"
-            again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
-        noise = _noise_of(judge, again, dataclasses.replace(test, items=items, repeats=noise_calls))
+    gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}
+    called = dataclasses.replace(test, items=tuple(i for i in gold.items if i.item_id in verdicts), repeats=noise_calls)
+    again = _called_afresh(judge, called, folder=folder, options=options, budget=budget)
+    calls = _whole_calls(again, called)
+    said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     ids = [*model_ids(again), *model_ids(rows)]  # the newest that is known of the model
     locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
         gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
-        verdicts={row.item_id: row.verdict for row in rows if row.repeat == 0},
+        verdicts=verdicts,
+        calls=calls,
+        unscored=said.count(None) / len(said),
         agreement=agreement,
         own_cut=own_cut,
-        noise=noise,
+        noise=_noise_of(judge, again, called),
         metric=metric,
         margin=margin,
         versions=versions(),
@@ -262,12 +246,29 @@ def lock_judge(
     return lock, again
 
 
-_NOT_CALLED = Estimate(None, reason="no noise calls were made")
-_NO_NOISE = Noise(_NOT_CALLED, _NOT_CALLED, 0, 0)
+def _called_afresh(judge: Judge, called: Table, *, folder: Path, options: RunOptions, budget: Budget) -> Judgements:
+    if not called.repeats:
+        return Judgements([])
+    afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
+    path = folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl"
+    with open_journal(path, afresh) as journal:
+        label = f"{judge.name}, calls of the lock"
+        return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
+
+
+def _whole_calls(rows: Judgements, called: Table) -> dict[str, tuple[Label | None, ...]]:
+    """Item id -> its verdicts, of the repeats of which no call was lost on the wire or for want of budget."""
+    lost = {row.repeat for row in rows if row.error is not None and row.error.kind in RETRIED_ON_RESUME}
+    whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
+    matrix = zip(called.items, verdict_matrix(rows, called.items, called.repeats), strict=True)
+    return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
 
 
 def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
     """What the calls say of the judge's noise."""
+    if not called.repeats:
+        none = Estimate(None, reason="no noise calls were made")
+        return Noise(none, none, 0, 0)
     people = called.gold.scale
     found = repeatability(
         verdict_matrix(rows, called.items, called.repeats),

@@ -182,6 +182,9 @@ class Lock(LockedJudge):
     # item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled items of the
     # set that the judge was not trained on
     verdicts: Mapping[str, Label | None]
+    # item id -> the verdicts of its calls afresh at lock time, each item called as often; empty where none were made
+    calls: Mapping[str, tuple[Label | None, ...]]
+    unscored: float  # share of those calls that gave no verdict, of `verdicts` where none were made; 0..1
     agreement: Mapping[str, Estimate]  # METRIC -> Estimate on `gold.split`, an unscored item counted as wrong
     own_cut: FittedThreshold | None  # None where the scale has no pass mark or the verdicts are no grades
     noise: Noise
@@ -201,6 +204,10 @@ class Lock(LockedJudge):
 
     def _content(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **as_plain(self)}
+
+    def calls_of(self, item_id: str) -> tuple[Label | None, ...]:
+        """What the judge said of a locked item: its calls afresh, else the one verdict."""
+        return self.calls.get(item_id) or (self.verdicts[item_id],)
 
     def require_gold(self, gold: GoldSet) -> None:
         """Refuse a gold set that is not the one of the lock. Raises InputError: its content differs."""

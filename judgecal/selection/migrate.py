@@ -46,7 +46,7 @@ from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.selection.churn import ChurnResult, Recent, churn_between
-from judgecal.selection.confirm import NOISE_CALLS, fit_threshold, lock_judge, noise_items
+from judgecal.selection.confirm import NOISE_CALLS, fit_threshold, lock_judge
 from judgecal.selection.gate_rule import GateDecision, loss_of
 from judgecal.selection.lock import Lock, LockedJudge, reply_fingerprint, write_lock
 from judgecal.selection.production import input_config
@@ -211,7 +211,7 @@ class MigrateRun:
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
         if self.output is not None:
             again = dataclasses.replace(self.options, repeats=NOISE_CALLS)
-            plans.append(plan_calls([self.new], noise_items(self.items, seed=self.seed), Journal(None), again))
+            plans.append(plan_calls([self.new], self.items, Journal(None), again))
         return together(plans)
 
     def _calls(self) -> list[tuple[Judge, Sequence[Item] | RowItems]]:

@@ -30,7 +30,6 @@ from judgecal.selection.confirm import (
     journal_of,
     judge_again,
     lock_judge,
-    noise_items,
     other_items,
 )
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
@@ -203,11 +202,9 @@ class SelectRun(SelectRequest):
             return CostEstimate(0, 0, 0, 0.0, 0.0)
         judge = self._judge(decided.chosen)
         test, rest = self.test_items(), other_items(self, judge)
-        locked = {item.item_id for item in (*test, *rest)}
-        drawn = noise_items([item for item in self.stored.gold.items if item.item_id in locked], seed=self.seed)
         journal = journal_of(self, decided.chosen)
         runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
-        runs += [(drawn, Journal(None), self.noise_calls)] if self.noise_calls else []
+        runs += [((*test, *rest), Journal(None), self.noise_calls)] if self.noise_calls else []
         return together(
             [
                 plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
