@@ -74,14 +74,18 @@ def test_gate(judgecal: Run, served: Served) -> None:
 
 @pytest.mark.parametrize(
     ("decision", "act"),
-    [("pass", "Go on with this judge."), ("inconclusive", "Cannot tell whether the judge has drifted.")],
+    [
+        ("pass", "Go on with this judge under its new model id: no change of its verdicts is shown."),
+        ("inconclusive", "Cannot tell whether the judge has drifted."),
+        ("changed", "Another judge answers under this name."),
+    ],
 )
 def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: GateDecision, act: str) -> None:
     judgecal("gate", "--lock", served.path, "--name", "g")
     result = find_experiment(find_workspace(None), "g").read_summary(GateResult)
     headline = gate_document(replace(result, decision=decision, model_changed=True), {}).headline
-    assert headline.sentence == act and headline.because[0].startswith(f"{decision.upper()}: ")
-    assert headline.because[1].startswith("MODEL CHANGED: the provider now answers as ")
+    assert headline.sentence == act and headline.because[1].startswith(f"{decision.upper()}: ")
+    assert headline.because[0].startswith("MODEL CHANGED: the provider now answers as ")
 
 
 def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:

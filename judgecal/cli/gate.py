@@ -38,10 +38,12 @@ def gate(
     *,
     call: shared.CallArguments,
 ) -> None:
-    """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive.
+    """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive or changed.
 
-    Pass: the loss against the locked verdicts is shown to stay under the margin. Fail: the interval of the difference
-    lies below 0, the loss exceeds the margin, and a further pass confirms that it is no noise.
+    Pass: the loss against the locked verdicts is shown to stay under the margin. Fail: over two passes the interval of
+    the difference lies beyond the margin, or below 0 with a loss beyond the margin that lasts; or many more items are
+    unscored. Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
+    answers under this name.
     """
     from judgecal.report.gate import gate_document
     from judgecal.report.markdown import markdown as markdown_of

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from judgecal.records import Result
     from judgecal.report.document import Document
 
-DECISION_EXITS = {"pass": 0, "fail": 1, "inconclusive": 3}
+DECISION_EXITS = {"pass": 0, "fail": 1, "inconclusive": 3, "changed": 3}
 """How `gate` and `migrate` end; this goes before 4, of items unscored."""
 
 

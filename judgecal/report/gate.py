@@ -1,7 +1,8 @@
-"""The document of `gate`: pass, fail or cannot tell, flips against noise, the loss, and the flipped items."""
+"""The document of `gate`: pass, fail, changed or cannot tell; who answers, the loss, flips, and the flipped items."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,6 +33,7 @@ _ACTS = {
     "pass": "Go on with this judge.",
     "fail": "Stop using this judge.",
     "inconclusive": "Cannot tell whether the judge has drifted.",
+    "changed": "Another judge answers under this name.",
 }
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
@@ -39,6 +41,10 @@ _MANY_UNSCORED = 0.10  # share of the judgements
 _WORDS = (
     ("flip rate", "How often a verdict falls on the other side of the pass mark than the locked one."),
     ("noise", "How often two calls of the judge on one item did so at lock time: what flips without any drift."),
+    (
+        "odd one out",
+        "Were nothing changed, each call of an item would as likely be the one that differs from the rest.",
+    ),
     ("margin", "The loss that is allowed."),
     ("locked", "What the judge said when it was chosen; the lock holds each verdict."),
     ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
@@ -54,7 +60,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
             f"{result.items}; {result.gold.in_words}"
         ),
         headline=_headline(result),
-        facts=[_flip_fact(result), _loss_fact(result)],
+        facts=[_loss_fact(result), *_odd_fact(result), _flip_fact(result)],
         sections=[_flips(result), _loss(result), _items(result, texts), notes_section([*_notes(result)], words=_WORDS)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
@@ -71,16 +77,19 @@ def verdict_in_words(verdict: float | str | None) -> str:
 
 def _headline(result: GateResult) -> Headline:
     because = [f"{result.decision.upper()}: {result.why}."]
+    act = _ACTS[result.decision]
     if result.model_changed:
         now = ", ".join(result.model_id.now)
-        because.append(f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}.")
+        because.insert(0, f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}.")
+        if result.decision == "pass":
+            act = "Go on with this judge under its new model id: no change of its verdicts is shown."
     following = {
         "pass": f"judgecal report {result.experiment} --format html",
         "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
         "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
+        "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
     }
-    act, then = _ACTS[result.decision], following[result.decision]
-    return Headline(result.decision, act, tuple(because), tuple(_unknown(result)), then)
+    return Headline(result.decision, act, tuple(because), tuple(_unknown(result)), following[result.decision])
 
 
 def _unknown(result: GateResult) -> Iterator[str]:
@@ -96,6 +105,8 @@ def _unknown(result: GateResult) -> Iterator[str]:
         )
     if rate.value and rate.low is not None and noise.high is not None and rate.low <= noise.high:
         yield "Whether the flips are more than the judge's noise at lock time: they are not shown to be."
+    if result.odd_one_out is None:
+        yield "Whether another judge answers: that takes three calls of an item, at lock time and now together."
     if result.model_id.locked is None:
         yield "Whether the provider changed the model: the lock names none."
     if result.gold.labels_by == "project":
@@ -136,15 +147,39 @@ def _calls(result: GateResult) -> str:
     return f"{numbers.count(calls.n_items)} items called {numbers.count(calls.n_calls)} times at lock time"
 
 
+def _odd_fact(result: GateResult) -> Iterator[Fact]:
+    """Who answers: how far the calls of now lie from those of the lock, beside what chance gives."""
+    odd = result.odd_one_out
+    if odd is None or odd.between is None:
+        return
+    seen = f"{odd.between:.3g}" if odd.graded else numbers.percent(odd.between, 1)
+    shown = "no other judge is shown"
+    if odd.changed:
+        shown = "another judge is shown"
+    elif odd.doubtful:
+        shown = "that is rare, and no proof of another judge"
+    chance = f"{odd.p_at_most:.1g}" if odd.p_at_most < 1.0 else "1"
+    yield Fact(
+        seen,
+        f"odd one out: {odd.in_words}; {numbers.count(odd.n_differ)} of {numbers.count(odd.n)} items have calls that "
+        f"are not all equal, p at most {chance}: {shown}.",
+    )
+
+
 def _loss_fact(result: GateResult) -> Fact:
     digits = _digits(result, result.metric)
+    through, raw = "", ""
+    if result.raw_difference is not None:
+        through = " through the lock's calibration map"
+        raw = f"; {numbers.difference(result.raw_difference, digits)} of the verdicts as they are"
     bound = ""
     if result.loss_below is not None:
         below = numbers.plain(max(result.loss_below, 0.0), digits)
         bound = f"; the loss stays below {below} (one-sided)"
     return Fact(
         numbers.difference(result.difference, digits),
-        f"difference in {result.metric}, now - locked, at level {result.level:.4g}, margin {result.margin:g}{bound}.",
+        f"difference in {result.metric}{through}, now - locked, at level {result.level:.4g}, margin "
+        f"{result.margin:g}{bound}{raw}.",
     )
 
 
@@ -168,13 +203,15 @@ def _loss(result: GateResult) -> Section:
     sides = [("now − locked", result.difference, True)]
     if result.unscored_judgements:
         sides.append(("without unscored items", result.complete_case, False))
+    if result.raw_difference is not None:
+        sides.append(("of the verdicts as they are", result.raw_difference, False))
     losing = "right" if metric_facts(result.metric).direction == "less" else "left"
     caption = (
         f"Serves the decision: pass where the loss is shown to end before the dashed margin of {result.margin:g}, "
-        f"fail where the line lies {losing} of 0, the loss exceeds the margin and a further pass "
-        f"bears it out. {numbers.count(result.repeats)} of at most {numbers.count(result.repeats_max)} passes were "
-        "made, without stored answers or an earlier journal; means are of single calls. An unscored item counts as "
-        f"{result.gold.unscored_counts_as}; intervals are by question."
+        f"fail where over two passes the line lies {losing} of that margin, or {losing} of 0 with a loss beyond the "
+        f"margin that the changes common to all passes bear out. {numbers.count(result.repeats)} of at most "
+        f"{numbers.count(result.repeats_max)} passes were made, without stored answers or an earlier journal; means "
+        f"are of single calls. An unscored item counts as {result.gold.unscored_counts_as}; intervals are by question."
     )
     blocks: list[Block] = [change_picture(sides, result.metric, digits=digits, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
@@ -186,6 +223,12 @@ def _loss(result: GateResult) -> Section:
 def _unscored(result: GateResult) -> Iterator[str]:
     """How many, why, and what stands without them."""
     rows, expected = result.unscored_judgements, result.gold.n_items * max(1, result.repeats)
+    shares = result.unscored
+    if rows or shares.locked:
+        yield (
+            f"Unscored: {numbers.percent(shares.locked, 1)} of the calls at lock time, "
+            f"{numbers.percent(shares.now, 1)} now; a rise shown to exceed {numbers.percent(shares.tolerance)} fails."
+        )
     if not rows:
         return
     kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(row.kind for row in rows).most_common())
@@ -234,26 +277,29 @@ def _flipped(result: GateResult) -> str:
     passes = " in some pass" if result.repeats > 1 else ""
     said = [
         f"{one.item_id if len(one.item_id) <= _LONGEST else one.item_id[:_LONGEST] + '...'} "
-        f"({verdict_in_words(one.locked)} -> {' '.join(map(verdict_in_words, one.now))})"
+        f"({' '.join(map(verdict_in_words, one.locked))} -> {' '.join(map(verdict_in_words, one.now))})"
         for one in result.flipped
     ]
     return f"{numbers.count_of(len(result.flipped), 'item')} {did}{passes}: {listed(said, _SHOWN)}."
 
 
 def _sides(flipped: Sequence[FlippedItem]) -> str:
-    """How many verdicts went up and how many down, where they are numbers; a verdict of any pass counts."""
-    moved = [
-        verdict - one.locked
-        for one in flipped
-        for verdict in one.now
-        if isinstance(verdict, int | float) and isinstance(one.locked, int | float)
-    ]
+    """How many items' verdicts went up and how many down on average, where they are numbers."""
+    moved = [_mean(one.now) - _mean(one.locked) for one in flipped]
     up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
-    return f" ({numbers.count(up)} verdicts went up, {numbers.count(down)} down)" if up or down else ""
+    return f" ({numbers.count(up)} went up, {numbers.count(down)} down)" if up or down else ""
+
+
+def _mean(verdicts: Sequence[float | str | None]) -> float:
+    known = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _record(one: FlippedItem, texts: Texts) -> Record:
-    said = [("Locked", verdict_in_words(one.locked)), ("Now", ", ".join(map(verdict_in_words, one.now)))]
+    said = [
+        ("Locked", ", ".join(map(verdict_in_words, one.locked))),
+        ("Now", ", ".join(map(verdict_in_words, one.now))),
+    ]
     if one.item_id in texts:
         question, answer = texts[one.item_id]
         said = [("Question", question), ("Answer", answer), *said]

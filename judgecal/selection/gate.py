@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from judgecal.experiment import (
     Column,
     GoldSummary,
+    Judgements,
     Table,
     full_name,
     look_at_test,
@@ -24,8 +25,9 @@ from judgecal.experiment import (
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.gate_plan import Gate, Passes
-from judgecal.selection.gate_rule import GateDecision, Standing, TwoTimes
+from judgecal.selection.gate_rule import UNSCORED_TOLERANCE, GateDecision, Standing, TwoTimes
 from judgecal.selection.lock import model_ids
+from judgecal.selection.odd_one_out import OddOneOut
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
@@ -33,10 +35,11 @@ from judgecal.stats.sample import Floats
 
 @dataclass(frozen=True, slots=True)
 class FlippedItem:
-    """An item on the other side of the mark in some pass (with another verdict, where there is no mark)."""
+    """An item that was in some pass on a side of the mark where no locked call had it (without a mark: with a verdict
+    that none had)."""
 
     item_id: str
-    locked: Label | None
+    locked: tuple[Label | None, ...]
     now: tuple[Label | None, ...]
 
 
@@ -58,10 +61,13 @@ class ModelIds:
 
 @dataclass(frozen=True, slots=True)
 class UnscoredShares:
-    """The share of the gate's items without a verdict in the lock, and of its judgements now; 0..1."""
+    """The share of judgements without a verdict in the lock, and now; 0..1."""
 
     locked: float
     now: float
+    rise: Estimate  # now - locked, paired by item
+    p_at_most: float  # the chance, if nothing had changed, of such a rise is this or less
+    tolerance: float  # a rise that is shown to exceed it fails
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +92,21 @@ class GateResult(Result):
     metric: str
     margin: float
     level: float
-    # share of items on the other side of the mark, or in another class: the mean over the passes; without a value where
-    # the scale has no mark
+    # share of pairs of a locked call and one of now on other sides of the mark, or in other classes: the mean over the
+    # items; without a value where the scale has no mark
     flip_rate: Estimate
-    changed: Estimate  # share of items whose verdict is another one at all
+    changed: Estimate  # share of such pairs with another verdict at all
+    odd_one_out: OddOneOut | None  # whether another judge answers; None with fewer than three calls of an item
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
     noise_calls: NoiseCalls
     locked: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     now: Mapping[str, Estimate]
-    difference: Estimate  # now - locked in the metric; the same without unscored items
+    # now - locked in the metric, through the lock's calibration map where it has one; the same without unscored items;
+    # the same of the verdicts as they are, None where these decide
+    difference: Estimate
     complete_case: Estimate
+    raw_difference: Estimate | None
     loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
     lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one pass
     smallest_detectable: float | None  # None where there is no interval
@@ -138,7 +148,7 @@ def _stand(gate: Gate, passes: Passes) -> Standing:
     """Pass after pass, until the rule decides or no further pass can be had or would tell more."""
     while passes.another():
         two = gate.two_times(passes.matrix)
-        standing = gate.rule.standing(two, last=False)
+        standing = gate.rule.standing(two, last=two.settled)
         if standing.decision != "inconclusive" or standing.loss_below is None:
             return standing  # where there is no interval, further passes give none
         if two.settled:
@@ -148,7 +158,7 @@ def _stand(gate: Gate, passes: Passes) -> Standing:
     if not passes.n:
         why = f"there is no whole pass to decide by: {passes.stopped}"
         return dataclasses.replace(standing, decision="inconclusive", why=why)
-    return standing if standing.decision == "fail" else _because(standing, str(passes.stopped))
+    return _because(standing, str(passes.stopped)) if standing.decision == "inconclusive" else standing
 
 
 def _because(standing: Standing, why: str) -> Standing:
@@ -163,11 +173,6 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     column = Column.of(gate.judge, passes.counted)
     extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
     models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
-    lost = tuple(
-        UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
-        for row in passes.counted
-        if row.verdict is None
-    )
     return GateResult(
         experiment=gate.experiment.slug,
         lock=str(gate.path),
@@ -180,13 +185,15 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         level=rule.level,
         flip_rate=rate,
         changed=changed,
+        odd_one_out=standing.odd,
         noise=lock.noise.flip_rate,
         noise_unchanged=lock.noise.exact_agreement,
         noise_calls=NoiseCalls(lock.noise.n_items, lock.noise.n_calls),
-        locked=dataclasses.replace(table, repeats=1).agreements(_locked(gate))["as_wrong"],
+        locked=dataclasses.replace(table, repeats=len(two.then[0])).agreements(_locked(gate))["as_wrong"],
         now=table.agreements(column)["as_wrong"],
         difference=standing.comparison.difference,
         complete_case=standing.comparison.complete_case.difference,
+        raw_difference=standing.raw,
         loss_below=standing.loss_below,
         lasting_difference=standing.lasting,
         smallest_detectable=standing.comparison.smallest_detectable,
@@ -196,8 +203,8 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         repeats_max=gate.repeats_max,
         usd=passes.usd,
         flipped=flipped,
-        unscored=UnscoredShares(two.then.count(None) / len(two.then), len(lost) / len(passes.counted)),
-        unscored_judgements=lost,
+        unscored=_unscored(two, standing),
+        unscored_judgements=tuple(_lost(passes.counted)),
         gold=summary_of_gold(table, "all"),
         items=_scope(gate),
         test_looks=_look(gate),
@@ -210,9 +217,23 @@ def _locked(gate: Gate) -> Column:
     """The locked verdicts as a judge's column."""
     name, lock = gate.judge.name, gate.lock
     rows = [
-        Judgement(one.item_id, one.sha, name, lock.fingerprint, 0, lock.verdicts[one.item_id]) for one in gate.items
+        Judgement(one.item_id, one.sha, name, lock.fingerprint, repeat, verdict)
+        for one in gate.items
+        for repeat, verdict in enumerate(lock.calls_of(one.item_id))
     ]
     return Column(name, gate.judge.scale, rows)
+
+
+def _lost(rows: Judgements) -> Iterator[UnscoredJudgement]:
+    for row in rows:
+        if row.verdict is None:
+            yield UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
+
+
+def _unscored(two: TwoTimes, standing: Standing) -> UnscoredShares:
+    then, now = (sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now))
+    rise = standing.unscored
+    return UnscoredShares(then, now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE)
 
 
 def _scope(gate: Gate) -> str:
@@ -261,20 +282,24 @@ def flips(
     n counts items; one without a verdict then or now says nothing.
     """
     pairs = list(zip(two.then, two.now, strict=True))
-    changed = np.array([[_differ(then, now) for now in row] for then, row in pairs])
-    sides = changed
+    changed = np.array([_differences(then, row) for then, row in pairs])
+    sides, marked = changed, pairs
     if rule.mark is not None:
-        sides = np.array([[_differ(rule.passes(then), rule.passes(now)) for now in row] for then, row in pairs])
+        marked = [([*map(rule.passes, then)], [*map(rule.passes, row)]) for then, row in pairs]
+        sides = np.array([_differences(then, row) for then, row in marked])
     rate = _share(sides, two.groups, level)
     if rule.mark is None and rule.people.numeric:
         rate = dataclasses.replace(rate, value=None, low=None, high=None, method="", reason=rule.reason)
-    moved = np.nansum(sides, axis=1) > 0.0
     named = tuple(
-        FlippedItem(item.item_id, then, tuple(row))
-        for item, (then, row), flipped in zip(items, pairs, moved, strict=True)
-        if flipped
+        FlippedItem(item.item_id, tuple(then), tuple(row))
+        for item, (then, row), (before, after) in zip(items, pairs, marked, strict=True)
+        if set(after) - {*before, None} and set(before) != {None}
     )
     return rate, _share(changed, two.groups, level), named
+
+
+def _differences(then: Sequence[Label | bool | None], now: Sequence[Label | bool | None]) -> list[float]:
+    return [_differ(before, after) for before in then for after in now]
 
 
 def _differ(then: Label | bool | None, now: Label | bool | None) -> float:
@@ -282,7 +307,7 @@ def _differ(then: Label | bool | None, now: Label | bool | None) -> float:
 
 
 def _share(values: Floats, groups: Sequence[str], level: float) -> Estimate:
-    """The mean over items of the share of their passes; NaN where a verdict is missing."""
+    """The mean over items of the share of their pairs of calls; NaN where a verdict is missing."""
     known = ~np.isnan(values)
     counted = known.sum(axis=1)
     shares = np.where(counted > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(counted, 1), np.nan)

@@ -76,7 +76,7 @@ class Gate:
         """The passes beside the locked verdicts."""
         return TwoTimes(
             labels=[self.gold.labels[item.item_id] for item in self.items],
-            then=[self.lock.verdicts[item.item_id] for item in self.items],
+            then=[self.lock.calls_of(item.item_id) for item in self.items],
             now=now,
             groups=[item.group for item in self.items],
             people=self.gold.scale,
@@ -173,6 +173,7 @@ def _config(lock: Lock, rule: GateRule, gold: GoldSet, *, repeats_max: int, seed
     }
 
 
+_MOST_LOST = 0.05  # share of a pass's calls
 _SPARE = 1.1  # replies vary in length: a pass is begun where so many times the dearest one before is left
 
 
@@ -251,10 +252,12 @@ class Passes:
             kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common())
             first = f"the first said: {errors[0].message}"
             raise JudgecalError(f"{self._judge.name}: not one call came through: {kinds}; {first}")
-        unpaid = sum(map(_unpaid, rows))
+        unpaid, lost = sum(map(_unpaid, rows)), sum(map(_lost, own))
         if unpaid:
             limit = self._options.budget_usd or 0.0
             self.stopped = f"the budget of {limit:g} USD ended with {unpaid} of {len(rows)} calls to make"
+        elif lost > _MOST_LOST * len(own):  # their verdicts would count as wrong, and that is not the judge's doing
+            self.stopped = f"{lost} of {len(own)} calls of a pass were lost on the wire"
         else:
             self.n += 1
 

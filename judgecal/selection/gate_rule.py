@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -13,17 +13,20 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
+from judgecal.selection.odd_one_out import CHANGED_LEVEL, Calls, OddOneOut, Verdict, odd_one_out, rise_of_unscored
 from judgecal.stats import Comparison, compare, compare_paired, metric_named
 from judgecal.stats.agreement import jackknifed, prepare, terms_of
-from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, t_quantile
+from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, mean_estimate, t_quantile
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_facts
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
 from judgecal.stats.significance import smallest_detectable
 
-GateDecision = Literal["pass", "fail", "inconclusive"]
-Verdict = Label | None
+GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
+
+UNSCORED_TOLERANCE = 0.05
+"""A rise of the share of unscored items that is shown to exceed this fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,12 @@ class TwoTimes:
     """The same items as a judge judged them when it was locked, and now."""
 
     labels: Sequence[Label]  # n labels of people
-    then: Sequence[Verdict]  # n locked verdicts; None = unscored
-    now: Sequence[Sequence[Verdict]]  # n x passes, the same of each further pass
+    then: Calls  # n x the calls at lock time; None = unscored
+    now: Calls  # n x passes, the same of each further pass
     groups: Sequence[str]  # the question of each item
     people: Scale
     judge: Scale
+    calibrate: Callable[[Verdict], Verdict] | None = None  # the lock's map; None to decide on verdicts as they are
 
     @property
     def passes(self) -> int:
@@ -47,6 +51,30 @@ class TwoTimes:
         """Whether there are several passes, and all gave the same verdicts: a further one would tell nothing new."""
         return self.passes > 1 and all(len(set(row)) == 1 for row in self.now)
 
+    def calibrated(self) -> TwoTimes:
+        """Both times through the lock's map, on the people's scale; as they are where there is none."""
+        if self.calibrate is None:
+            return self
+        then, now = ([[*map(self.calibrate, row)] for row in rows] for rows in (self.then, self.now))
+        return replace(self, then=then, now=now, judge=self.people, calibrate=None)
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredRise:
+    """The share of items without a verdict: `difference` is now - then, paired by item, with its interval.
+
+    `p_at_most`: the chance, if nothing had changed, of such a rise is this or less.
+    """
+
+    difference: Estimate
+    p_at_most: float
+
+    @property
+    def too_high(self) -> bool:
+        """Whether a rise is shown, and shown to exceed the tolerance."""
+        low = self.difference.low
+        return self.p_at_most < CHANGED_LEVEL and low is not None and low > UNSCORED_TOLERANCE
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -54,24 +82,30 @@ class Standing:
 
     decision: GateDecision
     why: str
-    # now against then, an unscored verdict counted as wrong; the repeats' single-call values averaged
+    # now against then, an unscored verdict counted as wrong; the calls' single-call values averaged
     comparison: Comparison
     loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
     # the same difference with the verdicts that changed in every pass alike; None with one pass
     lasting: Estimate | None
+    raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
+    odd: OddOneOut | None  # None where there are fewer than three calls of an item
+    unscored: UnscoredRise
 
 
 @dataclass(frozen=True)
 class GateRule:
     """How much a locked judge may lose.
 
-    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails where the
-    interval of the difference lies on the losing side of 0, the loss seen exceeds the margin, and the verdicts that
-    changed alike in every pass have their interval there too: what differs from pass to pass is noise, and no change
-    of the judge. That takes two passes; where no second one can be had, the whole interval has to lie beyond the
-    margin.
+    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over two passes
+    where the whole interval of the difference lies beyond the margin; or where it lies on the losing side of 0, the
+    loss seen exceeds the margin, and the verdicts that changed alike in every pass have their interval there too. Where
+    no second pass can be had, the whole interval has to lie beyond the margin. Fails as well where the share of
+    unscored items is shown to have risen by more than `UNSCORED_TOLERANCE`.
 
-    Raises InputError: margin or level is out of range.
+    Where the loss does not fail but the odd one out shows that another judge answers, that is "changed". It needs
+    three calls of an item, so that where the lock holds one, a night makes two.
+
+    Raises InputError: margin or level is out of range, or the metric ranks nobody.
     """
 
     metric: str
@@ -84,6 +118,8 @@ class GateRule:
             problems.append(f"--margin is {self.margin:g}: a loss that is allowed is 0 or more")
         if not 0.5 < self.level < 1.0:
             problems.append(f"--level is {self.level:g}: give one above 0.5 and below 1")
+        if metric_facts(self.metric).direction == "neither":
+            problems.append(f"{self.metric} ranks nobody: more of it is neither better nor worse")
         if problems:
             raise InputError(problems)
 
@@ -94,7 +130,21 @@ class GateRule:
 
     def standing(self, two: TwoTimes, *, last: bool) -> Standing:
         """What can be said by now; `last` where no further pass can be had."""
-        found = compare(
+        decided = two.calibrated()
+        found = self._compared(decided)
+        bound = self._bound(decided) if found.difference.low is not None else None
+        lasted = self._lasting(decided) if two.passes > 1 else None
+        odd, unscored = odd_one_out(two.then, two.now, two.groups), self._unscored(two)
+        decision, why = self._decide(found.difference, bound, lasted, last=last)
+        if unscored.too_high:
+            decision, why = "fail", _risen(unscored)
+        elif decision != "fail":
+            decision, why = _watched(decision, why, odd, last=last or bound is None)
+        raw = None if decided is two else self._compared(two).difference
+        return Standing(decision, why, found, bound, lasted, raw, odd, unscored)
+
+    def _compared(self, two: TwoTimes) -> Comparison:
+        return compare(
             two.labels,
             two.now,
             two.then,
@@ -107,10 +157,6 @@ class GateRule:
             n_perm=1,  # the rule is one of intervals
             calibrate=False,
         )
-        bound = self._bound(two) if found.difference.low is not None else None
-        lasted = self._lasting(two) if two.passes > 1 else None
-        decision, why = self._decide(found.difference, bound, lasted, last=last)
-        return Standing(decision, why, found, bound, lasted)
 
     def _decide(
         self, difference: Estimate, bound: float | None, lasted: Estimate | None, *, last: bool
@@ -124,15 +170,18 @@ class GateRule:
             return "pass", f"the loss is shown to stay below {max(bound, 0.0):.3f}, which is under {margin}"
         if not (self._lost(difference) and loss > self.margin):
             return "inconclusive", self._unclear(difference, bound, loss, margin)
-        if lasted is not None and not self._lost(lasted):
-            return "inconclusive", (
-                f"the loss of {loss:.3f} exceeds {margin}, but it is noise: the verdicts that changed in every pass "
-                f"alike make {max(0.0, -self.sign * (lasted.value or 0.0)):.3f} of it"
-            )
-        if lasted is None and not (last and self._lost(difference, by=self.margin)):
+        beyond = self._lost(difference, by=self.margin)
+        if lasted is None and not (last and beyond):
             wanted = "none can be had" if last else "none was made yet"
             return "inconclusive", (
                 f"the loss of {loss:.3f} exceeds {margin}, but only a further pass tells it from noise, and {wanted}"
+            )
+        if beyond:
+            return "fail", f"the loss of {loss:.3f} exceeds {margin}, and so does the whole of its interval"
+        if lasted is not None and not self._lost(lasted):
+            return "inconclusive", (
+                f"the loss of {loss:.3f} exceeds {margin}, but its interval holds the margin, and the verdicts that "
+                f"changed in every pass alike make {max(0.0, -self.sign * (lasted.value or 0.0)):.3f} of it"
             )
         side = "below" if self.sign > 0.0 else "above"
         return "fail", f"the interval of the difference lies {side} 0 and the loss of {loss:.3f} exceeds {margin}"
@@ -148,6 +197,12 @@ class GateRule:
         end = difference.high if self.sign > 0.0 else difference.low
         return end is not None and self.sign * end < -by
 
+    def _unscored(self, two: TwoTimes) -> UnscoredRise:
+        shares = [[sum(verdict is None for verdict in row) / len(row) for row in rows] for rows in (two.now, two.then)]
+        rise = np.array(shares[0]) - np.array(shares[1])
+        chance = rise_of_unscored(two.then, two.now, two.groups) if rise.any() else 1.0
+        return UnscoredRise(mean_estimate(rise, two.groups, low=-1.0, high=1.0, level=self.level), chance)
+
     def _bound(self, two: TwoTimes) -> float | None:
         metric, at_mark = metric_named(self.metric, two.people)
         now, then = (
@@ -159,7 +214,7 @@ class GateRule:
     def _lasting(self, two: TwoTimes) -> Estimate:
         return compare_paired(
             two.labels,
-            [lasting(row, then) for row, then in zip(two.now, two.then, strict=True)],
+            [[lasting(row, each) for each in then] for row, then in zip(two.now, two.then, strict=True)],
             two.then,
             scale=two.people,
             a_scale=two.judge,
@@ -169,6 +224,28 @@ class GateRule:
             level=self.level,
             n_perm=1,
         ).difference
+
+
+def _risen(unscored: UnscoredRise) -> str:
+    difference = unscored.difference
+    assert difference.value is not None and difference.low is not None
+    return (
+        f"{100.0 * difference.value:.1f}% more of the verdicts are missing than when it was locked, at least "
+        f"{100.0 * difference.low:.1f}%, where {100.0 * UNSCORED_TOLERANCE:g}% are allowed"
+    )
+
+
+def _watched(decision: GateDecision, why: str, odd: OddOneOut | None, *, last: bool) -> tuple[GateDecision, str]:
+    """The decision on the loss, beside what the odd one out says of who answers."""
+    if odd is None:
+        if decision == "pass" and not last:
+            return "inconclusive", f"{why}; a second call of each item tells whether the same judge answers"
+        return decision, why
+    if odd.changed and (decision == "pass" or last):
+        return "changed", f"{odd.in_words}; of its agreement with people: {why}"
+    if odd.doubtful and decision == "pass" and not last:
+        return "inconclusive", f"{why}; {odd.in_words}, which a further pass tells from chance"
+    return decision, why
 
 
 def lasting(passes: Sequence[Verdict], then: Verdict) -> Verdict:
