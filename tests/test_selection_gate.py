@@ -287,7 +287,7 @@ def experiments(served: Served) -> list[Path]:
 
 def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     scored = one_object(judgecal("score", "--json"))
-    one_object(judgecal("select", scored["experiment"], "--json"))
+    one_object(judgecal("select", scored["experiment"], "--allow-below-floor", "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("Go on with this judge.\nPASS: ") and "\n0.0 [0.0, " in ran.out
