@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python tests/benchmarks/coverage.py
 	$(BIN)/python -m tests.benchmarks.statistics_speed
 	$(BIN)/python -m tests.benchmarks.false_alarms
+	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.retrieval_speed

@@ -152,17 +152,18 @@ def _odd_fact(result: GateResult) -> Iterator[Fact]:
     odd = result.odd_one_out
     if odd is None or odd.between is None:
         return
-    seen = f"{odd.between:.3g}" if odd.graded else numbers.percent(odd.between, 1)
+    if not odd.n_differ:
+        yield Fact("0", f"odd ones out: the calls of all {numbers.count(odd.n)} items are equal, at lock time and now.")
+        return
     shown = "no other judge is shown"
     if odd.changed:
         shown = "another judge is shown"
     elif odd.doubtful:
         shown = "that is rare, and no proof of another judge"
-    chance = f"{odd.p_at_most:.1g}" if odd.p_at_most < 1.0 else "1"
     yield Fact(
-        seen,
+        f"{odd.between:.3g}" if odd.graded else numbers.percent(odd.between, 1),
         f"odd one out: {odd.in_words}; {numbers.count(odd.n_differ)} of {numbers.count(odd.n)} items have calls that "
-        f"are not all equal, p at most {chance}: {shown}.",
+        f"are not all equal, p at most {odd.p_at_most:.1g}: {shown}.",
     )
 
 
