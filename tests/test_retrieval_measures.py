@@ -277,13 +277,15 @@ def test_draws_are_seeded_and_one_window_has_no_spread() -> None:
 
 def test_a_mean_by_group_by_hand() -> None:
     # Ten groups of two: sums 0.0, 0.2, ... 1.8 of mean 0.9, so the mean is 0.45. Influence of a group:
-    # (sum - 0.9) / 20; sum of squares of (sum - 0.9): 3.3; se^2 = 3.3 / 400 * 10 / 9; t(9) at 95% is 2.2622.
+    # (sum - 0.9) / 20; sum of squares of (sum - 0.9): 3.3; se^2 = 3.3 / 400 * 10 / 9; t(9) at 95% is 2.2622; on the
+    # logit of 0.45, with a derivative of 1 / (0.45 * 0.55).
     values = [number / 10 for number in range(10) for _ in range(2)]
     found = mean_estimate(values, [number for number in range(10) for _ in range(2)])
-    half = 2.2621572 * math.sqrt(3.3 / 400 * 10 / 9)
-    assert (found.value, found.low, found.high) == pytest.approx((0.45, 0.45 - half, 0.45 + half))
+    half = 2.2621572 * math.sqrt(3.3 / 400 * 10 / 9) / (0.45 * 0.55)
+    ends = [1.0 / (1.0 + 0.55 / 0.45 * math.exp(-side * half)) for side in (-1, 1)]
+    assert (found.value, found.low, found.high) == pytest.approx((0.45, *ends))
     assert (found.n, found.n_expected, found.n_groups) == (20, 20, 10)
-    assert found.method == "linearised by group, t(9)"
+    assert found.method == "linearised by group, logit, t(9)"
 
 
 def test_a_proportion_has_wilsons_interval_even_where_all_are_right() -> None:

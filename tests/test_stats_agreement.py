@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats import agreement, best_constant, metrics_of
-from tests.benchmarks.coverage import coverage
+from tests.benchmarks.coverage import Setting, coverage
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,7 @@ def test_binary_by_hand() -> None:
             "f1": 2 / 3,
             "tpr": 2 / 3,
             "tnr": 0.5,
+            "auc": 7 / 12,
             "prevalence": 0.6,
         }
     )
@@ -179,9 +181,10 @@ def test_methods() -> None:
     gold, judge = sample(66)
     scale = Scale.parse("percentage", pass_at=50)
     small = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(66)])
-    assert small["mae"].method == small["mean_agreement"].method == "linearised by group, t(32)"
+    assert small["mae"].method == small["mean_agreement"].method == "linearised by group, logit, t(32)"
     assert small["accuracy@50"].method == "Wilson, effective n, t(32)"
-    assert small["kappa@50"].method == small["concordance"].method == "jackknife by group, z, t(32)"
+    assert small["skill"].method == "linearised by group, log, t(32)"
+    assert small["kappa@50"].method.startswith("jackknife by group, logit, t(")
     gold, judge = sample(200)
     large = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)], n_boot=300)
     assert large["kappa@50"].method == large["spearman"].method == "cluster bootstrap, 300 draws"
@@ -192,10 +195,12 @@ def test_methods() -> None:
 
 
 def test_linear_interval_by_hand() -> None:
-    # Ten single items, errors 0..9: mean 4.5, sd sqrt(82.5 / 9), t(9) = 2.262157.
+    # Ten single items, errors 0..9: mean 4.5, sd sqrt(82.5 / 9), t(9) = 2.262157, as even errors have no long tails;
+    # taken to the logit of 4.5 in 0..100, whose derivative is 100 / (4.5 * 95.5).
     found = agreement([0] * 10, list(range(10)), scale="percentage", metrics=["mae"])["mae"]
-    half = 2.262157163 * math.sqrt(82.5 / 9 / 10)
-    assert (found.low, found.high) == pytest.approx((4.5 - half, 4.5 + half), abs=1e-8)
+    half = 2.262157163 * math.sqrt(82.5 / 9 / 10) * 100.0 / (4.5 * 95.5)
+    ends = [100.0 / (1.0 + math.exp(-math.log(4.5 / 95.5) - side * half)) for side in (-1, 1)]
+    assert (found.low, found.high) == pytest.approx(ends, abs=1e-8)
     # The same items twice in one group each: nothing has been learnt.
     twice = agreement([0] * 20, [*range(10), *range(10)], scale="percentage", metrics=["mae"], groups=[*range(10)] * 2)[
         "mae"
@@ -203,8 +208,23 @@ def test_linear_interval_by_hand() -> None:
     assert (twice.low, twice.high) == pytest.approx((found.low, found.high))
 
 
+def test_skill_s_interval_keeps_below_one() -> None:
+    # Labels 0 and 100, ten of each, and errors of 10 but for one of 80: 1 - 270 / 1000 (the median 50 errs by 50).
+    # Influence of an item (0.27 * 50 - its error) / 1000: 3.5 and -66.5 thousandths, one of 20, so that
+    # k = 20 (19 * 3.5^4 + 66.5^4) / (19 * 3.5^2 + 66.5^2)^2 = 18.05, times 21 / 19, and df = 19 * 2 / (19.953 - 1).
+    gold = [0, 100] * 10
+    judge = [10, 90] * 9 + [10, 20]
+    found = agreement(gold, judge, scale="percentage", metrics=["skill"])["skill"]
+    assert found.value == pytest.approx(0.73) and found.method == "linearised by group, log, t(2)"
+    se = math.sqrt(20 / 19 * (19 * 0.0035**2 + 0.0665**2))
+    half = float(student.ppf(0.975, 38 / 18.953)) * se / 0.27
+    assert (found.low, found.high) == pytest.approx((1 - 0.27 * math.exp(half), 1 - 0.27 * math.exp(-half)), rel=1e-4)
+
+
 def test_jackknife_by_hand() -> None:
-    # Kappa of the table a=8 b=2 / c=3 d=7, one item a group: leave-one-out values by cell.
+    # Kappa of the table a=8 b=2 / c=3 d=7, one item a group: leave-one-out values by cell. On the logit of the place
+    # in -1..1, which is twice Fisher's z; t on 19 * 2 / (k - 1) degrees of freedom, at most 19, k their kurtosis
+    # times 21 / 19.
     def kappa(a: float, b: float, c: float, d: float) -> float:
         n = a + b + c + d
         expected = ((a + b) * (a + c) + (c + d) * (b + d)) / n**2
@@ -215,8 +235,10 @@ def test_jackknife_by_hand() -> None:
     found = agreement(gold, judge, scale="binary", metrics=["kappa"])["kappa"]
     value = kappa(8, 2, 3, 7)
     left = [kappa(7, 2, 3, 7)] * 8 + [kappa(8, 1, 3, 7)] * 2 + [kappa(8, 2, 2, 7)] * 3 + [kappa(8, 2, 3, 6)] * 7
-    se = math.sqrt(19 / 20 * sum((v - sum(left) / 20) ** 2 for v in left)) / (1 - value**2)
-    z, t = math.atanh(value), 2.093024054
+    apart = [v - sum(left) / 20 for v in left]
+    se = math.sqrt(19 / 20 * sum(d**2 for d in apart)) / (1 - value**2)
+    kurtosis = 20 * sum(d**4 for d in apart) / sum(d**2 for d in apart) ** 2 * 21 / 19
+    z, t = math.atanh(value), float(student.ppf(0.975, min(19.0, 38 / (kurtosis - 1))))
     assert found.value == pytest.approx(value)
     assert (found.low, found.high) == pytest.approx((math.tanh(z - t * se), math.tanh(z + t * se)), abs=1e-8)
 
@@ -434,18 +456,21 @@ def test_best_constant() -> None:
     assert agreement(gold, [constant] * 31, scale="percentage")["skill"].value == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("graded", [False, True])
-def test_coverage_in_small(graded: bool) -> None:
-    """The small version of tests/benchmarks/coverage.py: 300 samples of 33 groups of two, 85% pass."""
-    names = ("accuracy", "tpr", "kappa", "macro_agreement", "mae")
-    judge = "percentage" if graded else "binary"
-    for name, cell in coverage(33, 0.85, judge=judge, reps=300, seed=1, metrics=names).items():
-        assert cell.share > 0.95 and 0.915 <= cell.held <= 0.995, (name, cell)
+@pytest.mark.parametrize("kind", ["binary", "percentage"])
+def test_coverage_in_small(kind: str) -> None:
+    """The small version of tests/benchmarks/coverage.py: 250 samples of 33 groups of two, 85% pass."""
+    mark = {"binary": "", "percentage": "@50"}[kind]
+    names = ["macro_agreement", "mae", "rmse", "skill", f"accuracy{mark}", f"tpr{mark}", f"f1{mark}"]
+    names += ["concordance", "pearson", "concordance_index"] if mark else ["kappa", "scott_pi", "mcc", "auc"]
+    by_class = ("kappa", "scott_pi", "mcc", "auc", "skill") if kind == "binary" else ()
+    for name, cell in coverage(Setting(kind, 0.85, 33), reps=250, seed=1, metrics=names).items():
+        assert 0.91 <= cell.held <= 0.995, (name, cell)
+        assert (cell.share < 0.7) == (name in by_class), (name, cell)  # ten fails of 66 there are in about half
 
 
 def test_skill_of_a_perfect_judge_is_one_without_an_interval() -> None:
     # No error anywhere, so nothing to make an interval from; the range of skill is open below.
-    labels = [1, 0, 1, 1] * 5
+    labels = [1, 0, 1, 0] * 5
     found = agreement(labels, labels, scale="binary", groups=range(20), metrics=["skill"])["skill"]
     assert (found.value, found.low, found.high) == (1.0, None, None)
     assert found.reason == "no spread between groups to make an interval from"
@@ -465,7 +490,7 @@ def test_how_an_interval_was_made_is_told_in_full() -> None:
     assert found["macro_agreement"].method == (
         "Wilson by stratum, effective n, MOVER, t by stratum, over 1 of 2 repeats"
     )
-    assert found["mae"].method == "linearised by group, t(29)"
+    assert found["mae"].method == "linearised by group, logit, t(29)"
     few = agreement(gold[:9], judge[:9], scale="percentage", metrics=["mae"])["mae"]
     assert (few.method, few.reason) == ("", "9 groups: fewer than 10 give no interval")
     one = agreement(gold[:9], judge[:9], scale="percentage", metrics=["mae"], groups=["q"] * 9)["mae"]

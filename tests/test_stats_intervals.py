@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.intervals import bootstrap_interval, described, mean_estimate
+from judgecal.stats.intervals import Made, bootstrap_interval, described, mean_estimate, smooth_interval
 
 T19 = 2.093024054  # the 97.5% point of t(19)
 
@@ -40,11 +40,12 @@ def test_a_proportion_on_another_range() -> None:
     half = 50.0 * T19 / math.sqrt(19.0 + T19**2)
     assert (found.value, found.low, found.high) == pytest.approx((50.0, 50.0 - half, 50.0 + half))
     assert found.method == "Wilson, effective n, t(19)" and found.reason is None
-    # In a wider range the same numbers are no proportion: linearised, an influence of 50 / 20 a group.
+    # In a wider range the same numbers are no proportion: linearised, an influence of 50 / 20 a group, on the logit
+    # of the middle of the range, 300 * tanh(z / 2) / 2 from it at z, where the derivative is 4 / 300.
     wider = mean_estimate([0.0, 100.0] * 10, range(20), low=-100.0, high=200.0)
-    half = T19 * math.sqrt(20 * (50 / 20) ** 2 * 20 / 19)
+    half = 150.0 * math.tanh(T19 * math.sqrt(20 * (50 / 20) ** 2 * 20 / 19) * 4.0 / 300.0 / 2.0)
     assert (wider.low, wider.high) == pytest.approx((50.0 - half, 50.0 + half))
-    assert wider.method == "linearised by group, t(19)"
+    assert wider.method == "linearised by group, logit, t(19)"
 
 
 def test_rows_come_in_any_order_and_some_have_no_number() -> None:
@@ -56,9 +57,11 @@ def test_rows_come_in_any_order_and_some_have_no_number() -> None:
         [math.nan, *(values[i] for i in order)], ["lost", *(groups[i] for i in order)], high=30.0, level=0.9
     )
     # 12 groups of two: sums 1, 5, ... 45, mean 23, sum of squares 16 * 143 = 2288; t(11) at 90% is 1.795885.
-    half = 1.795884819 * math.sqrt(2288 / 24**2 * 12 / 11)
+    # On the logit of 11.5 in 0..30, with a derivative of 30 / (11.5 * 18.5).
+    half = 1.795884819 * math.sqrt(2288 / 24**2 * 12 / 11) * 30.0 / (11.5 * 18.5)
+    ends = [30.0 / (1.0 + 18.5 / 11.5 * math.exp(-side * half)) for side in (-1, 1)]
     for one in (found, again):
-        assert (one.value, one.low, one.high) == pytest.approx((11.5, 11.5 - half, 11.5 + half))
+        assert (one.value, one.low, one.high) == pytest.approx((11.5, *ends))
         assert (one.n, one.n_groups, one.level) == (24, 12, 0.9)
     assert (found.n_expected, again.n_expected) == (24, 25)
 
@@ -98,3 +101,32 @@ def test_draws_without_a_value_are_told_and_are_not_too_many() -> None:
     assert bootstrap_interval(np.full(9, 0.5), level=0.9).reason == (
         "no spread between groups to make an interval from"
     )
+
+
+def test_a_smooth_interval_keeps_to_its_range_and_tells_its_scale() -> None:
+    even = np.array([1.0, -1.0] * 10) / 20.0
+    unbounded = smooth_interval(0.9, even, Made("made", -math.inf, math.inf, 20), level=0.95)
+    half = T19 * math.sqrt(20 / 19 * 20 / 400)
+    assert (unbounded.low, unbounded.high) == pytest.approx((0.9 - half, 0.9 + half))
+    assert unbounded.method == "made, t(19)"
+    below = smooth_interval(0.9, even, Made("made", -math.inf, 1.0, 20), level=0.95)
+    assert below.method == "made, log, t(19)" and below.low is not None and below.high is not None
+    assert 1.0 - below.low == pytest.approx(0.1 * math.exp(half / 0.1)) and below.high < 1.0
+    far = smooth_interval(1.0 - 1e-6, even, Made("made", -math.inf, 1.0, 20), level=0.95)
+    assert far.low is not None and math.isfinite(far.low)  # the exponent of 5e5 has no number
+    inside = smooth_interval(0.9, even, Made("made", -1.0, 1.0, 20), level=0.95)
+    assert inside.low is not None and inside.high is not None and -1.0 < inside.low < 0.9 < inside.high < 1.0
+
+
+def test_a_group_that_carries_all_leaves_two_degrees_of_freedom() -> None:
+    # Influences of one group against eleven: k = 12 (1 + 11 / 11^4) / (1 + 1 / 11)^2 * 13 / 11, df = 22 / (k - 1).
+    one = np.array([1.0] + [-1.0 / 11.0] * 11)
+    found = smooth_interval(0.0, one, Made("made", -math.inf, math.inf, 12), level=0.95)
+    k = 12 * (1 + 11 / 11**4) / (1 + 1 / 11) ** 2 * 13 / 11
+    assert found.method == f"made, t({22 / (k - 1):.3g})" and 22 / (k - 1) == pytest.approx(2.0, abs=0.15)
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, 1.0 - 1e-13])
+def test_at_the_end_of_a_range_there_is_no_interval(value: float) -> None:
+    found = smooth_interval(value, np.array([1.0, -1.0] * 10), Made("made", -1.0, 1.0, 20), level=0.95)
+    assert (found.low, found.reason) == (None, "no spread between groups to make an interval from")

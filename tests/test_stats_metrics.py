@@ -7,7 +7,9 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, somersd
+from scipy.stats import t as student
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
@@ -25,7 +27,7 @@ from judgecal.stats import (
 )
 from judgecal.stats.agreement import prepare, terms_of
 from judgecal.stats.chance import icc, interval_alpha, nominal_alpha
-from judgecal.stats.means import Means
+from judgecal.stats.means import Means, brier
 
 SCALES = ("binary", "nominal", "ordinal:0:4", "percentage")
 SYMMETRIC = (
@@ -299,6 +301,54 @@ def test_kendall_with_ties_missing_verdicts_and_repeats(seed: int) -> None:
     assert found.value == pytest.approx(float(np.mean(expected)), abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_concordance_index_is_somers_d_of_verdicts_given_labels(seed: int) -> None:
+    """(D + 1) / 2 as SciPy has it, with ties on both sides and missing verdicts."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(1, 6, 60).astype(float)
+    judge = np.clip(gold + rng.integers(-2, 3, 60), 1, 5).astype(float)
+    judge[rng.random(60) < 0.1] = np.nan
+    found = agreement(gold, judge, scale="ordinal:1:5", metrics=["concordance_index"])["concordance_index"]
+    used = ~np.isnan(judge)
+    assert found.value == pytest.approx((somersd(gold[used], judge[used]).statistic + 1) / 2, abs=1e-12)
+    turned = agreement(gold, 6 - judge, scale="ordinal:1:5", metrics=["concordance_index"])["concordance_index"]
+    assert turned.value == pytest.approx(1 - (found.value or 0.0), abs=1e-12)
+
+
+def test_pairs_in_order_by_hand() -> None:
+    # Labels 1 2 2 3, verdicts 1 3 2 2: five pairs differ in label; 1-3, 1-2, 1-2 in order, 3-2 reversed, 2-2 a tie.
+    found = agreement([1, 2, 2, 3], [1, 3, 2, 2], scale="ordinal:0:4", metrics=["concordance_index"])
+    assert found["concordance_index"].value == pytest.approx(3.5 / 5)
+    blind = agreement([1, 2, 2, 3], [2] * 4, scale="ordinal:0:4", metrics=["concordance_index", "kendall"])
+    assert blind["concordance_index"].value == 0.5 and blind["kendall"].value is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_auc_is_the_area_under_the_roc_curve(seed: int) -> None:
+    """As scikit-learn has it, with ties; of a binary judge the mean of tpr and tnr; unscored at the far end."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 2, 80)
+    judge = np.clip(40 * gold + 10 * rng.integers(-2, 9, 80), 0, 100).astype(float)
+    options = {"scale": "binary", "judge_scale": "percentage"}
+    found = agreement(gold, judge, metrics=["auc"], **options)["auc"]
+    assert found.value == pytest.approx(roc_auc_score(gold, judge), abs=1e-12)
+    assert found.low is not None and found.high is not None and 0.0 < found.low < found.value < found.high < 1.0
+    classes = agreement(gold, judge >= 50, scale="binary", metrics=["auc", "balanced_accuracy"])
+    assert classes["auc"].value == pytest.approx(classes["balanced_accuracy"].value, abs=1e-12)
+    missing = np.where(rng.random(80) < 0.2, np.nan, judge)
+    wrong = agreement(gold, missing, metrics=["auc"], unscored="wrong", **options)["auc"]
+    far = np.where(np.isnan(missing), 100.0 * (1 - gold), missing)
+    assert wrong.value == pytest.approx(roc_auc_score(gold, far), abs=1e-12)
+
+
+def test_brier_is_of_a_probability() -> None:
+    rng = np.random.default_rng(3)
+    gold, given = rng.integers(0, 2, 50), rng.integers(0, 101, 50)
+    of = prepare(gold, given, people=Scale.parse("binary"), judge_scale="percentage", groups=None, unscored="drop")
+    terms = brier(of)
+    assert terms.top.sum() / terms.bottom.sum() == pytest.approx(brier_score_loss(gold, given / 100.0))
+
+
 def test_repeats_are_averaged() -> None:
     gold, first = sample("ordinal:0:4", 60, seed=9)
     _, second = sample("ordinal:0:4", 60, seed=10)
@@ -351,6 +401,7 @@ def test_the_table_names_every_metric_of_the_contract() -> None:
         "pearson",
         "spearman",
         "kendall",
+        "concordance_index",
         "krippendorff_alpha",
     }
     categories = {"kappa", "scott_pi", "gwet_ac1"}
@@ -361,7 +412,7 @@ def test_the_table_names_every_metric_of_the_contract() -> None:
     ordinal = set(metrics_of(Scale.parse("ordinal:0:4")))
     assert ordinal == graded | categories | {"kappa_quadratic", "gwet_ac2"}
     assert set(metrics_of(Scale.parse("nominal"))) == words
-    assert set(metrics_of(Scale.parse("binary"))) == words | passing | means
+    assert set(metrics_of(Scale.parse("binary"))) == words | passing | means | {"auc"}
     marked = {name for name in metrics_of(Scale.parse("percentage", pass_at=75)) if "@" in name}
     assert marked == {f"{name}@75" for name in words | passing}
 
@@ -426,17 +477,20 @@ def test_limits_of_agreement_count_and_have_intervals() -> None:
     for limit in (found["lower"], found["upper"]):
         assert (limit.n, limit.n_expected, limit.n_unscored, limit.n_groups) == (59, 60, 1, 30)
         assert limit.low is not None and limit.value is not None and limit.high is not None
-        assert limit.low < limit.value < limit.high and limit.method == "jackknife by group, t(29)"
-    # The limit without each group, and t(29) = 2.045230.
+        assert limit.low < limit.value < limit.high
+    # The limit without each group, and t on 2 * 29 / (k - 1) degrees of freedom, k their kurtosis times 31 / 29.
     known = [i for i in range(60) if judge[i] is not None]
     difference = {i: float(str(judge[i])) - float(str(gold[i])) for i in known}
     left_out = []
     for group in range(30):
         rest = [value for i, value in difference.items() if groups[i] != group]
         left_out.append(np.mean(rest) + 1.96 * np.std(rest, ddof=1))
-    se = float(np.sqrt(29 / 30 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2)))
+    apart = np.array(left_out) - np.mean(left_out)
+    se = float(np.sqrt(29 / 30 * np.sum(apart**2)))
+    df = 58 / (30 * np.sum(apart**4) / np.sum(apart**2) ** 2 * 31 / 29 - 1)
     high, value = found["upper"].high, found["upper"].value
-    assert high is not None and value is not None and high - value == pytest.approx(2.045230 * se, rel=1e-6)
+    assert 2 < df < 29 and found["upper"].method == f"jackknife by group, t({df:.3g})"
+    assert high is not None and value is not None and high - value == pytest.approx(student.ppf(0.975, df) * se)
     wider = limits_of_agreement(gold, judge, scale="percentage", groups=groups, level=0.99)["lower"]
     assert wider.low is not None and found["lower"].low is not None and wider.low < found["lower"].low
     assert wider.value == found["lower"].value
@@ -496,6 +550,8 @@ def test_the_share_that_passes_is_the_accuracy_of_a_judge_that_passes_all() -> N
         ([5, 5], [5, 6], "percentage", "pearson", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "spearman", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "kendall", "labels or verdicts are constant"),
+        ([5, 5], [5, 6], "percentage", "concordance_index", "labels are constant: no pair of items has an order"),
+        ([1, 1], [1, 0], "binary", "auc", "labels are constant: no pair of items has an order"),
         ([5, 5], [5, 5], "percentage", "icc_2_1", "all ratings are equal, or fewer than two items have all of them"),
         ([1, 2], [1.5, 2], "ordinal:1:5", "kappa", "labels or verdicts lie between the categories of the scale"),
         ([None, None], [1, 2], "percentage", "mae", "no labelled items"),
@@ -505,3 +561,32 @@ def test_the_share_that_passes_is_the_accuracy_of_a_judge_that_passes_all() -> N
 def test_why_there_is_no_value(gold: list[object], judge: list[object], scale: str, metric: str, reason: str) -> None:
     found = agreement(gold, judge, scale=scale, metrics=[metric])[metric]
     assert (found.value, found.reason, found.method) == (None, reason, "")
+
+
+@pytest.mark.parametrize("scale", ["binary", "nominal", "ordinal:0:4"])
+def test_few_items_outside_the_commonest_class_give_no_interval_beyond_chance(scale: str) -> None:
+    judge = sample(scale, 60, seed=1)[1]
+    one, other = ("x", "y") if scale == "nominal" else (1, 0)
+    rare = [other if i < 9 else one for i in range(60)]
+    names = [name for name in metrics_of(Scale.parse(scale)) if metric_facts(name).by_class]
+    assert {"kappa", "scott_pi", "gwet_ac1", "krippendorff_alpha"} <= set(names)
+    few, more = (
+        agreement(labels, judge, scale=scale, metrics=names)
+        for labels in (rare, [other, *rare[1:9], other, *rare[10:]])
+    )
+    for name in names:
+        assert few[name].value is not None and few[name].low is None, name
+        assert few[name].reason == "9 items outside the commonest class: fewer than 10 give no interval", name
+        assert more[name].low is not None, (name, more[name].reason)
+
+
+def test_labels_in_one_third_of_the_scale_give_no_interval_of_what_hangs_on_their_spread() -> None:
+    gold = [70, 80, 90, 100] * 10
+    judge = [value - (7 * i) % 30 for i, value in enumerate(gold)]
+    narrow, wide = (agreement(labels, judge, scale="percentage") for labels in (gold, [20, *gold[1:]]))
+    spread = ["concordance", "pearson", "spearman", "kendall", "concordance_index", "icc_2_1", "krippendorff_alpha"]
+    for name in spread:
+        assert narrow[name].value is not None and narrow[name].low is None, name
+        assert (narrow[name].reason or "").startswith("all labels lie in one third of the scale"), name
+    assert all(wide[name].low is not None for name in spread)
+    assert all(narrow[name].low is not None for name in ("mean_agreement", "mae", "rmse", "bias", "skill", "within_10"))

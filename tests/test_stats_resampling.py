@@ -178,7 +178,7 @@ def test_ranks_of_very_many_values_are_left_out_by_blocks() -> None:
     gold = rng.random(26_000) * 100.0
     judge = np.clip(gold + rng.normal(0.0, 20.0, 26_000), 0.0, 100.0) * 0.999 + rng.random(26_000) * 0.05
     found = agreement(gold, judge, scale="percentage", metrics=["spearman", "pearson"])
-    assert found["spearman"].method == "jackknife by 100 blocks of groups, z, t(99)"
+    assert found["spearman"].method == "jackknife by 100 blocks of groups, logit, t(99)"
     low, value, high = (getattr(found["spearman"], part) or 0.0 for part in ("low", "value", "high"))
     assert value == pytest.approx(spearmanr(gold, judge).statistic, abs=1e-9)
     # For normal scores the error of a rank correlation is a little above (1 - r^2) / sqrt(n).

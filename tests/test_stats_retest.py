@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
@@ -254,8 +255,11 @@ def test_the_interval_of_the_icc_is_that_of_leaving_each_question_out() -> None:
         repeatability(rows[:i] + rows[i + 1 :], scale="percentage").estimates["icc_1_1"].value for i in range(12)
     ]
     value, left_out = found.value or 0.0, np.array(without, dtype=float)
-    se = math.sqrt(11 / 12 * float(((left_out - left_out.mean()) ** 2).sum()))
-    half = 2.200985160 * se / (1 - value**2)  # t(11) at 95%, on Fisher's z
+    apart = left_out - left_out.mean()
+    se = math.sqrt(11 / 12 * float((apart**2).sum()))
+    # On the logit of its place in -1..1, twice Fisher's z; t on 22 / (k - 1) degrees of freedom, k with 13 / 11.
+    kurtosis = 12 * float((apart**4).sum()) / float((apart**2).sum()) ** 2 * 13 / 11
+    half = float(student.ppf(0.975, 22 / (kurtosis - 1))) * se / (1 - value**2)
     assert (found.low, found.high) == pytest.approx(
         (math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half))
     )

@@ -18,13 +18,12 @@ from judgecal.stats.intervals import (
     MIN_CLASS,
     MIN_GROUPS,
     Interval,
+    Made,
     bootstrap_interval,
     check_level,
-    jackknife_error,
     jackknife_interval,
     linear_interval,
     score_interval,
-    t_quantile,
     too_few,
 )
 from judgecal.stats.means import Linear, Means, linearise
@@ -35,7 +34,6 @@ from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, bui
 _MOST_CELLS = 25_000  # of a table of ranks that is resampled whole
 _BLOCKS = 100  # of groups, left out in turn where it is not
 _Z = 1.96  # by definition, whatever the level of the intervals
-_EPS = 1e-12
 
 
 def agreement(
@@ -82,8 +80,11 @@ def agreement(
     sample = prepare(
         gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored=unscored
     )
-    found = {name: (metric, terms_of(metric, sample, cut)) for name, (metric, cut) in chosen.items()}
-    return estimates(found, sample, level=level, n_boot=n_boot, seed=seed)
+    found = {
+        name: (metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample)
+        for name, (metric, cut) in chosen.items()
+    }
+    return estimates(found, level=level, n_boot=n_boot, seed=seed)
 
 
 def prepare(
@@ -113,32 +114,36 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int) -> Estimate:
-    """The metric's value with its interval and counts; where it has no value, the reason."""
+    """The metric's value with its interval and counts; where it has no value, the reason.
+
+    `sample` is the one that the terms are of: at its mark where they are.
+    """
     name = metric.name
-    return estimates({name: (metric, terms)}, sample, level=level, n_boot=n_boot, seed=seed)[name]
+    return estimates({name: (metric, terms, sample)}, level=level, n_boot=n_boot, seed=seed)[name]
 
 
 def estimates(
-    found: Mapping[str, tuple[Metric, Terms]], sample: Sample, *, level: float, n_boot: int, seed: int
+    found: Mapping[str, tuple[Metric, Terms, Sample]], *, level: float, n_boot: int, seed: int
 ) -> dict[str, Estimate]:
-    """`estimate` of several metrics, whose bootstrap draws are made together."""
+    """`estimate` of several metrics of the same items, whose bootstrap draws are made together."""
     points = {
-        name: _Point.of(terms, sample, level=level)
-        for name, (_, terms) in found.items()
+        name: _Point.of(metric, terms, sample, level=level)
+        for name, (metric, terms, sample) in found.items()
         if not isinstance(terms, str | Means)
     }
-    drawn = [name for name, point in points.items() if point.bootstrapped]
-    values = bootstrap_all([points[name].statistic for name in drawn], sample.n_groups, n_boot=n_boot, seed=seed)
+    drawn = {name: point for name, point in points.items() if point.bootstrapped}
+    n_groups = max((point.sample.n_groups for point in drawn.values()), default=0)
+    values = bootstrap_all([point.statistic for point in drawn.values()], n_groups, n_boot=n_boot, seed=seed)
     draws = dict(zip(drawn, values, strict=True))
     result = {}
-    for name, (metric, terms) in found.items():
+    for name, (metric, terms, sample) in found.items():
         if isinstance(terms, str):
             every = np.ones(sample.scored.shape[1], dtype=np.bool_)
             result[name] = replace(_counted(sample, sample.scored, every, level=level), reason=terms)
         elif isinstance(terms, Means):
             result[name] = _estimate_mean(metric, terms, sample, level=level)
         else:
-            result[name] = _of_point(points[name], sample, draws=draws.get(name), seed=seed)
+            result[name] = _of_point(points[name], draws=draws.get(name), seed=seed)
     return result
 
 
@@ -148,13 +153,32 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
         every = np.ones(means.used.shape[1], dtype=np.bool_)
         return replace(_counted(sample, means.used, every, level=level), reason=means.undefined)
     blank = _counted(sample, means.used, linear.repeats, level=level)
+    refused = _refused(metric, sample, blank.n_groups, of_spread=False)
     if metric.is_rate and linear.items[0] < MIN_CLASS:
-        interval = Interval(reason=f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
-    elif blank.n_groups < MIN_GROUPS:
-        interval = Interval(reason=too_few(blank.n_groups))
-    else:
-        interval = _interval_of_mean(linear, level)
+        refused = f"fewer than {MIN_CLASS} items of the class: no interval for its rate"
+    interval = Interval(reason=refused) if refused else _interval_of_mean(linear, level)
     return _with(blank, linear.value, interval, repeats=linear.repeats)
+
+
+def _refused(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
+    """Why there is no interval though there is a value; `of_spread` where that hangs on how far labels lie apart.
+
+    In a small sample whose labels all lie in one third of the scale, those that would set the spread are missing, and
+    every interval is too short.
+    """
+    if n_groups < MIN_GROUPS:
+        return too_few(n_groups)
+    if metric.by_class and sample.classes is not None:
+        counts = np.bincount(sample.classes.gold[sample.scored.any(axis=1)])
+        rarer = int(counts.sum() - counts.max())
+        if rarer < MIN_CLASS:
+            items = f"{rarer} item{'s' * (rarer != 1)} outside the commonest class"
+            return f"{items}: fewer than {MIN_CLASS} give no interval"
+    elif of_spread and sample.scale.numeric:
+        low, high = (sample.scale.stratum(float(end)) for end in (sample.gold.min(), sample.gold.max()))
+        if low == high:
+            return "all labels lie in one third of the scale: no interval for what hangs on their spread"
+    return None
 
 
 def _interval_of_mean(linear: Linear, level: float) -> Interval:
@@ -167,22 +191,23 @@ def _interval_of_mean(linear: Linear, level: float) -> Interval:
 
 @dataclass(frozen=True)
 class _Point:
-    """A statistic with its value: the mean over the repeats that define it, None where none does."""
+    """A statistic of a sample with its value: the mean over the repeats that define it, None where none does."""
 
+    metric: Metric
+    sample: Sample
     statistic: Statistic
     value: float | None
     repeats: Bools
     blank: Estimate
 
     @classmethod
-    def of(cls, statistic: Statistic, sample: Sample, *, level: float) -> _Point:
+    def of(cls, metric: Metric, statistic: Statistic, sample: Sample, *, level: float) -> _Point:
         values = statistic.at(np.ones((1, sample.n_groups)))[0]
         repeats = np.isfinite(values)
+        blank = _counted(sample, statistic.used, repeats if repeats.any() else ~repeats, level=level)
         if not repeats.any():
-            blank = _counted(sample, statistic.used, ~repeats, level=level)
-            return cls(statistic, None, repeats, replace(blank, reason=statistic.undefined))
-        blank = _counted(sample, statistic.used, repeats, level=level)
-        return cls(statistic, float(values[repeats].mean()), repeats, blank)
+            return cls(metric, sample, statistic, None, repeats, replace(blank, reason=statistic.undefined))
+        return cls(metric, sample, statistic, float(values[repeats].mean()), repeats, blank)
 
     @property
     def too_many_values(self) -> bool:
@@ -193,24 +218,30 @@ class _Point:
     def bootstrapped(self) -> bool:
         return self.value is not None and self.blank.n_groups >= BOOTSTRAP_GROUPS and not self.too_many_values
 
+    def jackknife(self, *, seed: int) -> Interval:
+        """From the values without each group, or without each block of them where groups are many."""
+        n_groups = self.sample.n_groups
+        if n_groups < BOOTSTRAP_GROUPS:
+            how, without = "jackknife by group", leave_one_out(self.statistic, n_groups)
+        else:
+            how = f"jackknife by {_BLOCKS} blocks of groups"
+            without = leave_blocks_out(self.statistic, n_groups, n_blocks=_BLOCKS, seed=seed)
+        left_out = without[:, self.repeats].mean(axis=1)
+        made = Made(how, self.metric.lowest, 1.0, len(left_out))
+        return jackknife_interval(self.value or 0.0, left_out, made, level=self.blank.level)
 
-def _of_point(point: _Point, sample: Sample, *, draws: Floats | None, seed: int) -> Estimate:
+
+def _of_point(point: _Point, *, draws: Floats | None, seed: int) -> Estimate:
     if point.value is None:
         return point.blank
-    level, repeats = point.blank.level, point.repeats
-    if point.blank.n_groups < MIN_GROUPS:
-        interval = Interval(reason=too_few(point.blank.n_groups))
+    refused = _refused(point.metric, point.sample, point.blank.n_groups, of_spread=True)
+    if refused:
+        interval = Interval(reason=refused)
     elif draws is not None:
-        interval = bootstrap_interval(draws[:, repeats].mean(axis=1), level=level)
-    elif point.blank.n_groups < BOOTSTRAP_GROUPS:
-        left_out = leave_one_out(point.statistic, sample.n_groups)[:, repeats].mean(axis=1)
-        interval = jackknife_interval(point.value, left_out, level=level)
+        interval = bootstrap_interval(draws[:, point.repeats].mean(axis=1), level=point.blank.level)
     else:
-        out = leave_blocks_out(point.statistic, sample.n_groups, n_blocks=_BLOCKS, seed=seed)
-        left_out = out[:, repeats].mean(axis=1)
-        made = f"jackknife by {_BLOCKS} blocks of groups"
-        interval = jackknife_interval(point.value, left_out, level=level, made=made)
-    return _with(point.blank, point.value, interval, repeats=repeats)
+        interval = point.jackknife(seed=seed)
+    return _with(point.blank, point.value, interval, repeats=point.repeats)
 
 
 def _counted(sample: Sample, used: Bools, repeats: Bools, *, level: float) -> Estimate:
@@ -285,7 +316,7 @@ def limits_of_agreement(
 
     `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in units of
     the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments and errors these
-    are; the scale is graded. A limit's interval is a jackknife by group with t(G-1). Source: Bland and Altman (1986,
+    are; the scale is graded. A limit's interval is a jackknife by group. Source: Bland and Altman (1986,
     1999).
     """
     check_level(level)
@@ -321,12 +352,9 @@ def _estimate_limit(limit: Totals, sample: Sample, *, level: float) -> Estimate:
     found = _counted(sample, limit.used, repeats, level=level)
     if not repeats.any():
         return replace(found, reason=limit.undefined)
-    found = replace(found, value=float(values[repeats].mean()))
+    value = float(values[repeats].mean())
     if found.n_groups < MIN_GROUPS:
-        return replace(found, reason=too_few(found.n_groups))
-    se = jackknife_error(leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1))
-    if not se > _EPS * sample.scale.span:
-        return replace(found, reason="no spread between groups to make an interval from")
-    value, half = found.value or 0.0, t_quantile(level, sample.n_groups - 1.0) * se
-    made = f"jackknife by group, t({sample.n_groups - 1})"
-    return replace(found, low=value - half, high=value + half, method=made)
+        return replace(found, value=value, reason=too_few(found.n_groups))
+    left_out = leave_one_out(limit, sample.n_groups)[:, repeats].mean(axis=1)
+    made = Made("jackknife by group", -math.inf, math.inf, sample.n_groups)
+    return jackknife_interval(value, left_out, made, level=level).of(value, found)

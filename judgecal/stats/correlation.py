@@ -182,7 +182,20 @@ def kendall(sample: Sample) -> Tables:
 
     Undefined where labels or verdicts are constant. Source: Kendall (1945).
     """
-    tables = Tables.of(sample, _tau_b, undefined="labels or verdicts are constant")
+    return _of_order(sample, _tau_b, undefined=_CONSTANT)
+
+
+def concordance_index(sample: Sample) -> Tables:
+    """Share of the pairs of items with different labels that verdicts put in the labels' order, ties half; 0..1.
+
+    (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a binary
+    judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al. (1982).
+    """
+    return _of_order(sample, _in_order, undefined="labels are constant: no pair of items has an order")
+
+
+def _of_order(sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
+    tables = Tables.of(sample, combine, undefined=undefined)
     return replace(tables, cells=tuple(_Ordered(cells.row, cells.column) for cells in tables.cells))
 
 
@@ -236,7 +249,20 @@ def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
 
 def _tau_b(cells: Cells, counts: Floats) -> Floats:
     """Counts of pairs are whole numbers below 2^53, so ties are exact, and of equal counts the root is their own."""
-    n = counts.sum(axis=0)
-    untied = [n**2 - (side**2).sum(axis=0) for side in (cells.sum_rows(counts), cells.sum_columns(counts))]
-    difference = sum((level.difference(counts) for level in cast(_Ordered, cells).levels), np.zeros_like(n))
-    return divide(2.0 * difference, np.sqrt(untied[0] * untied[1]))
+    untied = [_untied(side) for side in (cells.sum_rows(counts), cells.sum_columns(counts))]
+    return divide(_twice_net(cells, counts), np.sqrt(untied[0] * untied[1]))
+
+
+def _in_order(cells: Cells, counts: Floats) -> Floats:
+    return (divide(_twice_net(cells, counts), _untied(cells.sum_rows(counts))) + 1.0) / 2.0
+
+
+def _untied(side: Floats) -> Floats:
+    """Twice the number of pairs that differ on a side, from how many items have each of its values."""
+    return cast(Floats, side.sum(axis=0) ** 2 - (side**2).sum(axis=0))
+
+
+def _twice_net(cells: Cells, counts: Floats) -> Floats:
+    """Twice the concordant less the discordant pairs."""
+    levels = cast(_Ordered, cells).levels
+    return 2.0 * sum((level.difference(counts) for level in levels), np.zeros(counts.shape[1]))

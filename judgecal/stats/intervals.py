@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import expit, logit, stdtrit
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
@@ -28,6 +28,7 @@ BOOTSTRAP_GROUPS = 100
 
 _NO_SPREAD = "no spread between groups to make an interval from"
 _EPS = 1e-12
+_FAR = 500.0  # exp of it is still a number
 _PERCENTILES = (50, 90, 95)
 
 
@@ -96,15 +97,61 @@ def linear_error(linear: Linear) -> tuple[float, float]:
     return se, min(linear.all_groups - 1.0, df)
 
 
+@dataclass(frozen=True)
+class Made:
+    """How a smooth statistic's influences were come by, its range (an end may be infinite), and of how many groups."""
+
+    how: str
+    low: float
+    high: float
+    n_groups: int
+
+
 def linear_interval(linear: Linear, *, level: float) -> Interval:
-    """value +- t se, linearised by group; ends stay inside the metric's range."""
-    se, df = linear_error(linear)
-    method = f"linearised by group, t({df:.3g})"
-    if math.isnan(se) or se <= _EPS * max(1.0, abs(linear.value)):
+    """Interval of a linearised mean from its groups' influences; see `smooth_interval`."""
+    means, influence = linear.means, linear.influence @ linear.weights
+    made = Made("linearised by group", means.low, means.high, linear.all_groups)
+    return smooth_interval(linear.value, influence, made, level=level)
+
+
+def jackknife_interval(value: float, left_out: Floats, made: Made, *, level: float) -> Interval:
+    """Interval from the values without each group in turn; see `smooth_interval`."""
+    if not np.all(np.isfinite(left_out)):
+        return Interval(reason="undefined without one of the groups")
+    influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
+    return smooth_interval(value, influence, made, level=level)
+
+
+def smooth_interval(value: float, influence: Floats, made: Made, *, level: float) -> Interval:
+    """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no ends.
+
+    se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to the log
+    of the distance from the one end that there is. A few groups of great influence make the error itself uncertain:
+    df = (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the influences, put up by
+    (G + 1) / (G - 1) as that of a normal sample is as much too small.
+    """
+    n, squares = made.n_groups, float((influence**2).sum())
+    se = math.sqrt(n / (n - 1.0) * squares)
+    to_end = min(value - made.low, made.high - value)
+    if not (se > _EPS * max(1.0, abs(value)) and to_end > _EPS):
         return Interval(reason=_NO_SPREAD)
-    half = t_quantile(level, df) * se
-    low, high = max(linear.means.low, linear.value - half), min(linear.means.high, linear.value + half)
-    return Interval(low, high, method)
+    kurtosis = n * float((influence**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
+    df = (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
+    low, high, scale = _spread(value, t_quantile(level, df) * se, made.low, made.high)
+    return Interval(low, high, f"{made.how}{scale}, t({df:.3g})")
+
+
+def _spread(value: float, half: float, low: float, high: float) -> tuple[float, float, str]:
+    """Ends that lie `half` apart from the value on a scale without ends, and what that scale is called."""
+    if math.isinf(high):
+        return value - half, value + half, ""
+    if math.isinf(low):
+        gap, apart = high - value, min(half / (high - value), _FAR)
+        return high - gap * math.exp(apart), high - gap * math.exp(-apart), ", log"
+    span, share = high - low, (value - low) / (high - low)
+    middle, apart = float(logit(share)), half / (span * share * (1.0 - share))
+    lower, upper = (low + span * float(expit(end)) for end in (middle - apart, middle + apart))
+    return min(lower, value), max(upper, value), ", logit"
 
 
 def score_interval(linear: Linear, *, level: float) -> Interval:
@@ -169,23 +216,6 @@ def jackknife_error(left_out: Floats) -> float:
     """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
-
-
-def jackknife_interval(value: float, left_out: Floats, *, level: float, made: str = "jackknife by group") -> Interval:
-    """Interval of a coefficient in -1..1, symmetric on Fisher's z = atanh(value), t(G-1).
-
-    The jackknife error is taken to z by its derivative, 1 / (1 - value^2): a coefficient of 1 without one
-    group, whose z is infinite, then does no harm.
-    """
-    df = len(left_out) - 1
-    if not np.all(np.isfinite(left_out)):
-        return Interval(reason="undefined without one of the groups")
-    se = jackknife_error(left_out)
-    if se <= _EPS or abs(value) >= 1.0 - _EPS:
-        return Interval(reason=_NO_SPREAD)
-    half = t_quantile(level, df) * se / (1.0 - value * value)
-    z = math.atanh(value)
-    return Interval(math.tanh(z - half), math.tanh(z + half), f"{made}, z, t({df})")
 
 
 def bootstrap_interval(draws: Floats, *, level: float) -> Interval:

@@ -187,6 +187,14 @@ def bias(sample: Sample) -> Means:
     return _one_mean(_error(sample), sample.scored, low=-sample.scale.span, high=sample.scale.span)
 
 
+def brier(sample: Sample) -> Means:
+    """Mean squared distance of a probability and a binary label, the verdict's place in its range taken as one; 0..1.
+
+    Source: Brier (1950).
+    """
+    return _one_mean((_error(sample) / sample.scale.span) ** 2, sample.scored, low=0.0, high=1.0)
+
+
 def within_10(sample: Sample) -> Means:
     """Share of verdicts within a tenth of the range of their label; 0..1."""
     near = np.abs(_error(sample)) <= 0.1 * sample.scale.span * (1.0 + 1e-9)

@@ -40,6 +40,8 @@ class Metric:
     row: bool = False  # short tables of a line a metric have one for it; where it has a column, they do anyway
     at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
     is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
+    by_class: bool = False  # on classes, it needs ten items outside the commonest one for an interval
+    lowest: float = -1.0  # of a coefficient's range, which ends at 1
     uncut: bool = False  # it reads the verdicts as they are, so calibrating them changes it smoothly
     calibrated: bool = False  # judges are decided by it once their verdicts are calibrated
 
@@ -52,25 +54,25 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "labels count alike. Judges are decided by it once calibrated, as a constant wins it on some graded labels."),
     Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
-    Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, meaning=
+    Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
         "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect."),
     Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, meaning=
         "Share of the verdicts that are the people's label."),
-    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, meaning=
+    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True, meaning=
         "Mean of tpr and tnr: a constant has 0.5."),
-    Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, meaning=
+    Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, by_class=True, meaning=
         "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect."),
     Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic, meaning=
         "Kappa where a miss weighs by the square of its distance."),
-    Metric("scott_pi", _CATEGORIES, chance.scott_pi, at_mark=True, meaning=
+    Metric("scott_pi", _CATEGORIES, chance.scott_pi, at_mark=True, by_class=True, meaning=
         "Kappa with one distribution of labels for judge and people (Scott)."),
-    Metric("gwet_ac1", _CATEGORIES, chance.gwet_ac1, at_mark=True, meaning=
+    Metric("gwet_ac1", _CATEGORIES, chance.gwet_ac1, at_mark=True, by_class=True, meaning=
         "Agreement beyond chance that stays steady where one label is rare (Gwet)."),
-    Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2, meaning=
+    Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2, by_class=True, meaning=
         "AC1 where a miss weighs by the square of its distance (Gwet)."),
-    Metric("krippendorff_alpha", _ALL, chance.krippendorff_alpha, at_mark=True, meaning=
+    Metric("krippendorff_alpha", _ALL, chance.krippendorff_alpha, at_mark=True, by_class=True, meaning=
         "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff)."),
-    Metric("mcc", ("binary",), chance.mcc, at_mark=True, meaning=
+    Metric("mcc", ("binary",), chance.mcc, at_mark=True, by_class=True, meaning=
         "Correlation of passes and fails (Matthews)."),
     Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True, meaning=
         "Harmonic mean of the precision and the recall of passes."),
@@ -78,6 +80,8 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Of what people pass, the share that the judge passes; the rest are false fails."),
     Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
         "Of what people fail, the share that the judge fails; the rest are false passes."),
+    Metric("auc", ("binary",), correlation.concordance_index, lowest=0.0, by_class=True, meaning=
+        "How often a passing item has a higher verdict than a failing one, ties half: 0.5 knows nothing."),
     Metric("within_10", GRADED, means.within_10, meaning=
         "Share of the verdicts that lie within a tenth of the range of the label."),
     Metric("concordance", GRADED, correlation.concordance, meaning=
@@ -88,6 +92,8 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Pearson's correlation of the ranks: the order alone counts."),
     Metric("kendall", GRADED, correlation.kendall, meaning=
         "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b)."),
+    Metric("concordance_index", GRADED, correlation.concordance_index, lowest=0.0, meaning=
+        "Share of the pairs of items that the judge puts in the people's order, ties half: 0.5 knows nothing."),
     Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
         "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
     Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=

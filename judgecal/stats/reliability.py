@@ -263,7 +263,8 @@ class _Panel:
         labels = self.labels[rows]
         first = labels[np.arange(len(labels)), np.argmin(np.isnan(labels), axis=1)]
         sample = self._sample(first, first, self.groups[rows])
-        return self._estimate(line.metric, line.terms(self._rated(labels, sample, at_mark=at_mark)), sample)
+        terms = line.terms(self._rated(labels, sample, at_mark=at_mark))
+        return self._estimate(line.metric, terms, sample.at_mark if at_mark else sample)
 
     def _rated(self, labels: Floats, sample: Sample, *, at_mark: bool) -> _Rated:
         panel = labels[:, None, :]

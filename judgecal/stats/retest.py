@@ -57,11 +57,13 @@ class Repeated:
         kept: Bools = sample.scored.sum(axis=1) >= 2
         column = np.zeros((int(kept.sum()), 1))
         gold, group_of, passes = sample.gold[kept], renumbered(sample.group_of[kept]), sample.passes(people)
+        verdicts = sample.verdicts[kept]
+        middle = np.nanmean(verdicts, axis=1)  # what spreads here are the verdicts
         return cls(
             people=people,
             sample=sample,
-            rows=replace(sample, gold=gold, verdicts=column, filled=column > 0, group_of=group_of, classes=None),
-            verdicts=sample.verdicts[kept],
+            rows=replace(sample, gold=middle, verdicts=column, filled=column > 0, group_of=group_of, classes=None),
+            verdicts=verdicts,
             classes=None if passes is None else passes.verdicts[kept],
             labels=gold if against_labels else None,
         )
