@@ -444,15 +444,15 @@ def test_kappa_is_symmetric_and_blind_to_names(rows: list[tuple[str, str]]) -> N
 
 
 def test_best_constant() -> None:
-    assert best_constant([0, 10, 90, 100], scale="percentage") == 10.0  # the lower of the middle two
-    assert best_constant([3, None, 1, 2], scale="ordinal:0:4") == 2.0
-    assert best_constant([1, 0, 1, None], scale="binary") == 1.0
-    assert best_constant([1, 0], scale="binary") == 0.0  # a tie: the lower
+    assert best_constant([0, 10, 90, 100], scale="percentage", metric="mae") == 10.0  # the lower of the middle two
+    assert best_constant([3, None, 1, 2], scale="ordinal:0:4", metric="mae") == 2.0
+    assert best_constant([1, 0, 1, None], scale="binary", metric="mae") == 1.0
+    assert best_constant([1, 0, 1, None], scale="binary") == 0.0  # the classes count alike: a tie, the lower
     assert best_constant(["b", "a", "b", "a", "c"], scale="nominal") == "a"
     with pytest.raises(InputError, match="no gold label"):
         best_constant([None], scale="binary")
     gold, _ = sample(31)
-    constant = best_constant(gold, scale="percentage")
+    constant = best_constant(gold, scale="percentage", metric="mae")
     assert agreement(gold, [constant] * 31, scale="percentage")["skill"].value == pytest.approx(0.0)
 
 
