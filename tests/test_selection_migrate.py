@@ -194,7 +194,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
         name: one.value for name, one in old.agreement.items()
     }
     assert (new.noise.n_items, new.noise.n_calls, new.noise.flip_rate.value) == (220, 3, 0.0)
-    assert new.own_cut is not None
+    assert new.calibration is not None
     assert new.runnable(find_workspace(workspace_dir)).fingerprint
     assert [(look["kind"], look["n_items"]) for look in looks(workspace_dir)] == [("decision", 96)] * 2
     assert [look["by"] for look in looks(workspace_dir)] == ["lock", "migrate by macro_agreement"]

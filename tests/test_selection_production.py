@@ -379,7 +379,7 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
 
 def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     locked = load_lock(lock)
-    write_lock(lock, dataclasses.replace(locked, gold=dataclasses.replace(locked.gold, pass_at=None), own_cut=None))
+    write_lock(lock, dataclasses.replace(locked, gold=dataclasses.replace(locked.gold, pass_at=None), calibration=None))
     table = write(workspace_dir / "in.csv", ROWS)
     command = ("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS)
     found = one_object(judgecal(*command, "--json"))

@@ -9,14 +9,12 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.selection.choice import Candidate, Caps, Choice, choose
-from judgecal.selection.confirm import _best_cut
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
@@ -146,14 +144,6 @@ def test_caps_that_are_none_are_refused_together() -> None:
     assert len(caught.value.problems) == 3
 
 
-def test_own_cut_by_hand() -> None:
-    """Passes 60, 80, 90 and fails 10, 70: half-way between 70 and 80 two of three and two of two are right (0.833),
-    as are three and one of two between 10 and 60 (0.75)."""
-    verdicts, passes = np.array([60.0, 80, 90, 10, 70]), np.array([True, True, True, False, False])
-    assert _best_cut(verdicts, passes, 50.0) == (75.0, pytest.approx(5 / 6))
-    assert _best_cut(verdicts, np.ones(5, dtype=bool), 50.0) is None
-
-
 @pytest.mark.parametrize(("n_groups", "most"), [(110, 0.06), (300, 0.02)])
 def test_at_most_one_user_in_twenty_loses_more_than_the_margin(n_groups: int, most: float) -> None:
     """1000 users: 3.0% and 0.3% (tests/benchmarks/selection.py); the other rule 63% and 21%."""
@@ -190,7 +180,8 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
         lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()} and lock.unscored == 0.0
     )
     assert (lock.metric, lock.margin, lock.gold.split) == ("macro_agreement", 0.03, "test")
-    assert lock.own_cut is not None and 0.5 <= lock.own_cut.balanced_accuracy <= 1.0
+    assert lock.calibration is not None and lock.calibration.fitted_on == "train and dev of starter"
+    assert lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
     lock.require_gold(gold)
     workspace = Workspace(workspace_dir, workspace_dir / "experiments")
     judge = PromptJudge(found["chosen"], workspace=workspace)

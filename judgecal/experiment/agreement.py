@@ -14,7 +14,15 @@ from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Re
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
-from judgecal.stats import agreement, best_constant, cross_fitted, leading_metric, limits_of_agreement
+from judgecal.stats import (
+    Calibration,
+    agreement,
+    best_constant,
+    cross_fitted,
+    fit_calibration,
+    leading_metric,
+    limits_of_agreement,
+)
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.retest import Repeatability, repeatability
 
@@ -112,6 +120,26 @@ class Table:
         if mapped is not None:
             once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
         return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
+
+    def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
+        """The map of a judge, fitted on these items; None where labels have no order or nothing was scored."""
+        return fit_calibration(
+            self.labels,
+            verdict_matrix(column.rows, self.items, self.repeats),
+            scale=self.gold.scale,
+            judge_scale=column.scale,
+            groups=self.groups,
+            fitted_on=fitted_on,
+        )
+
+    def through(self, calibration: Calibration | None, column: Column) -> dict[str, Estimate]:
+        """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
+        if calibration is None:
+            return {}
+        rows = verdict_matrix(column.rows, self.items, self.repeats)
+        mapped = [[calibration.apply(verdict) for verdict in row] for row in rows]
+        shared: dict[str, Any] = {"groups": self.groups, "level": self.level, "seed": self.seed}
+        return agreement(self.labels, mapped, scale=self.gold.scale, unscored="wrong", **shared)
 
 
 def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ _WORDS = (
     ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
     ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
     ("specificity", "Of what people fail, the share that the judge fails; measured when it was locked."),
-    ("own best cut", "The judge's own pass mark that met the people's labels best on train and dev."),
+    ("calibrated rate", "The share that passes once verdicts went through the lock's map to the people's scale."),
     ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
 )
 
@@ -119,7 +119,7 @@ def _overview(entries: list[SystemRates]) -> Table:
 def _rate(result: JudgeResult) -> Section:
     shares = [
         ("raw rate, here", _raw(result), True),
-        ("at the judge's own best cut", result.overall.intervals.share_passing_own_cut, False),
+        ("calibrated rate, here", result.overall.intervals.share_passing_calibrated, False),
     ]
     then = (("sensitivity, at lock time", result.sensitivity), ("specificity, at lock time", result.specificity))
     shares += [(name, found, False) for name, found in then if found is not None]

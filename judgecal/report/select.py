@@ -108,7 +108,7 @@ def _lock(result: SelectResult) -> Section:
 
 
 def _lock_lines(result: SelectResult) -> Iterator[str]:
-    noise, cut = result.noise, result.own_cut
+    noise, calibration = result.noise, result.calibration
     if result.lock is None or noise is None:
         yield sentence(f"no lock was written: {result.lock_reason}")
         return
@@ -120,10 +120,10 @@ def _lock_lines(result: SelectResult) -> Iterator[str]:
             f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {_or_why(noise.flip_rate)}, "
             f"exact agreement of two calls {_or_why(noise.exact_agreement)}."
         )
-    if cut is not None:
+    if calibration is not None:
         yield (
-            f"Its own best cut on the items that it was chosen on: {cut.cut:g} (balanced accuracy "
-            f"{cut.balanced_accuracy:.3f} there; {cut.n_items} items). The people's mark decides."
+            f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of {calibration.fitted_on}, is "
+            "in the lock: judge writes the verdict as it is and the calibrated one."
         )
 
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError
 from judgecal.experiment import (
@@ -40,20 +38,9 @@ from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
 from judgecal.scale import Label
 from judgecal.selection.choice import Caps, MeasuredJudge, open_items
-from judgecal.selection.lock import (
-    FittedThreshold,
-    Lock,
-    LockedGold,
-    LockedJudge,
-    Noise,
-    model_ids,
-    reply_fingerprint,
-    versions,
-)
-from judgecal.stats import leading_metric
-from judgecal.stats.agreement import prepare
+from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, reply_fingerprint, versions
+from judgecal.stats import Calibration, leading_metric
 from judgecal.stats.retest import repeatability
-from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace
 
 
@@ -123,6 +110,8 @@ class Confirmed:
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     complete: Mapping[str, Estimate]  # the same over the scored items alone
     rows: Judgements  # its judgements over test and the items that it was chosen on
+    calibration: Calibration | None  # its map, fitted on train and dev, and as `estimates` what test says through it
+    calibrated: Mapping[str, Estimate]
     n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
 
 
@@ -187,8 +176,30 @@ def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
 def _confirmed(request: SelectRequest, look: Look, column: Column, *, repeats: int) -> Confirmed:
     table = Table(request.stored.gold, request.test_items(), repeats, request.seed, look.level)
     found = table.agreements(column)
+    calibration = calibrate(table, column)
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
-    return Confirmed(look, table, found["as_wrong"], found["agreement"], Judgements(column.rows), len(lost))
+    return Confirmed(
+        look=look,
+        table=table,
+        estimates=found["as_wrong"],
+        complete=found["agreement"],
+        rows=Judgements(column.rows),
+        calibration=calibration,
+        calibrated=table.through(calibration, column),
+        n_lost=len(lost),
+    )
+
+
+def calibrate(test: Table, column: Column) -> Calibration | None:
+    """The map of a judge, fitted on the train and dev items that it judged; `test` names the gold set."""
+    gold, judged = test.gold, {row.item_id for row in column.rows}
+    known = tuple(
+        item
+        for item in gold.items
+        if item.item_id in judged and item.item_id in gold.labels and gold.split_of(item.group) != "test"
+    )
+    table = dataclasses.replace(test, items=known)
+    return table.calibration(column, fitted_on=f"train and dev of {gold.name}")
 
 
 NOISE_CALLS = 3
@@ -201,7 +212,6 @@ def lock_judge(
     test: Table,
     *,
     agreement: Mapping[str, Estimate],
-    own_cut: FittedThreshold | None,
     metric: str,
     margin: float,
     noise_calls: int = NOISE_CALLS,
@@ -210,14 +220,13 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Judgements]:
-    """Call a confirmed judge afresh on all that it is locked with, and make its lock; with the rows of those calls.
+    """Call a confirmed judge afresh, fit its map, and make its lock; with the rows of those calls.
 
-    `gate` holds the judge to these: the call that chose it flatters it, and one alone does not tell its noise.
+    `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its noise.
 
     Args:
         rows: its judgements of train, dev and test.
         test, agreement: the items that it was confirmed on, and what they say.
-        own_cut: fitted on the items of train and dev that it was chosen on.
         noise_calls: of each item; 0 makes none. Their journal goes into the folder.
 
     Raises InputError: as `run_trials` and `LockedJudge.of`.
@@ -227,6 +236,7 @@ def lock_judge(
     again = _called_afresh(judge, called, folder=folder, options=options, budget=budget)
     calls = _whole_calls(again, called)
     said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
+    calibration = calibrate(test, column := Column.of(judge, rows))
     ids = [*model_ids(again), *model_ids(rows)]  # the newest that is known of the model
     locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
     lock = Lock(
@@ -236,7 +246,8 @@ def lock_judge(
         calls=calls,
         unscored=said.count(None) / len(said),
         agreement=agreement,
-        own_cut=own_cut,
+        calibrated=test.through(calibration, column),
+        calibration=calibration,
         noise=_noise_of(judge, again, called),
         metric=metric,
         margin=margin,
@@ -281,41 +292,3 @@ def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
     blank = dataclasses.replace(same, value=None, low=None, high=None, method="", reason=why)
     flips = (each for name, each in found.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)
-
-
-def fit_threshold(table: Table, column: Column) -> FittedThreshold | None:
-    """The cut between two verdicts with the highest balanced accuracy; of equals the nearest to the people's mark.
-
-    Repeats count as judgements of their own; unscored ones are left out.
-
-    Returns:
-        None where the scale has no pass mark, the verdicts are no grades, or one class has no scored item.
-    """
-    people = table.gold.scale
-    if not people.numeric or (people.kind != "binary" and people.pass_at is None):
-        return None
-    rows = verdict_matrix(column.rows, table.items, table.repeats)
-    sample = prepare(table.labels, rows, people=people, judge_scale=column.scale, groups=table.groups, unscored="drop")
-    marked = sample if people.kind == "binary" else sample.at_mark
-    if sample.scale.kind == "binary" or marked.classes is None or not len(sample.gold):
-        return None
-    passes: Bools = np.broadcast_to(marked.classes.gold[:, None] == 1, sample.scored.shape)[sample.scored]
-    mark = sample.scale.low + sample.scale.span / 2.0 if sample.scale.pass_at is None else sample.scale.pass_at
-    found = _best_cut(sample.verdicts[sample.scored], passes, mark)
-    if found is None:
-        return None
-    return FittedThreshold(*found, n_items=len(sample.gold), n_groups=sample.n_groups)
-
-
-def _best_cut(verdicts: Floats, passes: Bools, mark: float) -> tuple[float, float] | None:
-    """Cut and balanced accuracy; the cuts lie half-way between neighbouring verdicts."""
-    values = np.unique(verdicts)
-    if len(values) < 2 or passes.all() or not passes.any():
-        return None
-    cuts = (values[1:] + values[:-1]) / 2.0
-    tpr = 1.0 - np.searchsorted(np.sort(verdicts[passes]), cuts) / passes.sum()
-    tnr = np.searchsorted(np.sort(verdicts[~passes]), cuts) / (~passes).sum()
-    balanced = np.round((tpr + tnr) / 2.0, 12)
-    best = np.flatnonzero(balanced == balanced.max())
-    nearest = best[np.argmin(np.abs(cuts[best] - mark))]
-    return float(cuts[nearest]), float(balanced[nearest])

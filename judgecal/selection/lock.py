@@ -28,6 +28,7 @@ from judgecal.judges.prompt import PROBE
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
+from judgecal.stats import Calibration
 from judgecal.workspace import SCHEMA, Workspace, check_schema, validated, write_text
 
 _SHA = "sha256"
@@ -82,16 +83,6 @@ class Noise(_Closed):
     exact_agreement: Estimate  # share of pairs of calls with equal verdicts
     n_items: int  # items that were called; those with fewer than two verdicts say nothing
     n_calls: int  # calls of each item
-
-
-@dataclass(frozen=True, slots=True)
-class FittedThreshold(_Closed):
-    """The judge's own best pass mark, fitted on train + dev: shown beside the people's, never in its place."""
-
-    cut: float  # verdicts from here on pass; on the common scale of people and judge
-    balanced_accuracy: float  # with that cut, on the items that it was fitted on: it flatters
-    n_items: int
-    n_groups: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +177,8 @@ class Lock(LockedJudge):
     calls: Mapping[str, tuple[Label | None, ...]]
     unscored: float  # share of those calls that gave no verdict, of `verdicts` where none were made; 0..1
     agreement: Mapping[str, Estimate]  # METRIC -> Estimate on `gold.split`, an unscored item counted as wrong
-    own_cut: FittedThreshold | None  # None where the scale has no pass mark or the verdicts are no grades
+    calibrated: Mapping[str, Estimate]  # the same of verdicts through the map; empty without one
+    calibration: Calibration | None  # fitted on train and dev; None where labels have no order
     noise: Noise
     metric: str  # what it was chosen by, and the loss that was allowed
     margin: float

@@ -46,13 +46,14 @@ from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.selection.churn import ChurnResult, Recent, churn_between
-from judgecal.selection.confirm import NOISE_CALLS, fit_threshold, lock_judge
+from judgecal.selection.confirm import NOISE_CALLS, calibrate, lock_judge
 from judgecal.selection.gate_rule import GateDecision, loss_of
 from judgecal.selection.lock import Lock, LockedJudge, reply_fingerprint, write_lock
 from judgecal.selection.production import input_config
 from judgecal.selection.row_items import RowItems
 from judgecal.signatures import list_signatures
 from judgecal.stats import PairedDifference, compare_paired
+from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
 
@@ -277,15 +278,24 @@ class MigrateRun:
     def _paired(
         self, items: Sequence[Item], old: Mapping[str, Label | None], rows: Judgements, *, level: float
     ) -> PairedDifference:
-        """New less old on some items, an unscored one counted as the verdict farthest from its label."""
-        new = {row.item_id: row.verdict for row in rows}
+        """New less old on some items, an unscored one counted as the verdict farthest from its label.
+
+        By macro_agreement each goes through its own map: the lock's, and one that is fitted on train and dev.
+        """
+        new: dict[str, Label | None] = {row.item_id: row.verdict for row in rows}
+        then, scales = dict(old), (self.new.scale, self.old.scale)
+        theirs, ours = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
+        if metric_facts(self.lock.metric).calibrated and theirs and ours:
+            new = {one: ours.apply(verdict) for one, verdict in new.items()}
+            then = {one: theirs.apply(verdict) for one, verdict in then.items()}
+            scales = (self.gold.scale, self.gold.scale)
         return compare_paired(
             [self.gold.labels[item.item_id] for item in items],
             [new[item.item_id] for item in items],
-            [old[item.item_id] for item in items],
+            [then[item.item_id] for item in items],
             scale=self.gold.scale,
-            a_scale=self.new.scale,
-            b_scale=self.old.scale,
+            a_scale=scales[0],
+            b_scale=scales[1],
             metric=self.lock.metric,
             groups=[item.group for item in items],
             level=level,
@@ -332,13 +342,11 @@ class MigrateRun:
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
         test, column = self._table(look, self.test_items), Column.of(self.new, rows)
-        others = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
         lock, _ = lock_judge(
             self.new,
             rows,
             test,
             agreement=test.agreements(column)["as_wrong"],
-            own_cut=fit_threshold(self._table(look, others), column),
             metric=self.lock.metric,
             margin=self.margin,
             folder=self.experiment.folder,

@@ -15,6 +15,7 @@ import numpy as np
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import LockedGold
+from judgecal.stats import Calibration
 from judgecal.stats.intervals import described, mean_estimate
 from judgecal.stats.sample import Floats, Ints
 
@@ -72,12 +73,17 @@ class PassRule:
             return "nominal verdicts have no pass mark"
         return f"the {self.people} labels have no pass mark (pass_at in card.toml)"
 
-    def passes(self, verdict: Label | None, *, mark: float | None = None) -> bool | None:
-        """Whether a verdict passes, at another mark where one is given; None where that cannot be said."""
-        at = self.mark if mark is None else mark
-        if verdict is None or at is None:
+    def passes(self, verdict: Label | None) -> bool | None:
+        """Whether a verdict passes; None where that cannot be said."""
+        if verdict is None or self.mark is None:
             return None
-        return onto(self.common, self.judge, float(verdict)) >= at
+        return onto(self.common, self.judge, float(verdict)) >= self.mark
+
+    def label_passes(self, label: float | None) -> bool | None:
+        """Whether a label of the people's scale passes; None where that cannot be said."""
+        if label is None or self.mark is None:
+            return None
+        return label >= (0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0)
 
 
 _EPS = 1e-12
@@ -95,17 +101,17 @@ class _System:
         self.verdicts = array("d")
         self.groups = array("q")
         self.passed = bytearray()
-        self.passed_own = bytearray()
+        self.passed_calibrated = bytearray()
         self.unscored: Counter[str] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """The average verdict, the share that passes, and that at the judge's own best cut, with intervals by question."""
+    """The average verdict, the share that passes, and that of the calibrated verdicts, with intervals by question."""
 
     average: Estimate
     share_passing: Estimate
-    share_passing_own_cut: Estimate
+    share_passing_calibrated: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +136,10 @@ class SystemRates:
 
 
 class Overview:
-    """What the verdicts of a table come to: those that pass by the rule, and at the judge's own cut (common scale)."""
+    """What the verdicts of a table come to: those that pass by the rule, as they are and through the judge's map."""
 
-    def __init__(self, rule: PassRule, *, own_cut: float | None = None, level: float = 0.95) -> None:
-        self._rule, self._own_cut, self._level = rule, own_cut, level
+    def __init__(self, rule: PassRule, *, calibration: Calibration | None = None, level: float = 0.95) -> None:
+        self._rule, self._calibration, self._level = rule, calibration, level
         self._systems: dict[str | None, _System] = {}
         self._words: dict[str, int] = {}
 
@@ -143,8 +149,8 @@ class Overview:
         rows.groups.append(group_number(group))
         rows.verdicts.append(np.nan if verdict is None else self._number(verdict))
         rows.passed.append(_flag(self._rule.passes(verdict)))
-        own = None if self._own_cut is None else self._rule.passes(verdict, mark=self._own_cut)
-        rows.passed_own.append(_flag(own))
+        mapped = None if self._calibration is None else self._calibration.apply(verdict)
+        rows.passed_calibrated.append(_flag(self._rule.label_passes(mapped)))
         if verdict is None:
             rows.unscored[error] += 1
 
@@ -174,7 +180,7 @@ class Overview:
             self._share(_flags(parts, name), groups, dataclasses.replace(blank, reason=reason))
             for name, reason in (
                 ("passed", self._rule.reason),
-                ("passed_own", "the lock holds no cut of the judge's own"),
+                ("passed_calibrated", self._rule.reason or "the lock holds no calibration map"),
             )
         )
         numbers: dict[str, Any] = {**described(scored if self._rule.people.numeric else []), "count": len(scored)}

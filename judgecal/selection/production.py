@@ -208,8 +208,8 @@ class _Written:
     def __init__(self, run: ProductionRun, journal: Journal) -> None:
         self._reader, self._judge, self._journal = run.reader, run.judge, journal
         self._rule = PassRule.of(run.lock.gold, run.judge.scale)
-        cut = run.lock.own_cut
-        self.overview = Overview(self._rule, own_cut=None if cut is None else cut.cut)
+        self._calibration = run.lock.calibration
+        self.overview = Overview(self._rule, calibration=self._calibration)
         self.model_ids: set[str] = set()
         self.costs = _Costs(None if run.judge.model is None else run.judge.model.cost_usd)
 
@@ -234,6 +234,7 @@ class _Written:
             found.model_id,
             found.cost_usd,
             found.latency_s,
+            None if self._calibration is None else self._calibration.apply(found.verdict),
         )
 
 

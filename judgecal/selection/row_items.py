@@ -145,6 +145,7 @@ class Judged(NamedTuple):
     model_id: str | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    calibrated: float | None = None  # the verdict on the people's scale, through the map of the lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,6 @@ class Layout:
     @property
     def output(self) -> Output:
         """What the writers of tables take."""
-        kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag"}
+        kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag", "calibrated": "number"}
         kinds["verdict"] = "text" if self.words else "number"
         return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in Judged._fields})

@@ -23,15 +23,7 @@ from judgecal.experiment import (
 from judgecal.experiment.losses import floor_loss, table_losses
 from judgecal.judges import Judge, judge_named
 from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, open_items, repeats_of
-from judgecal.selection.confirm import (
-    SelectRequest,
-    confirm,
-    fit_threshold,
-    journal_of,
-    judge_again,
-    lock_judge,
-    other_items,
-)
+from judgecal.selection.confirm import SelectRequest, confirm, journal_of, judge_again, lock_judge, other_items
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
@@ -152,7 +144,6 @@ class SelectRun(SelectRequest):
             confirmed.rows,
             confirmed.table,
             agreement=confirmed.estimates,
-            own_cut=fit_threshold(decided.table, decided.chosen.column),
             metric=self.by,
             margin=self.margin,
             noise_calls=self.noise_calls,

@@ -12,7 +12,8 @@ from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, ru
 from judgecal.records import Estimate, Result
 from judgecal.selection.choice import Choice, MeasuredJudge
 from judgecal.selection.confirm import Confirmed, SelectRequest
-from judgecal.selection.lock import FittedThreshold, Lock, Noise, model_ids
+from judgecal.selection.lock import Lock, Noise, model_ids
+from judgecal.stats import Calibration
 from judgecal.stats.simultaneous import Losses
 
 JudgeVerdict = Literal["chosen", "within the margin", "not shown", "below the floor", "over the caps"]
@@ -35,7 +36,7 @@ class JudgeOnOpen:
     n: int  # judgements with a verdict, asked for, and without
     n_expected: int
     n_unscored: int
-    value: Estimate  # the metric, an unscored item counted as wrong; and without such items
+    value: Estimate  # the metric that decides, an unscored item counted as wrong; and as it is, without such items
     complete_case: Estimate
     loss: float | None  # against the best seen, and the bound of the loss against whoever is truly best
     loss_at_most: float | None
@@ -80,7 +81,9 @@ class SelectResult(Result):
     lock_sha256: str | None
     lock_reason: str | None
     noise: Noise | None
-    own_cut: FittedThreshold | None
+    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it
+    calibration: Calibration | None
+    confirmed_calibrated: Mapping[str, Estimate]
     usd: float
     n_unscored: int  # of the calls of this selection, and where they are
     journal: str
@@ -150,7 +153,8 @@ class Selection:
             lock_sha256=lock.sha256 if lock else None,
             lock_reason=None if lock else self.lock_reason,
             noise=lock.noise if lock else None,
-            own_cut=lock.own_cut if lock else None,
+            calibration=confirmed.calibration if confirmed else None,
+            confirmed_calibrated=dict(confirmed.calibrated) if confirmed else {},
             usd=self.usd,
             n_unscored=self._n_unscored(),
             journal=str(self.request.experiment.journal),
@@ -166,7 +170,7 @@ class Selection:
             n=one.entry.n,
             n_expected=candidate.n_expected,
             n_unscored=candidate.n_unscored,
-            value=one.entry.as_wrong[self.request.by],
+            value=one.entry.decided_by(self.request.by),
             complete_case=one.entry.agreement[self.request.by],
             loss=loss.loss if loss else None,
             loss_at_most=loss.upper if loss else None,

@@ -16,7 +16,6 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Item, digest
 from judgecal.selection.lock import (
-    FittedThreshold,
     Lock,
     LockedGold,
     LockedModel,
@@ -26,7 +25,7 @@ from judgecal.selection.lock import (
     reply_fingerprint,
     write_lock,
 )
-from judgecal.stats import agreement
+from judgecal.stats import Calibration, agreement
 from judgecal.workspace import Workspace
 from tests.support.server import MODEL_ID, StubServer, as_answer, completion, running
 
@@ -61,7 +60,8 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
         "calls": {item_id: (row.verdict,) * 3 for item_id, row in rows.items()},
         "unscored": sum(row.verdict is None for row in rows.values()) / len(rows),
         "agreement": found,
-        "own_cut": FittedThreshold(60.0, 0.9, 100, 50),
+        "calibrated": {},
+        "calibration": Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter"),
         "noise": NO_NOISE,
         "metric": "macro_agreement",
         "margin": 0.03,
@@ -90,7 +90,8 @@ def lock_of(judge: PromptJudge, **changes: Any) -> Lock:
         "calls": {"a": (85.0, 80.0, None), "b": (None, None, None), "ü": ("yes", "yes", "no")},
         "unscored": 4 / 9,
         "agreement": {"macro_agreement": HALF},
-        "own_cut": FittedThreshold(62.5, 0.9, 20, 10),
+        "calibrated": {},
+        "calibration": Calibration((62.5,), (25.0, 90.0), 20, 10, "train and dev of starter"),
         "noise": Noise(HALF, HALF, 30, 3),
         "metric": "macro_agreement",
         "margin": 0.03,
@@ -169,7 +170,7 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
             verdicts=script.verdicts,
             calls={item_id: (verdict,) * 3 for item_id, verdict in script.verdicts.items()},
             unscored=0.0,
-            own_cut=None,
+            calibration=None,
             noise=Noise(STILL, SAME, 30, 3),
         )
         path = workspace_dir / "judge.lock.json"
