@@ -186,12 +186,8 @@ def test_methods() -> None:
     assert small["skill"].method == "linearised by group, log, t(32)"
     assert small["kappa@50"].method.startswith("jackknife by group, logit, t(")
     gold, judge = sample(200)
-    large = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)], n_boot=300)
-    assert large["kappa@50"].method == large["spearman"].method == "cluster bootstrap, 300 draws"
-    again = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)], n_boot=300)
-    assert large == again
-    other = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)], n_boot=300, seed=1)
-    assert large["kappa@50"].low != other["kappa@50"].low
+    large = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)])
+    assert all(large[name].method.startswith("jackknife by group, logit, t(") for name in ("kappa@50", "spearman"))
 
 
 def test_linear_interval_by_hand() -> None:

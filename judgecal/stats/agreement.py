@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -12,14 +12,11 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.correlation import Tables
 from judgecal.stats.intervals import (
-    BOOTSTRAP_GROUPS,
     MIN_CLASS,
     MIN_GROUPS,
     Interval,
     Made,
-    bootstrap_interval,
     check_level,
     jackknife_interval,
     linear_interval,
@@ -28,11 +25,11 @@ from judgecal.stats.intervals import (
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
-from judgecal.stats.resampling import Statistic, Totals, bootstrap_all, leave_blocks_out, leave_one_out
+from judgecal.stats.resampling import Statistic, Totals, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
-_MOST_CELLS = 25_000  # of a table of ranks that is resampled whole
-_BLOCKS = 100  # of groups, left out in turn where it is not
+_MOST_GROUPS = 1000  # up to which each is left out in turn where values hang on the whole table of ranks
+_BLOCKS = 100  # of groups, left out in turn from there on
 _Z = 1.96  # by definition, whatever the level of the intervals
 
 
@@ -44,7 +41,7 @@ def agreement(
     judge_scale: Scale | str | None = None,
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
-    n_boot: int = 2000,
+    n_boot: int = 0,
     seed: int = 0,
     metrics: Sequence[str] | None = None,
     unscored: Unscored = "drop",
@@ -61,7 +58,8 @@ def agreement(
         scale, judge_scale: the people's, with its pass mark; the judge's, where it is another.
         groups: the question of each item; each item its own where not given.
         level: nominal coverage of the intervals.
-        n_boot, seed: draws of the cluster bootstrap (coefficients, from 100 groups on).
+        n_boot: of no effect: no interval here is drawn. Scripts that give it keep running.
+        seed: of the blocks of groups that are left out together (coefficients of ranks, above 1,000 groups).
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
             label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as its label.
@@ -80,11 +78,10 @@ def agreement(
     sample = prepare(
         gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored=unscored
     )
-    found = {
-        name: (metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample)
+    return {
+        name: estimate(metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample, level=level, seed=seed)
         for name, (metric, cut) in chosen.items()
     }
-    return estimates(found, level=level, n_boot=n_boot, seed=seed)
 
 
 def prepare(
@@ -113,38 +110,17 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
     return metric.terms(sample.at_mark if at_mark else sample)
 
 
-def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, n_boot: int, seed: int) -> Estimate:
+def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
     """The metric's value with its interval and counts; where it has no value, the reason.
 
     `sample` is the one that the terms are of: at its mark where they are.
     """
-    name = metric.name
-    return estimates({name: (metric, terms, sample)}, level=level, n_boot=n_boot, seed=seed)[name]
-
-
-def estimates(
-    found: Mapping[str, tuple[Metric, Terms, Sample]], *, level: float, n_boot: int, seed: int
-) -> dict[str, Estimate]:
-    """`estimate` of several metrics of the same items, whose bootstrap draws are made together."""
-    points = {
-        name: _Point.of(metric, terms, sample, level=level)
-        for name, (metric, terms, sample) in found.items()
-        if not isinstance(terms, str | Means)
-    }
-    drawn = {name: point for name, point in points.items() if point.bootstrapped}
-    n_groups = max((point.sample.n_groups for point in drawn.values()), default=0)
-    values = bootstrap_all([point.statistic for point in drawn.values()], n_groups, n_boot=n_boot, seed=seed)
-    draws = dict(zip(drawn, values, strict=True))
-    result = {}
-    for name, (metric, terms, sample) in found.items():
-        if isinstance(terms, str):
-            every = np.ones(sample.scored.shape[1], dtype=np.bool_)
-            result[name] = replace(_counted(sample, sample.scored, every, level=level), reason=terms)
-        elif isinstance(terms, Means):
-            result[name] = _estimate_mean(metric, terms, sample, level=level)
-        else:
-            result[name] = _of_point(points[name], draws=draws.get(name), seed=seed)
-    return result
+    if isinstance(terms, str):
+        every = np.ones(sample.scored.shape[1], dtype=np.bool_)
+        return replace(_counted(sample, sample.scored, every, level=level), reason=terms)
+    if isinstance(terms, Means):
+        return _estimate_mean(metric, terms, sample, level=level)
+    return _estimate_coefficient(metric, terms, sample, level=level, seed=seed)
 
 
 def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float) -> Estimate:
@@ -189,59 +165,24 @@ def _interval_of_mean(linear: Linear, level: float) -> Interval:
     return linear_interval(linear, level=level)
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A statistic of a sample with its value: the mean over the repeats that define it, None where none does."""
-
-    metric: Metric
-    sample: Sample
-    statistic: Statistic
-    value: float | None
-    repeats: Bools
-    blank: Estimate
-
-    @classmethod
-    def of(cls, metric: Metric, statistic: Statistic, sample: Sample, *, level: float) -> _Point:
-        values = statistic.at(np.ones((1, sample.n_groups)))[0]
-        repeats = np.isfinite(values)
-        blank = _counted(sample, statistic.used, repeats if repeats.any() else ~repeats, level=level)
-        if not repeats.any():
-            return cls(metric, sample, statistic, None, repeats, replace(blank, reason=statistic.undefined))
-        return cls(metric, sample, statistic, float(values[repeats].mean()), repeats, blank)
-
-    @property
-    def too_many_values(self) -> bool:
-        """Whether ranks of so many different values make thousands of draws too slow."""
-        return isinstance(self.statistic, Tables) and self.statistic.n_cells > _MOST_CELLS
-
-    @property
-    def bootstrapped(self) -> bool:
-        return self.value is not None and self.blank.n_groups >= BOOTSTRAP_GROUPS and not self.too_many_values
-
-    def jackknife(self, *, seed: int) -> Interval:
-        """From the values without each group, or without each block of them where groups are many."""
-        n_groups = self.sample.n_groups
-        if n_groups < BOOTSTRAP_GROUPS:
-            how, without = "jackknife by group", leave_one_out(self.statistic, n_groups)
-        else:
-            how = f"jackknife by {_BLOCKS} blocks of groups"
-            without = leave_blocks_out(self.statistic, n_groups, n_blocks=_BLOCKS, seed=seed)
-        left_out = without[:, self.repeats].mean(axis=1)
-        made = Made(how, self.metric.lowest, 1.0, len(left_out))
-        return jackknife_interval(self.value or 0.0, left_out, made, level=self.blank.level)
-
-
-def _of_point(point: _Point, *, draws: Floats | None, seed: int) -> Estimate:
-    if point.value is None:
-        return point.blank
-    refused = _refused(point.metric, point.sample, point.blank.n_groups, of_spread=True)
+def _estimate_coefficient(metric: Metric, statistic: Statistic, sample: Sample, *, level: float, seed: int) -> Estimate:
+    values = statistic.at(np.ones((1, sample.n_groups)))[0]
+    repeats = np.isfinite(values)
+    if not repeats.any():
+        return replace(_counted(sample, statistic.used, ~repeats, level=level), reason=statistic.undefined)
+    blank, value = _counted(sample, statistic.used, repeats, level=level), float(values[repeats].mean())
+    refused = _refused(metric, sample, blank.n_groups, of_spread=True)
     if refused:
-        interval = Interval(reason=refused)
-    elif draws is not None:
-        interval = bootstrap_interval(draws[:, point.repeats].mean(axis=1), level=point.blank.level)
+        return _with(blank, value, Interval(reason=refused), repeats=repeats)
+    how = "jackknife by group"
+    if isinstance(statistic, Totals) or sample.n_groups <= _MOST_GROUPS:
+        without = leave_one_out(statistic, sample.n_groups)
     else:
-        interval = point.jackknife(seed=seed)
-    return _with(point.blank, point.value, interval, repeats=point.repeats)
+        how = f"jackknife by {_BLOCKS} blocks of groups"
+        without = leave_blocks_out(statistic, sample.n_groups, n_blocks=_BLOCKS, seed=seed)
+    left_out = without[:, repeats].mean(axis=1)
+    made = Made(how, metric.lowest, 1.0, len(left_out))
+    return _with(blank, value, jackknife_interval(value, left_out, made, level=level), repeats=repeats)
 
 
 def _counted(sample: Sample, used: Bools, repeats: Bools, *, level: float) -> Estimate:
@@ -325,7 +266,7 @@ def limits_of_agreement(
     if not people.graded:
         raise InputError(f"limits of agreement need a scale with grades, and this one is {people}")
     bias, _ = metric_named("bias", people)
-    mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, n_boot=0, seed=0)
+    mean = estimate(bias, terms_of(bias, sample, False), sample, level=level, seed=0)
     lower, upper = (_estimate_limit(_limit(sample, z), sample, level=level) for z in (-_Z, _Z))
     return {"bias": mean, "lower": lower, "upper": upper}
 

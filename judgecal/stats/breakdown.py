@@ -172,4 +172,4 @@ class _Members:
             classes=None,
         )
         terms = replace(means, top=means.top[rows], bottom=means.bottom[rows], used=means.used[rows])
-        return estimate(metric, terms, part, level=level, n_boot=0, seed=0)
+        return estimate(metric, terms, part, level=level, seed=0)

@@ -285,7 +285,7 @@ def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
     shape = (len(filled), sample.n_groups)
     counts = csr_array((share[item], (number, sample.group_of[item])), shape=shape)
     cells = _Pairs((filled // width).astype(np.int64), (filled % width).astype(np.int64))
-    return Tables((cells,), (counts,), _of_pairs, None, enough(values), _ALL_EQUAL)
+    return Tables((cells,), (counts,), _of_pairs, enough(values), _ALL_EQUAL)
 
 
 class _Pairs(Cells):

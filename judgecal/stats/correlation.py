@@ -18,7 +18,6 @@ from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
 _CELLS = 60_000  # numbers in one block of cell counts: small enough to stay in the cache
-_LARGEST_GROUP = 32  # pairs of a group, up to which it is worth while to look for groups that are alike
 # A (co)variance below this share of the squared range is rounding.
 _TINY = 1e-12
 _CONSTANT = "labels or verdicts are constant"
@@ -59,7 +58,6 @@ class Tables:
     cells: tuple[Cells, ...]  # the R tables' filled cells
     counts: tuple[csr_array, ...]  # R sparse matrices, C x G: how many pairs of each group are in each cell
     combine: Callable[[Cells, Floats], Floats]  # from cells and C x B weighted counts to B values
-    kinds: Ints | None  # see resampling.Patterned
     used: Bools
     undefined: str
 
@@ -67,24 +65,16 @@ class Tables:
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
         """From the sample's labels and verdicts as they are."""
         cells, counts = [], []
-        numbers = np.full(sample.scored.shape, -1, dtype=np.int64)
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):
             column = np.unique(sample.verdicts[used, repeat], return_inverse=True)[1]
             width = int(column.max(initial=0)) + 1
             filled, number = np.unique(row[used] * width + column, return_inverse=True)
-            numbers[used, repeat] = number
             rows = np.unique(filled // width, return_inverse=True)[1]
             cells.append(Cells(rows.astype(np.int64), (filled % width).astype(np.int64)))
             shape = (len(filled), sample.n_groups)
             counts.append(csr_array((np.ones(len(number)), (number, sample.group_of[used])), shape=shape))
-        kinds = _kinds(numbers, sample.group_of)
-        return cls(tuple(cells), tuple(counts), combine, kinds, sample.scored, undefined)
-
-    @property
-    def n_cells(self) -> int:
-        """Filled cells of the largest table: what one evaluation costs."""
-        return max(len(cells.row) for cells in self.cells)
+        return cls(tuple(cells), tuple(counts), combine, sample.scored, undefined)
 
     def at(self, weights: Floats) -> Floats:
         columns = [self._column(cells, counts, weights) for cells, counts in zip(self.cells, self.counts, strict=True)]
@@ -97,21 +87,6 @@ class Tables:
         block = max(16, _CELLS // n)
         parts = (weights[start : start + block] for start in range(0, len(weights), block))
         return np.concatenate([self.combine(cells, counts @ part.T) for part in parts])
-
-    def among(self, groups: Ints) -> Tables:
-        """The same statistic of these groups alone."""
-        return replace(self, counts=tuple(counts[:, groups].tocsr() for counts in self.counts), kinds=None)
-
-
-def _kinds(numbers: Ints, group_of: Ints) -> Ints | None:
-    """n x R cell numbers as one row a group, whatever the order of its pairs; -1 fills up the smaller groups."""
-    sizes = np.bincount(group_of)
-    if sizes.max() > _LARGEST_GROUP:
-        return None
-    starts = np.cumsum(sizes) - sizes
-    padded = np.full((len(sizes), int(sizes.max()), numbers.shape[1]), -1, dtype=np.int64)
-    padded[group_of, np.arange(len(group_of)) - starts[group_of]] = numbers
-    return np.sort(padded, axis=1).reshape(len(sizes), -1)
 
 
 def concordance(sample: Sample) -> Totals:

@@ -23,8 +23,6 @@ MIN_GROUPS = 10
 """Fewer groups than this give no interval."""
 MIN_CLASS = 10
 """Fewer items than this in a class give no interval for its rate."""
-BOOTSTRAP_GROUPS = 100
-"""From this many groups on, the bootstrap takes over from the jackknife."""
 
 _NO_SPREAD = "no spread between groups to make an interval from"
 _EPS = 1e-12

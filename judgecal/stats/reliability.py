@@ -93,7 +93,7 @@ def reliability(
     scale: Scale | str,
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None = None,
     level: float = 0.95,
-    n_boot: int = 2000,
+    n_boot: int = 0,
     seed: int = 0,
 ) -> dict[str, Estimate]:
     """How far raters agree with each other; ratings may be missing.
@@ -123,7 +123,7 @@ def reliability(
     codes = groups_of(groups, table.items)
     order = np.argsort(codes, kind="stable")
     order = order[rated[order]]
-    panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, n_boot, seed))
+    panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, seed))
     marks = [False, True] if people.graded and people.pass_at is not None else [False]
     found: dict[str, Estimate] = {}
     for at_mark in marks:
@@ -216,14 +216,14 @@ _LINES = (
 
 @dataclass(frozen=True)
 class _Panel:
-    """The rated items, sorted by group: n x k labels, n group numbers, and level, draws and seed of intervals."""
+    """The rated items, sorted by group: n x k labels, n group numbers, and level and seed of intervals."""
 
     scale: Scale
     raters: tuple[str, ...]
     labels: Floats
     groups: Ints
     words: tuple[str, ...]
-    made: tuple[float, int, int]
+    made: tuple[float, int]
 
     def together(self, *, at_mark: bool) -> dict[str, Estimate]:
         """The coefficients of all raters at once."""
@@ -295,8 +295,8 @@ class _Panel:
         )
 
     def _estimate(self, metric: str, terms: Terms, sample: Sample) -> Estimate:
-        level, n_boot, seed = self.made
-        return self._counted(estimate(METRICS[metric], terms, sample, level=level, n_boot=n_boot, seed=seed))
+        level, seed = self.made
+        return self._counted(estimate(METRICS[metric], terms, sample, level=level, seed=seed))
 
     def _undefined(self, reason: str) -> Estimate:
         return self._counted(Estimate(None, level=self.made[0], reason=reason))

@@ -252,7 +252,6 @@ def repeatability(
     gold_labels: Iterable[object] | None = None,
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
-    n_boot: int = 2000,
     seed: int = 0,
 ) -> Repeatability:
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
@@ -271,7 +270,7 @@ def repeatability(
     if sample.verdicts.shape[1] < 2:
         raise InputError("repeatability needs two repeats or more, found 1")
     repeated = Repeated.of(sample, people, against_labels=gold_labels is not None)
-    found = _Estimates(repeated, level).all(n_boot=n_boot, seed=seed)
+    found = _Estimates(repeated, level).all(seed=seed)
     plan = RepeatPlan.of(repeated)
     enough, why = plan.recommended()
     return Repeatability(found, len(repeated.counts), plan.expected(), enough, why)
@@ -293,7 +292,7 @@ class _Estimates:
     of: Repeated
     level: float
 
-    def all(self, *, n_boot: int, seed: int) -> dict[str, Estimate]:
+    def all(self, *, seed: int) -> dict[str, Estimate]:
         """Every statistic by its name."""
         same, people = equal_pairs(self.of.verdicts), self.of.people
         unanimous = (same == 1.0).astype(np.float64)
@@ -303,7 +302,7 @@ class _Estimates:
             mark = f"@{people.pass_at:g}" if people.graded else ""
             found[f"flip_rate{mark}"] = self._share(1.0 - in_class)
         found["within_item_sd"], found["within_item_sd_share"] = self._sd()
-        return found | {"icc_1_1": self._icc(n_boot=n_boot, seed=seed)}
+        return found | {"icc_1_1": self._icc(seed=seed)}
 
     def _blank(self, reason: str | None = None) -> Estimate:
         return Estimate(
@@ -340,11 +339,11 @@ class _Estimates:
         value, low, high = (None if one is None else one / span for one in (sd.value, sd.low, sd.high))
         return sd, replace(sd, value=value, low=low, high=high)
 
-    def _icc(self, *, n_boot: int, seed: int) -> Estimate:
+    def _icc(self, *, seed: int) -> Estimate:
         if self._no_spread:
             return self._blank(self._no_spread)
         kin, terms = METRICS["icc_2_1"], _icc_1_1(self.of)
-        found = estimate(kin, terms, self.of.rows, level=self.level, n_boot=n_boot, seed=seed)
+        found = estimate(kin, terms, self.of.rows, level=self.level, seed=seed)
         n, all_items = int(self.of.counts.sum()), self.of.sample
         return replace(found, n=n, n_expected=all_items.n_expected, n_unscored=all_items.n_unscored)
 
