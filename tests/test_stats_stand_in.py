@@ -92,6 +92,24 @@ def test_few_items_and_few_questions_show_nothing() -> None:
     assert clustered.shown(1.0) is None and clustered.left_out["ann"].startswith("9 questions shared")
 
 
+def test_a_constant_never_stands_in_however_little_people_agree() -> None:
+    """Raters of a scale of 0..4 who err by 2.5: the constant 2 agrees with either 10 points better than they do."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 5, 600)
+    ann, bob = (dict(enumerate(np.clip(np.round(truth + rng.normal(0, 2.5, 600)), 0, 4).tolist())) for _ in range(2))
+    raw = agreement(list(bob.values()), [2.0] * 600, scale="ordinal:0:4", metrics=["macro_agreement"])
+    people = agreement(list(bob.values()), list(ann.values()), scale="ordinal:0:4", metrics=["macro_agreement"])
+    assert (raw["macro_agreement"].value or 0.0) > (people["macro_agreement"].value or 1.0) + 0.05
+    constant = dict.fromkeys(range(600), 2.0)
+    found = held({"ann": ann, "bob": bob}, constant, scale="ordinal:0:4", groups={i: i for i in range(600)})
+    assert not any(one.beats_constant for one in found.raters.values()) and found.shown(0.2) is False
+    # On two labels where people agree by chance alone, a judge that guesses is no worse than they are.
+    guessed = [{i: float(label) for i, label in enumerate(rng.integers(0, 2, 3000))} for _ in range(3)]
+    groups = {i: i for i in range(3000)}
+    found = held({"ann": guessed[0], "bob": guessed[1]}, guessed[2], groups=groups)
+    assert found.at_worst > -0.06 and found.shown(0.06) is False
+
+
 def test_scales_with_an_order_and_words() -> None:
     rng = np.random.default_rng(0)
     said = {item: float(rng.integers(0, 5)) for item in ITEMS}

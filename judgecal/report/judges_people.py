@@ -10,6 +10,7 @@ from judgecal.report import numbers
 from judgecal.report.document import Block, Bullets, Heading, Paragraph, Section, Table
 from judgecal.selection.standing import Standing
 from judgecal.stats.latent import Latent
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _FEW_RATERS = 2
@@ -28,7 +29,7 @@ def people_section(found: Standing) -> Section | None:
             short=True,
             chosen=found.chosen,
         ),
-        Bullets(list(_reasons(judges)), short=True),
+        Bullets(list(_reasons(judges, found.margin)), short=True),
         _by_rater(judges),
         *_alt_tests(found.result),
         *_latent(found.result.latent),
@@ -53,11 +54,13 @@ def _row(judge: str, found: StandIn, margin: float) -> list[str]:
     return [judge, numbers.points(-worst), rater, numbers.count(n), may]
 
 
-def _reasons(judges: list[tuple[JudgeEntry, StandIn]]) -> Iterator[str]:
+def _reasons(judges: list[tuple[JudgeEntry, StandIn]], margin: float) -> Iterator[str]:
     """Why nothing can be shown of a judge, and which raters nothing hangs on, each once."""
     for judge, found in judges:
         if found.reason:
             yield f"Cannot tell whether {judge.judge} may stand in: {found.reason}."
+        elif not found.shown(margin) and found.at_worst is not None and found.at_worst > -margin:
+            yield f"{judge.judge} is not shown to agree with every person better than a constant does."
     yield from (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items())
 
 
@@ -70,6 +73,8 @@ def stand_in_note(found: StandIn, margin: float) -> str:
     shown = f"at worst {numbers.points(-worst)} points below {rater} ({numbers.count(n)} items)"
     if may:
         return f"may stand in for a person: {shown}"
+    if found.at_worst is not None and found.at_worst > -margin:
+        return "to triage, not in a person's place: not shown to agree with people better than a constant does"
     return f"to triage, not in a person's place: {shown}, and {100.0 * margin:g} are allowed"
 
 
@@ -86,7 +91,9 @@ def _by_rater(judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
             items = f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}"
             told = [*(numbers.plain(value) for value in values), *(numbers.percent(share, 1) for share in shares)]
             rows.append([judge.judge, rater, items, *told])
-    return Table(header, rows, left=2, title=f"Judge and rater by {judges[0][1].metric}, both against the other raters")
+    metric = judges[0][1].metric
+    once = ", once calibrated" if metric_facts(metric).calibrated else ""
+    return Table(header, rows, left=2, title=f"Judge and rater by {metric}{once}, both against the other raters")
 
 
 def _alt_tests(result: AgreementResult) -> list[Block]:

@@ -6,14 +6,16 @@ other people. Absence of a difference proves nothing here; that the judge is not
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from judgecal.records import Result
 from judgecal.scale import Scale
+from judgecal.stats.calibration import calibrated
 from judgecal.stats.intervals import MIN_GROUPS, t_quantile
-from judgecal.stats.metrics import leading_metric
+from judgecal.stats.means import best_constant
+from judgecal.stats.metrics import leading_metric, metric_facts
 from judgecal.stats.paired import compare_paired
 from judgecal.stats.sample import as_scale
 from judgecal.stats.simultaneous import losses_against_best
@@ -41,9 +43,10 @@ class Beside(Result):
     """A judge beside one person, both against the other people on the same items.
 
     Attributes:
-        judge, person: the metric of either, an unscored item counted as wrong.
+        judge, person: the metric of either, once calibrated where it asks for that; unscored items count as wrong.
         difference: judge less person; None for a `reason`.
         at_worst: the one-sided lower bound of the difference, at most 0; None for a `reason`.
+        beats_constant: whether the judge is shown to agree with those labels better than any constant does.
         n, n_expected: items that the difference rests on; that the person shares with another.
         n_unscored: items on which the judge gave no verdict.
     """
@@ -52,6 +55,7 @@ class Beside(Result):
     person: float | None
     difference: float | None
     at_worst: float | None
+    beats_constant: bool
     n: int
     n_expected: int
     n_groups: int
@@ -80,9 +84,12 @@ class StandIn(Result):
     def shown(self, margin: float) -> bool | None:
         """Whether the judge is shown to be less than a margin below every person; None where nothing can be shown.
 
-        All of them have to be shown, so that no correction for their number is due (an intersection-union test).
+        All of them have to be shown, so that no correction for their number is due (an intersection-union test). Where
+        people hardly agree a constant is no worse than they are: a judge has to be shown better than that as well.
         """
-        return None if self.at_worst is None else self.at_worst > -margin
+        if self.at_worst is None:
+            return None
+        return self.at_worst > -margin and all(one.beats_constant for one in self.raters.values())
 
 
 def stand_in(
@@ -115,12 +122,8 @@ def stand_in(
     name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges
     pairs = {rater: beside(ratings, rater) for rater in ratings}
     few = {rater: why for rater, own in pairs.items() if (why := _too_few({item for item, _ in own}, groups))}
-    shown: dict[str, Any] = {"scale": people, "metric": name, "level": level, "groups": groups}
-    found = {
-        rater: _beside(ratings[rater], verdicts, own, judge_scale=as_scale(judge_scale or people), **shown)
-        for rater, own in pairs.items()
-        if rater not in few
-    }
+    test = _Test(people, as_scale(judge_scale or people), name, level, groups)
+    found = {rater: test.beside(ratings[rater], verdicts, own) for rater, own in pairs.items() if rater not in few}
     bounds = [one.at_worst for one in found.values() if one.at_worst is not None]
     lacking = next((f"beside {rater}: {one.reason}" for rater, one in found.items() if one.at_worst is None), None)
     reason = lacking if found else _NOBODY
@@ -136,41 +139,62 @@ def _too_few(shared: set[Hashable], groups: Mapping[Hashable, Hashable]) -> str 
     return f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}" if n_groups < MIN_GROUPS else None
 
 
-def _beside(
-    own: Mapping[Hashable, object],
-    verdicts: Mapping[Hashable, object],
-    pairs: list[tuple[Hashable, object]],
-    *,
-    scale: Scale,
-    judge_scale: Scale,
-    metric: str,
-    level: float,
-    groups: Mapping[Hashable, Hashable],
-) -> Beside:
-    items, labels = [item for item, _ in pairs], [label for _, label in pairs]
-    asked = {item for item in items if item in verdicts}
-    n_expected, n_groups = len(set(items)), len({groups[item] for item in items})
-    if len(asked) < n_expected:
-        why = f"the judge was not asked about {n_expected - len(asked)} of the {n_expected} items"
-        return Beside(None, None, None, None, len(asked), n_expected, n_groups, 0, why)
-    judge, person, codes = [verdicts[item] for item in items], [own[item] for item in items], [groups[i] for i in items]
-    apart = compare_paired(
-        labels, judge, person, scale=scale, a_scale=judge_scale, metric=metric, groups=codes, level=level, n_perm=1
-    )
-    counts = (n_expected, n_expected, n_groups, sum(verdicts[item] is None for item in asked))
-    if apart.difference.value is None or apart.difference.low is None:
-        return Beside(apart.a, apart.b, apart.difference.value, None, *counts, apart.difference.reason)
-    if apart.difference.low == apart.difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
-        worst: float | None = -(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups
-        return Beside(apart.a, apart.b, 0.0, worst, *counts)
-    loss = losses_against_best(
-        labels,
-        {"judge": judge, "person": person},
-        scale=scale,
-        scales={"judge": judge_scale},
-        metric=metric,
-        groups=codes,
-        level=level,
-    ).by_judge["judge"]
-    worst = None if loss.upper is None else -loss.upper
-    return Beside(apart.a, apart.b, apart.difference.value, worst, *counts, loss.reason)
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """How a judge is held beside a person."""
+
+    people: Scale
+    judge: Scale
+    metric: str
+    level: float
+    groups: Mapping[Hashable, Hashable]
+
+    def beside(
+        self, own: Mapping[Hashable, object], verdicts: Mapping[Hashable, object], pairs: list[tuple[Hashable, object]]
+    ) -> Beside:
+        """A judge and a person with these labels, both against those that others gave to the same items."""
+        items = {item for item, _ in pairs}
+        asked, n_groups = [item for item in items if item in verdicts], len({self.groups[item] for item in items})
+        if len(asked) < len(items):
+            why = f"the judge was not asked about {len(items) - len(asked)} of the {len(items)} items"
+            return Beside(None, None, None, None, False, len(asked), len(items), n_groups, 0, why)
+        n_unscored = sum(verdicts[item] is None for item in asked)
+        sides = {"judge": [verdicts[item] for item, _ in pairs], "person": [own[item] for item, _ in pairs]}
+        found = self._held([label for _, label in pairs], sides, [self.groups[item] for item, _ in pairs])
+        return replace(found, n=len(items), n_expected=len(items), n_groups=n_groups, n_unscored=n_unscored)
+
+    def _held(self, labels: list[object], sides: Mapping[str, list[object]], groups: list[Hashable]) -> Beside:
+        """Both sides against the same labels, graded ones once calibrated; without the counts."""
+        people, level = self.people, self.level
+        verdicts: dict[str, Iterable[object]] = dict(sides)
+        scales: dict[str, Scale | str] = {"judge": self.judge, "person": people}
+        errors = [(0.0, 1.0), (0.0, 1.0)]
+        if metric_facts(self.metric).calibrated:
+            once = calibrated(labels, verdicts, scale=people, scales=scales, groups=groups)
+            verdicts, scales = dict(once.verdicts), dict(once.scales)
+            errors = [once.error_of_fit("judge", "person"), once.error_of_fit("judge")]
+        verdicts["floor"] = [best_constant(labels, scale=people, metric=self.metric)] * len(labels)
+        shown: dict[str, Any] = {"scale": people, "metric": self.metric, "groups": groups, "level": level}
+        apart, above = (
+            compare_paired(
+                labels,
+                verdicts["judge"],
+                verdicts[other],
+                a_scale=scales["judge"],
+                b_scale=scales.get(other, people),
+                more_error=error,
+                n_perm=1,
+                **shown,
+            )
+            for other, error in zip(("person", "floor"), errors, strict=True)
+        )
+        difference, n_groups = apart.difference, len(set(groups))
+        beats = above.difference.low is not None and above.difference.low > 0.0
+        found = Beside(apart.a, apart.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
+        if difference.value is None or difference.low is None:
+            return found
+        if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
+            return replace(found, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
+        del verdicts["floor"]
+        loss = losses_against_best(labels, verdicts, scales=scales, calibrate=False, **shown).by_judge["judge"]
+        return replace(found, at_worst=None if loss.upper is None else -loss.upper, reason=loss.reason)
