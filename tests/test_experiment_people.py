@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,19 @@ import pytest
 
 from judgecal.experiment import Column, Table, read_experiment
 from judgecal.experiment.gold_agreement import rater_agreement
-from judgecal.experiment.people import judge_beside_people, rater_entries, tied_items
+from judgecal.experiment.people import (
+    alt_test_entry,
+    calibrated_column,
+    first_verdicts,
+    judge_beside_people,
+    latent_agreement,
+    rater_entries,
+    tied_items,
+)
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Judgement
 from judgecal.report.judges_people import stand_in_note
-from judgecal.scale import Label
+from judgecal.scale import Label, Scale
 from judgecal.selection.standing import standing
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Run
@@ -132,6 +141,20 @@ def test_a_judge_that_was_not_asked_about_ties_is_not_judged_by_them(gold: GoldS
     )
 
 
+def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> None:
+    """A judge of percentages who passes with 40 and fails with 10 says what ann says, once calibrated."""
+    table = whole(gold)
+    ann = list(gold.ratings_by_rater["ann"].values())
+    low = dataclasses.replace(column(gold, [40.0 if label else 10.0 for label in ann]), scale=Scale.parse("percentage"))
+    same = column(gold, [float(label) for label in ann])
+    mapped = calibrated_column(table, low)
+    assert first_verdicts(table, mapped) == first_verdicts(table, same)
+    assert alt_test_entry(table, mapped) == alt_test_entry(table, same)
+    assert alt_test_entry(table, low).nearer["bob"] != alt_test_entry(table, same).nearer["bob"]
+    assert judge_beside_people(table, low) == judge_beside_people(table, same)
+    assert latent_agreement(table, [low]) == latent_agreement(table, [same])
+
+
 def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     two_raters(workspace_dir / "gold" / "made")
     argv = ("score", "--gold", "made", "--repeats", "2", "--name", "s")
@@ -162,7 +185,7 @@ def test_what_is_said_of_a_judge_is_said_alike(judgecal: Run, workspace_dir: Pat
     text = " ".join(ran.out.split())
     # j says what ann says: no different from her, much better than bob against her.
     assert "In a person's place" in text and "raters tie on 33 of them" in text
-    assert "The alternative annotator test grants a judge a head start" in text
+    assert "The alternative annotator test, here of verdicts once calibrated" in text
     assert "the published test counts a win for both" in text
     found = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")["judges"][0]
     one = found["stand_in"]["raters"]["ann"]

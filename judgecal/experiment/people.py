@@ -15,7 +15,7 @@ from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEnt
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats import winning_rates
+from judgecal.stats import cross_fitted, winning_rates
 from judgecal.stats.latent import Latent, latent_truth
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
@@ -102,6 +102,28 @@ def judge_beside_people(table: Table, column: Column, *, n_judges: int = 1, metr
     )
 
 
+def calibrated_column(table: Table, column: Column) -> Column:
+    """The judge's first verdicts through the map onto the people's scale that was fitted on other questions' gold
+    labels; as they are where that cannot be.
+    """
+    items = {item.item_id: item for item in (*table.items, *table.tied)}
+    given = first_verdicts(table, column)
+    mapped = cross_fitted(
+        [table.gold.labels.get(str(item)) for item in given],
+        list(given.values()),
+        scale=table.gold.scale,
+        judge_scale=column.scale,
+        groups=[items[str(item)].group for item in given],
+    )
+    if mapped is None:
+        return column
+    rows = [
+        Judgement(str(item), items[str(item)].sha, column.judge, column.judge, 0, verdict)
+        for item, (verdict,) in zip(given, mapped, strict=True)
+    ]
+    return dataclasses.replace(column, scale=table.gold.scale, rows=rows)
+
+
 def with_people(table: Table, column: Column, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
     """A judge's entry with what is known of it beside people; as it is where the set has no two peers."""
     if len(table.gold.peers) < 2:
@@ -136,8 +158,9 @@ def latent_agreement(table: Table, columns: Sequence[Column]) -> Latent | None:
         return None
     verdicts: dict[str, dict[Hashable, object]] = {}
     for column in columns:
-        _, _, judged = on_one_scale(table.gold.scale, column.scale)
-        known = first_verdicts(table, column).items()
+        mapped = calibrated_column(table, column)
+        _, _, judged = on_one_scale(table.gold.scale, mapped.scale)
+        known = first_verdicts(table, mapped).items()
         verdicts[column.judge] = {item: None if verdict is None else judged(verdict) for item, verdict in known}
     scale, human, _ = on_one_scale(table.gold.scale, table.gold.scale)
     return latent_truth(

@@ -104,7 +104,8 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
     points = [f"{100.0 * float(epsilon):g}" for epsilon in tested[0][1].winning_rate]
     granted = f"{', '.join(points[:-1])} or {points[-1]}"
     what = (
-        "The alternative annotator test grants a judge a head start, epsilon, for costing less than a person: with "
+        "The alternative annotator test, here of verdicts once calibrated where labels have an order, grants a judge a "
+        "head start, epsilon, for costing less than a person: with "
         f"{granted} points it passes beside a rater who is nearer to the other people on up to so many more items in "
         "a hundred than it is. Where both are as near, the published test counts a win for both. So it may pass a "
         "judge that the table above sends to triage, which is granted the margin alone."

@@ -6,7 +6,7 @@ other people. Absence of a difference proves nothing here; that the judge is not
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -166,13 +166,11 @@ class _Test:
     def _held(self, labels: list[object], sides: Mapping[str, list[object]], groups: list[Hashable]) -> Beside:
         """Both sides against the same labels, graded ones once calibrated; without the counts."""
         people, level = self.people, self.level
-        verdicts: dict[str, Iterable[object]] = dict(sides)
-        scales: dict[str, Scale | str] = {"judge": self.judge, "person": people}
-        errors = [(0.0, 1.0), (0.0, 1.0)]
-        if metric_facts(self.metric).calibrated:
-            once = calibrated(labels, verdicts, scale=people, scales=scales, groups=groups)
-            verdicts, scales = dict(once.verdicts), dict(once.scales)
-            errors = [once.error_of_fit("judge", "person"), once.error_of_fit("judge")]
+        given: dict[str, Scale | str] = {"judge": self.judge, "person": people}
+        asked = metric_facts(self.metric).calibrated
+        once = calibrated(labels, sides, scale=people, scales=given, groups=groups, asked=asked)
+        verdicts, scales = dict(once.verdicts), once.scales
+        errors = once.error_of_fit("judge", "person"), once.error_of_fit("judge")
         verdicts["floor"] = [best_constant(labels, scale=people, metric=self.metric)] * len(labels)
         shown: dict[str, Any] = {"scale": people, "metric": self.metric, "groups": groups, "level": level}
         apart, above = (
@@ -195,6 +193,5 @@ class _Test:
             return found
         if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
             return replace(found, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
-        del verdicts["floor"]
-        loss = losses_against_best(labels, verdicts, scales=scales, calibrate=False, **shown).by_judge["judge"]
+        loss = losses_against_best(labels, sides, scales=given, **shown).by_judge["judge"]
         return replace(found, at_worst=None if loss.upper is None else -loss.upper, reason=loss.reason)
