@@ -62,6 +62,11 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     note = "percentage verdicts on binary labels (grader): labels count as 0 and 100, class metrics cut at 50"
     assert found["notes"] == [note]
     assert note[1:] in " ".join(recorded(judgecal, path).out.split())
+    # The same as fractions of 1, which is said; as percentages each of them would be a fail.
+    fractions = [(row["item_id"], {"full": 0.8, "half": "0.5", "none": 0.1}[row["kind"]]) for row in people]
+    ran = recorded(judgecal, table(tmp_path / "f.csv", "item_id,verdict", fractions), "--json")
+    assert "f.csv: all verdicts of f lie in 0..1: read as fractions of 1" in ran.err
+    assert one_object(ran)["judges"][0]["agreement"] == judge["agreement"]
 
 
 def test_hundreds_and_noughts_are_yes_and_no(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -163,6 +163,18 @@ def test_constants_and_the_pass_mark() -> None:
     assert "100% of 12 gold labels lie within 5" in found(at_mark, "near_pass_mark")[0].message
 
 
+@pytest.mark.parametrize(("labels", "middle"), [([3, 4], 3.0), ([3, 4, 5, 5], 4.0)])
+def test_a_constant_is_a_label_that_one_rater_can_give(labels: list[float], middle: float) -> None:
+    """Two raters a label apart have a median between the two."""
+    items = [item(str(place), str(place)) for place, _ in enumerate(labels)]
+    raters = {"a": {str(i): float(x) for i, x in enumerate(labels)}, "b": {str(i): x - 1 for i, x in enumerate(labels)}}
+    gold = build(items, raters, scale=Scale.parse("ordinal:1:5"))
+    assert set(gold.labels.values()) == {label - 0.5 for label in labels}
+    best = baselines(gold)["mean_agreement"]
+    apart = [abs(label - 0.5 - middle) for label in labels]
+    assert best.label == middle and best.estimate.value == pytest.approx(1 - sum(apart) / len(apart) / 4)
+
+
 def test_no_pass_mark_is_a_reason_and_no_zero() -> None:
     within, share = near_pass_mark(build([item("1", "x")], {"a": {"1": 1.0}}, scale=Scale.parse("binary")))
     assert within is None and share.value is None and share.reason

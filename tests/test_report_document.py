@@ -12,8 +12,11 @@ from rich.cells import cell_len
 from judgecal.records import Headline
 from judgecal.report import document as doc
 from judgecal.report.html import html, rendered
+from judgecal.report.judge import _overview
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
+from judgecal.scale import Scale
+from judgecal.selection.pass_rates import Overview, PassRule
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
 
@@ -121,3 +124,17 @@ def test_what_is_not_short_stands_on_the_page_alone() -> None:
     assert "only on the page" in html(made)
     assert "only on the page" not in markdown(made) and "only on the page" not in terminal(made)
     assert "only on the page" in terminal(made, full=True)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "scale", "average"), [((1, 0, 0), "binary", "0.333"), ((80, 75, 1), "percentage", "52.0")]
+)
+def test_an_average_has_as_many_digits_as_its_verdicts_ask_for(
+    verdicts: tuple[float, ...], scale: str, average: str
+) -> None:
+    people = Scale.parse(scale)
+    told = Overview(PassRule(people, people, people, None))
+    for place, verdict in enumerate(verdicts):
+        told.add(None, f"q{place}", verdict)
+    (row,) = _overview([told.overall()]).rows
+    assert average in row

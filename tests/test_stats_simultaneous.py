@@ -287,3 +287,10 @@ def test_the_loss_in_a_coefficient_by_leaving_each_item_out() -> None:
     found = losses_against_best(gold, judges, scale="binary", metric="kappa")
     assert found.best == "a" and found.by_judge["b"].loss == pytest.approx(whole)
     assert found.by_judge["b"].upper == pytest.approx(whole + b)
+
+
+def test_no_value_is_told_by_the_metric_that_decides() -> None:
+    """Labels of one stratum give macro_agreement no value; it decides where no metric is named."""
+    labels = [1.0] * 12
+    with pytest.raises(InputError, match="no judge has a value in macro_agreement: "):
+        losses_against_best(labels, {"a": labels, "b": labels}, scale="binary")

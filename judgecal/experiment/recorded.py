@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import asked_items, finished, floor_columns, gold_config, with_floor
 from judgecal.experiment.trials import RunOptions, open_journal
-from judgecal.goldset import GoldSet
+from judgecal.goldset import GoldSet, percent
 from judgecal.judges import RecordedJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Label, Scale
@@ -24,6 +24,7 @@ from judgecal.tables import Table as FileTable
 from judgecal.workspace import Workspace
 
 _JUDGE_COLUMN = "judge"
+_FRACTIONS = 10  # verdicts; fewer may lie in 0..1 by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,10 @@ class _Reader:
         """One judge's rows as judgements."""
         self._check_keys(judge, rows)
         scale = self._scale(rows)
+        read_as = self._read_as(judge, scale, rows)
         recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge))
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return Column.of(recorded, [self._judgement(recorded, row, now) for row in rows])
+        return Column.of(recorded, [self._judgement(recorded, read_as, row, now) for row in rows])
 
     def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
         seen: dict[tuple[str, int], int] = {}
@@ -156,9 +158,22 @@ class _Reader:
         as_percentage = sum(_verdict(percentage, text)[0] is not None for text in texts)
         return percentage if as_percentage > as_binary else people
 
-    def _judgement(self, judge: RecordedJudge, row: Row, now: str) -> Judgement:
+    def _read_as(self, judge: str, scale: Scale, rows: Sequence[Row]) -> Scale:
+        """How the cells of a percentage judge are written: as percentages, or all as fractions of 1."""
+        fraction = Scale.parse("fraction")
+        if scale.kind != "percentage":
+            # The steps of a points scale are those of people's labels.
+            return replace(scale, step=None) if scale.kind == "points" else scale
+        cells = [cell for row in rows if (cell := row.cells[self.verdict_column].strip())]
+        read = [_verdict(fraction, cell)[0] for cell in cells]
+        if None in read or len(read) < _FRACTIONS or set(read) <= {0.0, 100.0}:
+            return scale
+        notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
+        return fraction
+
+    def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, now: str) -> Judgement:
         text = row.cells[self.verdict_column]
-        verdict, failure = _verdict(judge.scale, text)
+        verdict, failure = _verdict(read_as, text)
         item = self.items[row.cells[self.item_column]]
         return Judgement(
             item_id=item.item_id,
@@ -177,8 +192,9 @@ class _Reader:
 def _verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
     if not text.strip():
         return None, Failure("parse", "no verdict was recorded")
-    try:  # the steps of a scale are those of people's labels
-        return (replace(scale, step=None) if scale.kind == "points" else scale).read(text), None
+    try:
+        verdict = scale.read(text)
+        return (percent(verdict) if scale.from_fraction and isinstance(verdict, float) else verdict), None
     except ValueError as error:
         return None, Failure("parse", str(error))
 

@@ -14,7 +14,7 @@ from judgecal.goldset.check import (
 from judgecal.goldset.columns import Columns
 from judgecal.goldset.finding import Problem
 from judgecal.goldset.gold_set import GOLD, GoldSet, common_label, list_gold, load_gold, require_splits, split_counts
-from judgecal.goldset.imports import Imported, import_gold, read_mapping
+from judgecal.goldset.imports import Imported, import_gold, percent, read_mapping
 from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets
@@ -24,5 +24,5 @@ __all__ = [
     "GOLD", "SPLITS", "SPLIT_NAMES", "Card", "Columns", "Document", "GoldCheck", "GoldChecks", "GoldList",
     "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold", "check_set",
     "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold", "list_sets", "load_gold",
-    "read_items", "read_mapping", "require_splits", "split_counts", "write_gold", "write_sheets",
+    "percent", "read_items", "read_mapping", "require_splits", "split_counts", "write_gold", "write_sheets",
 ]  # fmt: skip

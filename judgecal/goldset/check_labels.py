@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -32,20 +33,21 @@ class Baseline:
 def baselines(gold: GoldSet) -> dict[str, Baseline]:
     """The best constant of each metric over all labelled items; empty where nothing is labelled.
 
-    `accuracy`: share of the most frequent label, 0..1. `mean_agreement` (all but nominal): 1 - MAE / range of the
-    median, 0..1. `accuracy@MARK` (percentage and ordinal with a pass mark): share of the larger class, whose name is
-    `pass` or `fail`.
+    A constant is a label that one rater can give: a median of two between the steps of the scale is none. `accuracy`:
+    share of the most frequent one, 0..1. `mean_agreement` (all but nominal): 1 - MAE / range of the median, 0..1.
+    `accuracy@MARK` (scales with grades and a pass mark): share of the larger class, whose name is `pass` or `fail`.
     """
     labels = list(gold.labels.values())
     if not labels:
         return {}
-    label, count = Counter(labels).most_common(1)[0]
-    found = {"accuracy": Baseline(label, _share(gold, count, "the most frequent label"))}
     scale = gold.scale
+    steps = [label for label in labels if isinstance(label, str) or scale.on_step(label)]
+    label, count = Counter(steps or labels).most_common(1)[0]
+    found = {"accuracy": Baseline(label, _share(gold, count, "the most frequent label"))}
     if scale.numeric:
         numbers = [float(label) for label in labels]
-        middle = statistics.median_low(numbers)
-        mae = statistics.fmean(abs(number - middle) for number in numbers)
+        near = {step: _mae(numbers, step) for step in scale.steps_around(statistics.median_low(numbers))}
+        middle, mae = min(near.items(), key=lambda pair: pair[1])
         value = _described(gold, 1.0 - mae / scale.span, "1 - MAE / range of the median label")
         found["mean_agreement"] = Baseline(middle, value)
         if scale.pass_at is not None and scale.kind != "binary":
@@ -55,6 +57,10 @@ def baselines(gold: GoldSet) -> dict[str, Baseline]:
                 "pass" if larger == passed else "fail", _share(gold, larger, "the larger class")
             )
     return found
+
+
+def _mae(numbers: Sequence[float], constant: float) -> float:
+    return statistics.fmean(abs(number - constant) for number in numbers)
 
 
 def near_pass_mark(gold: GoldSet) -> tuple[float | None, Estimate]:

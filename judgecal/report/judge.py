@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
@@ -104,13 +105,19 @@ def _systems(result: JudgeResult) -> Section:
     return Section("systems", "By system", caption, blocks)
 
 
+def _digits(entries: list[SystemRates]) -> int:
+    """So many as show a thousandth of the largest verdict: 3 of 0..1, 1 of 0..100."""
+    largest = max((abs(end) for one in entries for end in (one.min, one.max) if end is not None), default=100.0)
+    return max(0, 3 - math.ceil(math.log10(max(1.0, largest))))
+
+
 def _overview(entries: list[SystemRates]) -> Table:
-    level = entries[-1].intervals.share_passing.level
+    level, digits = entries[-1].intervals.share_passing.level, _digits(entries)
     header = ["system", "rows", "unscored", f"passing [{level:.4g}]", "average", "p50", "p90", "p95", "min", "max"]
     rows = [
         [_named(one), f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
          in_percent(one.intervals.share_passing),
-         *(numbers.plain(value, 1) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max))]
+         *(numbers.plain(value, digits) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max))]
         for one in entries
     ]  # fmt: skip
     return Table(header, rows, title="Overview", short=True)

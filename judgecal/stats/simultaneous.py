@@ -152,7 +152,7 @@ def losses_against_best(
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
-        raise InputError(f"no judge has a value in {metric}: {next(iter(read.values()), 'none is given')}")
+        raise InputError(f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}")
     made = _Made(margin, level, seed, n_draws)
     return _losses(read, next(iter(samples.values())).n_groups, made)
 
