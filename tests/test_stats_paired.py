@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
@@ -92,10 +93,13 @@ def test_judges_on_their_own_scales() -> None:
 def test_the_same_difference_everywhere_keeps_a_width() -> None:
     gold = [float(i) for i in range(20)]
     found = compare_paired(gold, gold, [g + 10 for g in gold], scale="percentage", metric="mae")
-    # No spread: the error is that of one more group without a difference, 10 / 21.
+    # No spread: the error is that of two groups of 20 that differ by 10, sqrt(2) 10 / 20 with 20 / 19.
     assert found.difference.value == pytest.approx(-10.0)
-    assert found.difference.high == pytest.approx(-10 + 2.093024054 * 10 / 21, abs=1e-6)
+    assert found.difference.high == pytest.approx(-10 + 2.093024054 * np.sqrt(2 * 20 / 19) * 10 / 20, abs=1e-6)
     assert found.p_value == pytest.approx(1 / 10_001)
+    spearman = compare_paired(gold, gold, gold[::-1], scale="percentage", metric="spearman")
+    # Left out or not, rho is 1 and -1: that of one more group without a difference, 2 / 21.
+    assert spearman.difference.low == pytest.approx(2 - 2.093024054 * 2 / 21, abs=1e-6)
 
 
 def test_small_stratum_takes_its_degrees_of_freedom() -> None:
@@ -113,6 +117,63 @@ def test_small_stratum_takes_its_degrees_of_freedom() -> None:
     assert lone.high - lone.value == pytest.approx(half, abs=1e-8)
     levels = agreement(gold[:41], a[:41], scale="percentage")["macro_agreement"]
     assert levels.low is not None and levels.high is not None and levels.high - levels.low > 0.1
+
+
+def test_a_stratum_has_the_spread_of_two_groups_that_differ() -> None:
+    # 30 pass and 12 fail. The judges differ on three that pass, and on one that fails.
+    gold, judge = [1] * 30 + [0] * 12, [1] * 30 + [0] * 12
+    other = [0] * 3 + [1] * 27 + [1] + [0] * 11
+    found = compare_paired(gold, judge, other, scale="binary")
+    # Variances of the halves: passes 0.1 * 0.9 / 29; fails sqrt(2) / 12 instead of sqrt(1 / 12 * 11 / 12 / 11), as
+    # one more group that differs by 1 item is no proof; 12 / 11 as ever.
+    passes, fails = 0.25 * 0.09 / 29, 0.25 * 2 / 144 * 12 / 11
+    df = (passes + fails) ** 2 / (passes**2 / 29 + fails**2 / 11)
+    assert found.difference.value == pytest.approx((0.1 + 1 / 12) / 2)
+    half = stdtrit(df, 0.975) * np.sqrt(passes + fails)
+    assert found.difference.high == pytest.approx((0.1 + 1 / 12) / 2 + half, abs=1e-9)
+    assert [(one.name, one.n, one.n_all) for one in found.strata] == [("fail", 12, 42), ("pass", 30, 42)]
+    assert found.strata[0].share == pytest.approx(fails / (passes + fails))
+
+
+def test_groups_whose_differences_cancel_are_no_proof_that_the_judges_are_alike() -> None:
+    # In each of 12 questions a alone passes the pass, b alone fails the fail: +1 in one class, -1 in the other.
+    gold = [1, 0] * 12
+    found = compare_paired(gold, [1, 1] * 12, [0, 0] * 12, scale="binary", groups=[i // 2 for i in range(24)])
+    assert found.difference.value == 0.0 and found.p_value == 1.0
+    assert found.difference.high is not None and found.difference.high > 0.1
+
+
+def test_p_and_interval_are_of_one_mind() -> None:
+    """Whatever the metric, the interval is clear of 0 where p is below 1 - level, and nowhere else."""
+    rng = np.random.default_rng(4)
+    sides = {"both clear": 0, "both not": 0}
+    for _ in range(150):
+        n = int(rng.integers(12, 60))
+        gold = rng.random(n) < 0.6
+        a, b = (np.where(rng.random(n) < right, gold, ~gold).astype(int) for right in (0.9, 0.7))
+        groups = rng.integers(0, max(10, n // 2), n).tolist() if rng.random() < 0.5 else None
+        for metric in ("macro_agreement", "accuracy", "mae", "kappa", "f1"):
+            found = compare_paired(
+                gold.astype(int), a, b, scale="binary", metric=metric, groups=groups, level=0.9, n_perm=199
+            )
+            if found.p_value is not None and found.difference.low is not None:
+                small = found.p_value < 0.1
+                assert small == found.difference.clear_of_zero, (metric, found)
+                sides["both clear" if small else "both not"] += 1
+    assert min(sides.values()) > 100
+
+
+def test_the_more_cautious_of_interval_and_p_holds() -> None:
+    # b is off by one more on 5 of 10 items. t = 0.5 / (0.527 / sqrt(10)) = 3.0: the interval is clear of 0. But all
+    # five on one side come up in 2 of 32 patterns of signs: p = 0.0625.
+    gold, off = [50.0] * 10, [51.0] * 5 + [50.0] * 5
+    found = compare_paired(gold, gold, off, scale="percentage", metric="mae")
+    assert (found.p_value, found.difference.high) == (0.0625, 0.0)
+    assert found.difference.low == pytest.approx(-0.5 - 2.262157163 * np.sqrt(0.25 / 9), abs=1e-8)
+    assert found.difference.method == "linearised by group, t(9), drawn to 0 as p is not below 0.05"
+    alone = compare_paired(gold, gold, off, scale="percentage", metric="mae", n_perm=1).difference
+    assert alone.high == pytest.approx(-0.5 + 2.262157163 * np.sqrt(0.25 / 9), abs=1e-8)
+    assert compare_paired(gold, gold, off, scale="percentage", metric="mae", level=0.9).difference.clear_of_zero
 
 
 def test_false_alarms_in_small() -> None:

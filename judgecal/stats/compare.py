@@ -17,6 +17,7 @@ from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
 from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
+from judgecal.stats.strata import MIN_STRATUM, Stratum
 
 Decision = Literal["A", "B", "cannot tell"]
 
@@ -41,6 +42,7 @@ class Comparison:
     complete_case: PairedDifference  # the same without the items that either judge left unscored
     best_case: PairedDifference  # the same with an unscored item counted as its label
     raw: PairedDifference | None = None  # of the verdicts as they are, where they were calibrated to decide
+    strata: tuple[Stratum, ...] = ()  # of a macro metric: n of each, and its part of the difference's variance
 
 
 def compare(
@@ -63,10 +65,11 @@ def compare(
     By macro_agreement, which is the default, verdicts are compared once calibrated (`calibration.cross_fitted`), so
     that the scale that a judge happens to use neither helps nor hurts it; `raw` is the difference without that.
 
-    A judge is decided for where three things hold: the interval of the difference lies on its side of 0, the
-    p value is below 1 - level, and the order of the two is the same whichever way unscored items count (as
-    wrong, left out, as right). Else the decision is "cannot tell" and `why` says which does not; so it is with
-    fewer than ten groups, which give no interval.
+    A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as a p
+    value below 1 - level, see `compare_paired`), and the order of the two is the same whichever way unscored items
+    count (as wrong, left out, as right). Else the decision is "cannot tell" and `why` says what is lacking; so it is
+    with fewer than ten groups, which give no interval, and by a macro metric with fewer than ten items in a class or
+    stratum.
 
     Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its `level`;
     the command `compare` does both.
@@ -166,6 +169,7 @@ def _comparison(
         b=main.b,
         complete_case=ends["complete case"],
         best_case=ends["best case"],
+        strata=main.strata,
     )
 
 
@@ -182,8 +186,16 @@ def _decide(
     shown = f"p = {p:.3g}{f' after Holm over {of} comparisons' if of > 1 else ''}"
     if difference.low == difference.high == 0.0:
         return "cannot tell", "the two agree with people alike on every question"
-    if not (small and clear):
-        return "cannot tell", _undecided(small, clear, shown, alpha)
+    thin = [one for one in main.strata if one.thin]
+    if thin:
+        return "cannot tell", _too_thin(thin, metric)
+    if not clear:
+        return "cannot tell", f"the interval of the difference holds 0, {shown}"
+    if not small:
+        return (
+            "cannot tell",
+            f"the interval of this difference alone is clear of 0, but {shown} is not below {alpha:.3g}",
+        )
     changed = _changed(main, ends)
     if changed:
         return "cannot tell", changed
@@ -194,12 +206,9 @@ def _decide(
     )
 
 
-def _undecided(small: bool, clear: bool, shown: str, alpha: float) -> str:
-    if clear:
-        return f"the interval of the difference is clear of 0, but {shown} is not below {alpha:.3g}: both are needed"
-    if small:
-        return f"{shown}, but the interval of the difference holds 0: both are needed"
-    return f"the interval of the difference holds 0, {shown}"
+def _too_thin(thin: Sequence[Stratum], metric: str) -> str:
+    few = " and ".join(f'{one.n} in "{one.name}" ({one.more} more would do)' for one in thin)
+    return f"of {thin[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
 
 
 def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> str | None:

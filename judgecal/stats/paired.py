@@ -1,4 +1,4 @@
-"""Two judges on the same items: the paired difference, its interval, and a p value."""
+"""Two judges on the same items: the paired difference, its interval, and a p value that says the same."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtr
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
@@ -26,6 +27,10 @@ from judgecal.stats.metrics import Metric, metric_named
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, Unscored, as_scale, build, codes_of, read_both
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
+from judgecal.stats.strata import Stratum, strata_of
+
+LEAST_DIFFERING = 2.0
+"""A stratum's error is at least that of so many groups that differ: fewer are no proof that there are none."""
 
 _EPS = 1e-12
 
@@ -115,6 +120,7 @@ class PairedDifference:
     a: float | None = None  # the metric of either judge on these items
     b: float | None = None
     errors: tuple[float, float, float, float] | None = None
+    strata: tuple[Stratum, ...] = ()  # of a macro metric, with their parts of the difference's variance
 
 
 def compare_paired(
@@ -135,16 +141,23 @@ def compare_paired(
 ) -> PairedDifference:
     """Paired difference a - b of two judges on the same items.
 
-    Intervals: means linearised by group with t, coefficients such as kappa by the jackknife by group with t.
-    P values: under no difference the two judges could have changed places in any group. Shares of right verdicts
-    (accuracy, tpr, within_10 ...): McNemar's mid-p where every group has one item, the clustered McNemar test
-    else. Everything else: the signs of the groups' parts of the difference are flipped; a coefficient's parts are
-    the jackknife's pseudo-values. Fewer than ten groups: the value without interval and p.
+    Intervals: means linearised by group with t, coefficients such as kappa by the jackknife by group with t. A
+    stratum's error is at least that of two groups that differ as much as those that do (sum a^2 / sum |a| over the
+    groups' net differences a): where judges rarely differ, a small stratum often shows no group that does.
+
+    P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs of
+    whole groups would test that the judges are exchangeable: one that is more lenient than the other is not, however
+    equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where every group
+    has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of the difference
+    are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the interval fall on two
+    sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or p is that of its t.
+    Fewer than ten groups: the value without interval and p.
 
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where not
             given). Both are taken onto what is common to them and the people.
-        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference).
+        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference). With so few draws that p
+            cannot fall below 1 - level the interval stands as it is.
         unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored in any
             repeat out for both.
         more_error: a further standard error of a mean's difference with its degrees of freedom, from a source outside
@@ -204,24 +217,39 @@ def _of_means(
         return _blank(sides[0], sides[0].scored, level=level, reason=ours.undefined)
     difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
     found = _blank(sides[0], ours.used, level=level, values=(first.value, second.value))
+    terms = difference.influence + difference.ratios * difference.share
+    alike = bool(np.all(np.abs(terms) <= _EPS))
+    spread = difference if alike else _with_least_spread(difference, terms * difference.items)
+    found = replace(found, strata=strata_of(spread, sides[0]))
     if metric.is_rate and first.items[0] < MIN_CLASS:
         return _with_reason(found, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
     if found.difference.n_groups < MIN_GROUPS:
         return _with_reason(found, too_few(found.difference.n_groups))
-    parts = parts_of_mean(difference)
-    own = [linear_error(linear) for linear in (first, second, difference)]
+    own = [linear_error(linear) for linear in (first, second, spread)]
     if not any(math.isnan(error) for error, _ in own):
         found = _with_errors(found, [error for error, _ in own], own[2][1], span=ours.high - ours.low)
-    if np.all(np.abs(parts) <= _EPS):
+    if alike:
         return _no_difference(found, "linearised by group")
-    p, method = _swapped_p(parts, (first, second), sides, flips=flips)
     se, df = _combined(own[2], more_error)
     if math.isnan(se):
-        return _with_reason(found, "every stratum rests on one group: no error can be known", p=p, method=method)
-    made = f"linearised by group, t({df:.3g})"
-    se = _floored(se, difference.value, found)
-    found = replace(found, p_value=p, method=method)
-    return _with_interval(found, se, df, made=made, most=ours.high - ours.low)
+        return _with_reason(found, "every stratum rests on one group: no error can be known")
+    found = _with_interval(found, se, df, made=f"linearised by group, t({df:.3g})", most=ours.high - ours.low)
+    if ours.fewest > 1:
+        return replace(found, p_value=_t_p(found, se, df), method="the t of the interval")
+    p, method = _swapped_p(parts_of_mean(difference), (first, second), sides, flips=flips)
+    return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
+
+
+def _with_least_spread(difference: Linear, net: Floats) -> Linear:
+    """The linearised difference with what a stratum lacks of the spread of `LEAST_DIFFERING` groups that differ.
+
+    `net` is G x S, by how many items' worth of the metric the judges differ in each group; a group that differs does
+    so by sum net^2 / sum |net|. What is lacking is added as one more group a stratum, to the influences alone.
+    """
+    size = float((net**2).sum() / np.abs(net).sum())
+    least = LEAST_DIFFERING * (size / np.maximum(difference.items, 1.0)) ** 2
+    lacking = np.sqrt(np.maximum(least - (difference.influence**2).sum(axis=0), 0.0))
+    return replace(difference, influence=np.vstack([difference.influence, np.diag(lacking)]))
 
 
 def _swapped_p(
@@ -255,10 +283,30 @@ def _of_statistics(
     found = _with_errors(found, own, df, span=1.0)
     if abs(value) <= _EPS and np.all(np.abs(without) <= _EPS):
         return _no_difference(found, "jackknife by group")
-    se = _floored(own[2], value, found)
+    # At least what one more group without a difference would make of a spread of 0: else no width at all.
+    se = max(own[2], abs(value) / (found.difference.n_groups + 1.0))
+    found = _with_interval(found, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
     p, method = sign_flip_p(pseudo_values(value, without), n_perm=flips[0], seed=flips[1])
-    found = replace(found, p_value=p, method=method)
-    return _with_interval(found, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
+    return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
+
+
+def _t_p(found: PairedDifference, se: float, df: float) -> float:
+    """Two-sided p of the t that makes the interval."""
+    value = abs(found.difference.value or 0.0)
+    return 1.0 if value <= _EPS else float(2.0 * stdtr(df, -value / se))
+
+
+def _with_p(found: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int) -> PairedDifference:
+    """With a p that was not made as the interval was; where the two say different things, the more cautious one."""
+    difference, alpha = found.difference, round(1.0 - found.difference.level, 12)
+    if 1.0 / (1.0 + n_perm) < alpha and p < alpha <= of_interval:
+        p, method = of_interval, f"the t of the interval, above {method}"
+    elif 1.0 / (1.0 + n_perm) < alpha and of_interval < alpha <= p:
+        above = (difference.value or 0.0) > 0.0
+        low, high = (0.0, difference.high) if above else (difference.low, 0.0)
+        made = f"{difference.method}, drawn to 0 as p is not below {alpha:.3g}"
+        difference = replace(difference, low=low, high=high, method=made)
+    return replace(found, difference=difference, p_value=p, method=method)
 
 
 def _combined(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -267,14 +315,6 @@ def _combined(one: tuple[float, float], other: tuple[float, float]) -> tuple[flo
         return one
     variance = one[0] ** 2 + other[0] ** 2
     return math.sqrt(variance), variance**2 / (one[0] ** 4 / one[1] + other[0] ** 4 / other[1])
-
-
-def _floored(se: float, value: float, found: PairedDifference) -> float:
-    """At least |difference| / (G + 1): what one more group without a difference would make of a spread of 0.
-
-    Without it a difference that is the same in every group would have an interval of no width.
-    """
-    return max(se, abs(value) / (found.difference.n_groups + 1.0))
 
 
 def _blank(
@@ -294,8 +334,8 @@ def _blank(
     return PairedDifference(estimate, None, a=a, b=b)
 
 
-def _with_reason(found: PairedDifference, reason: str, *, p: float | None = None, method: str = "") -> PairedDifference:
-    return replace(found, difference=replace(found.difference, reason=reason), p_value=p, method=method)
+def _with_reason(found: PairedDifference, reason: str) -> PairedDifference:
+    return replace(found, difference=replace(found.difference, reason=reason))
 
 
 def _no_difference(found: PairedDifference, made: str) -> PairedDifference:

@@ -1,0 +1,85 @@
+"""The strata of a macro metric: how many items each rests on, and which of them an interval hangs on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from judgecal.stats.means import Linear
+from judgecal.stats.sample import Sample
+
+MIN_STRATUM = 10
+"""Fewer items than this in a class or stratum, and nothing is decided by a macro metric."""
+DRIVING = 2.0 / 3.0
+"""The share of the variance from which on one stratum drives an interval."""
+NARROWER = 0.25
+"""`Stratum.more` items would narrow the interval by this share."""
+
+_THIRDS = ("low third", "middle third", "high third")
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """One class or third of the scale in a macro metric.
+
+    Attributes:
+        name: "fail" or "pass"; of a graded scale "low third", "middle third" or "high third" of the labels.
+        n: items whose label lies in it.
+        n_all: items of all strata.
+        share: its part of the variance of the metric, or of the difference, 0..1; None where that has none.
+    """
+
+    name: str
+    n: int
+    n_all: int
+    share: float | None
+
+    @property
+    def thin(self) -> bool:
+        """Whether it holds too few items for a decision."""
+        return self.n < MIN_STRATUM
+
+    @property
+    def more(self) -> int | None:
+        """Items of it beside those there are that bring it to `MIN_STRATUM`, or narrow the interval by `NARROWER`.
+
+        With v its share of the variance and n items, n / (n + more) of v is left: (1 - NARROWER)^2 = 1 - v more /
+        (n + more). None where the rest of the variance is too large for that.
+        """
+        if self.thin:
+            return MIN_STRATUM - self.n
+        gone = 1.0 - (1.0 - NARROWER) ** 2
+        share = self.share or 0.0
+        return math.ceil(self.n * gone / (share - gone)) if share > gone else None
+
+
+def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
+    """The filled strata of a linearised macro metric (or difference) of a sample; none for a metric without strata."""
+    if linear.means.fewest < 2:
+        return ()
+    parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)
+    parts *= linear.groups / np.maximum(linear.groups - 1.0, 1.0)
+    total, n_all = float(parts.sum()), int(linear.items.sum())
+    return tuple(
+        Stratum(
+            _name(place, sample, linear),
+            n=int(linear.items[place]),
+            n_all=n_all,
+            share=float(parts[place]) / total if total > 0.0 else None,
+        )
+        for place in np.flatnonzero(linear.items).tolist()
+    )
+
+
+def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
+    """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
+    return next((one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None)
+
+
+def _name(place: int, sample: Sample, linear: Linear) -> str:
+    if sample.binary_gold or len(linear.items) == 2:
+        return "pass" if place else "fail"
+    return _THIRDS[place]
