@@ -290,7 +290,7 @@ def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> N
     assert (found["a"], found["b"]) == ("correctness_v3@embedded", "correctness_v3@embedded#opt")
     assert (found["gold"]["split"], found["difference"]["n_expected"]) == ("test", n_test)
     # optimize shows after minus before.
-    assert found["difference"]["value"] == pytest.approx(-done["test"]["difference"]["value"])
+    assert found["raw"]["difference"]["value"] == pytest.approx(-done["test"]["difference"]["value"])
     assert found["test_looks"] == 2 and found["level"] == pytest.approx(0.99240091)
     # Without its summary and its program the journal still says who was taken.
     folder = workspace_dir / "experiments" / "opt"
@@ -374,8 +374,8 @@ def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, 
     found = one_object(judgecal("compare", "made", "--json"))
     grid = found["interaction"]
     assert grid["decision"] == "interaction" and grid["p_value"] < 0.01 and grid["n_groups"] == N_GROUPS
-    # macro_agreement: 0.90 for the pair, (0.9 + (0.1 + 0.9) / 2) / 2 = 0.7 for the others; a quarter of 0.2.
-    assert [abs(cell["deviation"]) for cell in grid["cells"]] == pytest.approx([0.05] * 4)
+    # macro_agreement once calibrated: 1 for the pair, (1 + 1 / 2) / 2 = 0.75 for the others; a quarter of 0.25.
+    assert [abs(cell["deviation"]) for cell in grid["cells"]] == pytest.approx([0.0625] * 4)
     assert len(found["pairs"]) == 6
     text = judgecal("compare", "made").out
     assert "Prompt x model: prompts and models fit in pairs, p = 0.0001" in text
