@@ -66,8 +66,9 @@ class CompareResult(Result):
 
 def _pair_json(a: str, b: str, found: Comparison) -> dict[str, Any]:
     plain = {**as_plain(found), "a": a, "b": b, "a_value": found.a, "b_value": found.b}
-    for end in ("complete_case", "best_case"):  # without how they were made
-        plain[end] = {name: plain[end][name] for name in ("a", "b", "difference", "p_value")}
+    for end in ("complete_case", "best_case", "raw"):  # without how they were made
+        if plain[end] is not None:
+            plain[end] = {name: plain[end][name] for name in ("a", "b", "difference", "p_value")}
     return plain
 
 

@@ -198,8 +198,8 @@ def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
     for pair in turned[:_TURNS]:
         (a, best_a), (b, best_b) = (_ends(one, metric) for one in pair)
         yield (
-            f"Cannot tell the order of {pair[0].judge} and {pair[1].judge}: {metric} {numbers.plain(a)} against "
-            f"{numbers.plain(b)} with unscored items as wrong, {numbers.plain(best_a)} against "
+            f"The order of {pair[0].judge} and {pair[1].judge} hangs on unscored items: {metric} {numbers.plain(a)} "
+            f"against {numbers.plain(b)} with unscored items as wrong, {numbers.plain(best_a)} against "
             f"{numbers.plain(best_b)} as right."
         )
     hidden = len(turned) - _TURNS

@@ -1,4 +1,16 @@
-"""Two judges on the same items: the paired difference, its interval, and a p value that says the same."""
+"""Two judges on the same items: the paired difference, its interval, and a p value that says the same.
+
+Intervals: means linearised by group with t, coefficients such as kappa by the jackknife by group with t. A
+stratum's error is at least that of two groups that differ as much as those that do (sum a^2 / sum |a| over the
+groups' net differences a): where judges rarely differ, a small stratum often shows no group that does.
+
+P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs of
+whole groups would test that the judges are exchangeable: one that is more lenient than the other is not, however
+equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where every group
+has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of the difference
+are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the interval fall on two
+sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or p is that of its t.
+"""
 
 from __future__ import annotations
 
@@ -141,17 +153,7 @@ def compare_paired(
 ) -> PairedDifference:
     """Paired difference a - b of two judges on the same items.
 
-    Intervals: means linearised by group with t, coefficients such as kappa by the jackknife by group with t. A
-    stratum's error is at least that of two groups that differ as much as those that do (sum a^2 / sum |a| over the
-    groups' net differences a): where judges rarely differ, a small stratum often shows no group that does.
-
-    P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs of
-    whole groups would test that the judges are exchangeable: one that is more lenient than the other is not, however
-    equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where every group
-    has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of the difference
-    are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the interval fall on two
-    sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or p is that of its t.
-    Fewer than ten groups: the value without interval and p.
+    Interval and p are made as the head of this module says. Fewer than ten groups: the value without either.
 
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where not
