@@ -336,9 +336,7 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         kind=column.kind,
         by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
         by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
-        best_case=agreement(labels, verdicts, metrics=[metric], unscored="right", seed=table.seed, **shared)
-        if found.n_unscored
-        else None,
+        best_case=_best_case(table, column, metric) if found.n_unscored else None,
         retest=_retest(
             repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, column, found.unit
         )
@@ -346,6 +344,16 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         else None,
         limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,
     )
+
+
+def _best_case(table: Table, column: Column, metric: str) -> dict[str, Estimate]:
+    """What decides, with unscored items counted as their labels."""
+    rows = verdict_matrix(column.rows, table.items, table.repeats)
+    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups}
+    mapped = cross_fitted(table.labels, rows, judge_scale=column.scale, **shared)
+    judge_scale = column.scale if mapped is None else table.gold.scale
+    found: list[list[Any]] = [*(rows if mapped is None else mapped)]
+    return agreement(table.labels, found, judge_scale=judge_scale, metrics=[metric], unscored="right", **shared)
 
 
 def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Retest:

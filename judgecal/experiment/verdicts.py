@@ -13,6 +13,7 @@ from judgecal.goldset import GOLD
 from judgecal.records import Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats.breakdown import Part, breakdown
+from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
 
@@ -78,10 +79,15 @@ _CALIBRATION_BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Verdicts of about one height: their mean, the share of them that people pass, how many they are."""
+    """Verdicts of about one height: their mean, the people's mean label of them with its interval, how many they are.
+
+    Both on the common scale; the interval is None where too few questions have such a verdict.
+    """
 
     verdict: float
-    share: float
+    label: float
+    low: float | None
+    high: float | None
     n: int
 
 
@@ -95,8 +101,10 @@ class JudgeShape:
         differences: (verdict - label in percent of the range, share of the judgements); empty on words.
         bias: their mean.
         points: (label, verdict), a sample of at most 400 of `n_points`.
-        kappa_over_cut: (cut, kappa with the people) and
-        calibration: of graded verdicts.
+        kappa_over_cut: (cut, kappa with the people),
+        calibration: and
+        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; of graded
+            verdicts.
     """
 
     judge: str
@@ -111,6 +119,7 @@ class JudgeShape:
     n_points: int = 0
     kappa_over_cut: tuple[tuple[float, float | None], ...] = ()
     calibration: tuple[CalibrationBin, ...] = ()
+    calibration_map: tuple[tuple[float, float], ...] = ()
 
 
 def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repeats: int) -> JudgeShape:
@@ -132,8 +141,9 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
         if verdict is not None
     ]
     both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
+    groups = [item.group for item, row in zip(table.items, verdicts, strict=True) for one in row if one is not None]
     bins, bias = _differences(both, cut)
-    kappas, heights = _curves(both, cut)
+    graded = cut.common.kind != "binary" and len(both) > 0
     return JudgeShape(
         judge=column.judge,
         at_cut=at_cut,
@@ -145,8 +155,9 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
         bias=bias,
         points=_points(both, seed=table.seed),
         n_points=len(both),
-        kappa_over_cut=kappas,
-        calibration=heights,
+        kappa_over_cut=_kappas(both, cut) if graded else (),
+        calibration=_calibration(both, groups, cut) if graded else (),
+        calibration_map=_map(table, column, cut) if graded else (),
     )
 
 
@@ -169,15 +180,23 @@ def _points(both: Floats, *, seed: int) -> tuple[tuple[float, float], ...]:
     return tuple((float(label), float(verdict)) for label, verdict in chosen)
 
 
-def _curves(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float | None], ...], tuple[CalibrationBin, ...]]:
-    """Kappa with the people over the judge's cut, and how often people pass what got such a verdict."""
+def _kappas(both: Floats, cut: Cut) -> tuple[tuple[float, float | None], ...]:
+    """Kappa with the people over the judge's cut; empty without a pass mark."""
     mark = cut.label_mark
-    if mark is None or cut.common.kind == "binary" or not len(both):
-        return (), ()
+    if mark is None:
+        return ()
     passes, verdicts = both[:, 0] >= mark, both[:, 1]
     cuts = np.linspace(cut.common.low, cut.common.high, _CUTS)[1:]
-    kappas = tuple((float(at), _kappa(passes, verdicts >= at)) for at in cuts)
-    return kappas, _calibration(passes, verdicts, cut)
+    return tuple((float(at), _kappa(passes, verdicts >= at)) for at in cuts)
+
+
+def _map(table: Table, column: Column, cut: Cut) -> tuple[tuple[float, float], ...]:
+    """The steps of the judge's map, fitted on these items, each from where it begins."""
+    found = table.calibration(column, fitted_on="these items")
+    if found is None:
+        return ()
+    starts = (cut.common.low, *(cut.verdict_at(one) for one in found.cuts))
+    return tuple((start, cut.label_at(label)) for start, label in zip(starts, found.values, strict=True))
 
 
 def _kappa(passes: Any, said: Any) -> float | None:
@@ -187,16 +206,19 @@ def _kappa(passes: Any, said: Any) -> float | None:
     return None if by_chance >= 1.0 else (float((passes == said).mean()) - by_chance) / (1.0 - by_chance)
 
 
-def _calibration(passes: Any, verdicts: Floats, cut: Cut) -> tuple[CalibrationBin, ...]:
-    """Share that people pass among verdicts of about the same height, ten bins of the scale."""
-    place = (verdicts - cut.common.low) / cut.common.span * _CALIBRATION_BINS
+def _calibration(both: Floats, groups: Sequence[str], cut: Cut) -> tuple[CalibrationBin, ...]:
+    """People's mean label of verdicts of about the same height, ten bins of the scale."""
+    place = (both[:, 1] - cut.common.low) / cut.common.span * _CALIBRATION_BINS
     bins = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
-    inside = [bins == number for number in range(_CALIBRATION_BINS)]
-    return tuple(
-        CalibrationBin(float(verdicts[one].mean()), float(passes[one].mean()), int(one.sum()))
-        for one in inside
-        if one.any()
-    )
+    found = []
+    for number in np.unique(bins).tolist():
+        rows = np.flatnonzero(bins == number).tolist()
+        mean = mean_estimate(
+            both[rows, 0], [groups[row] for row in rows], low=cut.common.low, high=cut.common.high, level=0.95
+        )
+        label = float(both[rows, 0].mean())
+        found.append(CalibrationBin(float(both[rows, 1].mean()), label, mean.low, mean.high, len(rows)))
+    return tuple(found)
 
 
 WORST = 10

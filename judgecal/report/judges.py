@@ -153,16 +153,27 @@ def _table(found: Standing) -> Table:
     names = [name for name in columns_of(first, result.gold.scale) if metric_facts(name).unit == "share"]
     names = [name for name in names if metric_facts(name).name not in (metric, *_ELSEWHERE)]
 
+    once = metric_facts(metric).calibrated and any(one.calibrated for one in result.judges)
+
     def row(one: Entry, indent: str = "") -> list[str]:
         return [
             f"{indent}{one.judge}",
             f"{one.n}/{one.n_expected}",
             str(one.n_unscored),
-            numbers.estimate(one.as_wrong[metric]),
+            numbers.estimate(one.decided_by(metric)),
+            *([numbers.plain(one.as_wrong[metric].value)] if once else []),
             *(numbers.plain(value.value if (value := one.agreement.get(name)) else None) for name in names),
         ]
 
-    header = ["judge", "n", "unscored", f"{metric} [{first[metric].level:.4g}]", *names]
+    decides = f"{metric} once calibrated" if once else metric
+    header = [
+        "judge",
+        "n",
+        "unscored",
+        f"{decides} [{first[metric].level:.4g}]",
+        *(["as it is"] if once else []),
+        *names,
+    ]
     rows = [*(row(one) for one in result.judges), ["floor"], *(row(one, "  ") for one in result.floor)]
     people = [one for one in result.raters if one.enough]
     if people:
@@ -173,7 +184,7 @@ def _table(found: Standing) -> Table:
 def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
     gold, judges = result.gold, result.judges
     yield f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items alone."
-    reasons = {one.as_wrong[metric].reason for one in judges if one.as_wrong[metric].low is None}
+    reasons = {one.decided_by(metric).reason for one in judges if one.decided_by(metric).low is None}
     yield from (f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons)))
     for one in judges:
         if one.n_unscored:
@@ -209,7 +220,7 @@ def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
 
 def _ends(judge: JudgeEntry, metric: str) -> tuple[float | None, float | None]:
     """The metric with unscored items counted as wrong, and as right; equal where nothing is unscored."""
-    worst = judge.as_wrong[metric].value
+    worst = judge.decided_by(metric).value
     return worst, judge.best_case[metric].value if judge.best_case and metric in judge.best_case else worst
 
 
@@ -263,7 +274,7 @@ def _share_of(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
 
 def _grid(found: Standing) -> Section:
     grid, metric = found.grid, found.metric
-    values = {one.judge: one.as_wrong[metric] for one in found.result.judges}
+    values = {one.judge: one.decided_by(metric) for one in found.result.judges}
     blocks: list[Block] = []
     if len(grid.cells) > 1 and grid.prompts != [""]:
         shades = [(cell.prompt, cell.model, values[cell.judge].value) for cell in grid.cells]

@@ -134,30 +134,32 @@ def kappa_over_cut(shape: JudgeShape) -> str:
 
 
 def calibration(shape: JudgeShape) -> str:
-    """Of the verdicts of about one height, how many people pass; the size of a point is how many there are."""
+    """The people's mean label of verdicts of about one height, with intervals, and the map from verdict to label."""
     import altair as alt
 
     low, high = shape.low, shape.high
-    rows = [{"verdict": one.verdict, "n": one.n, "percent": 100.0 * one.share} for one in shape.calibration]
-    x = alt.X(
-        "verdict:Q",
-        scale=alt.Scale(domain=[low, high], nice=False, padding=8),
-        axis=alt.Axis(title="verdict", values=[low, (low + high) / 2.0, high], grid=False),
-    )
-    y = alt.Y(
-        "percent:Q",
-        scale=alt.Scale(domain=[0, 100], nice=False, padding=8),
-        axis=alt.Axis(title="people pass", values=[0, 50, 100], labelExpr="datum.value + '%'"),
-    )
-    ends = [{"verdict": low, "percent": 0.0}, {"verdict": high, "percent": 100.0}]
-    ideal = alt.Chart(rows_of(ends)).mark_line(color=SOFT, strokeDash=[2, 3], strokeWidth=1).encode(x=x, y=y)
-    line = alt.Chart(rows_of(rows)).mark_line(color=INK, strokeWidth=1.5).encode(x=x, y=y)
-    dots = (
+    rows = [
+        {"verdict": one.verdict, "label": one.label, "low": one.low, "high": one.high, "n": one.n}
+        for one in shape.calibration
+    ]
+    scale = alt.Scale(domain=[low, high], nice=False, padding=8)
+    ticks = [low, (low + high) / 2.0, high]
+    x = alt.X("verdict:Q", scale=scale, axis=alt.Axis(title="verdict", values=ticks, grid=False))
+    y = alt.Y("label:Q", scale=scale, axis=alt.Axis(title="people's label", values=ticks))
+    ends = [{"verdict": at, "label": at} for at in (low, high)]
+    steps = [{"verdict": at, "label": label} for at, label in shape.calibration_map]
+    steps += [{"verdict": high, "label": steps[-1]["label"]}] if steps else []
+    layers = [
+        alt.Chart(rows_of(ends)).mark_line(color=SOFT, strokeDash=[2, 3], strokeWidth=1).encode(x=x, y=y),
+        alt.Chart(rows_of(steps)).mark_line(color=ACCENT, interpolate="step-after").encode(x=x, y=y),
+        alt.Chart(rows_of([row for row in rows if row["low"] is not None]))
+        .mark_rule(color=INK)
+        .encode(x=x, y=alt.Y("low:Q", scale=scale, title=None), y2="high:Q"),
         alt.Chart(rows_of(rows))
         .mark_circle(color=INK, opacity=1.0)
-        .encode(x=x, y=y, size=alt.Size("n:Q", scale=alt.Scale(range=[20, 160]), legend=None))
-    )
-    return drawn((ideal + line + dots).properties(width=_WIDTH, height=130))
+        .encode(x=x, y=y, size=alt.Size("n:Q", scale=alt.Scale(range=[20, 160]), legend=None)),
+    ]
+    return drawn(alt.layer(*layers).properties(width=_WIDTH, height=150))
 
 
 # --- what each judge loses

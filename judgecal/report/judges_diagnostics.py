@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from judgecal.experiment.result import Entry, JudgeEntry, PartEntry, Retest
-from judgecal.experiment.verdicts import JudgeShape
+from judgecal.experiment.verdicts import CalibrationBin, JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -207,20 +207,49 @@ def _cost(judges: Sequence[JudgeEntry]) -> Table:
 
 
 def _curves(found: Standing) -> Iterable[Block]:
-    shapes = [shape for shape in found.shapes if shape.kappa_over_cut]
-    if not shapes:
+    graded = [shape for shape in found.shapes if shape.calibration]
+    if not graded:
         return []
-    heights = _pictures(shapes, calibration, "share that people pass by verdict")
+    heights = [
+        Picture(partial(calibration, shape), _in_words(shape), title=shape.judge, numbers=_bins(shape))
+        for shape in graded
+    ]
+    blocks: list[Block] = [
+        Gallery(heights, title="Calibration"),
+        Paragraph(
+            "Points: the people's mean label of verdicts of about one height, with a 95% interval by question; larger "
+            "points are more judgements. Coloured: the map from verdict to label, as fitted on all of these items; the "
+            "lock carries that of train and dev. Dotted: verdicts that need none."
+        ),
+    ]
+    shapes = [shape for shape in graded if shape.kappa_over_cut]
+    if not shapes:
+        return blocks
     kappas = _pictures(shapes, kappa_over_cut, "kappa over the judge's cut")
     return [
-        Gallery(heights, title="Calibration"),
-        Paragraph("Dotted: verdicts that say how often people pass. Larger points are more judgements."),
+        *blocks,
         Gallery(kappas, title="Kappa over the cut"),
         Paragraph(
             "Dashed: the people's mark. A curve that peaks elsewhere means that the judge uses the scale in its own "
             "way."
         ),
     ]
+
+
+def _in_words(shape: JudgeShape) -> str:
+    steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
+    return f"{shape.judge}, verdict to label: {steps}"
+
+
+def _bins(shape: JudgeShape) -> Table:
+    rows = [
+        [f"{one.verdict:.3g}", f"{one.label:.3g}", _ends_of(one), numbers.count(one.n)] for one in shape.calibration
+    ]
+    return Table(["mean verdict", "people's mean label", "95% interval", "judgements"], rows)
+
+
+def _ends_of(one: CalibrationBin) -> str:
+    return numbers.DASH if one.low is None or one.high is None else f"{one.low:.3g} to {one.high:.3g}"
 
 
 def _pictures(shapes: Sequence[JudgeShape], draw: Callable[[JudgeShape], str], says: str) -> list[Picture]:
@@ -230,14 +259,15 @@ def _pictures(shapes: Sequence[JudgeShape], draw: Callable[[JudgeShape], str], s
 
 def _metrics(found: Standing) -> Table:
     result, names = found.result, list(found.result.judges[0].agreement)
-    header = ["", "n", f"{found.metric}, unscored as wrong", *names]
+    once = ", once calibrated" * any(one.calibrated for one in result.judges)
+    header = ["", "n", f"{found.metric}{once}, unscored as wrong", *names]
 
     def row(one: Entry) -> list[str]:
         values: list[Estimate | None] = [one.agreement.get(name) for name in names]
         return [
             one.judge,
             f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}",
-            numbers.estimate(one.as_wrong.get(found.metric)),
+            numbers.estimate(one.decided_by(found.metric)),
             *(numbers.estimate(value, digits_of(name, one.unit)) for name, value in zip(names, values, strict=True)),
         ]
 

@@ -35,7 +35,8 @@ def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, st
     """Kind, what to do, and why."""
     best, constant = pick.best, losses.floor[0]
     several = len(losses.judges) > 1
-    value = f"{best} has {found.metric} {numbers.plain(_loss_of(losses, best).value)}"
+    once = " once calibrated" if any(one.calibrated for one in found.result.judges) else ""
+    value = f"{best} has {found.metric} {numbers.plain(_loss_of(losses, best).value)}{once}"
     if pick.judge is None:
         why = "all of its items are test items, which confirm and do not choose"
         return "none", "Choose nobody from this", [why, value]
@@ -48,7 +49,7 @@ def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, st
         return "none", "Use none of them" if several else "Do not use it yet", [why]
     if not several:
         shown = numbers.estimate(found.values[pick.judge])
-        return ("use", f"Use {pick.judge}", [f"{found.metric} {shown}, and no other judge to hold it against"])
+        return ("use", f"Use {pick.judge}", [f"{found.metric} {shown}{once}, and no other judge to hold it against"])
     return ("use", f"Use {pick.judge}", list(_against_the_rest(found, losses, pick, _loss_of(losses, pick.judge))))
 
 
