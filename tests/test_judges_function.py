@@ -252,7 +252,9 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
     assert {one["kind"] for one in recorded["judges"]} == {"recorded"}
     compared = the_json(judgecal("compare", "two", "--json"))
     assert (compared["a"], compared["decision"]) == (LOCAL, "B")
-    chosen = the_json(judgecal("select", "two", "--local-only", "-o", "judge.lock.json", "--json"))
+    chosen = the_json(
+        judgecal("select", "two", "--local-only", "--allow-below-floor", "-o", "judge.lock.json", "--json")
+    )
     assert chosen["chosen"] == PYTHON
     lock = json.loads((own_checks / "judge.lock.json").read_text(encoding="utf-8"))
     fingerprint = judge_named(PYTHON).fingerprint
@@ -266,7 +268,7 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
 def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
     for name, judge in (("local", LOCAL), ("python", PYTHON)):
         the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))
-        the_json(judgecal("select", name, "-o", f"{name}.json", "--noise-calls", "0", "--json"))
+        the_json(judgecal("select", name, "-o", f"{name}.json", "--noise-calls", "0", "--allow-below-floor", "--json"))
     (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
     columns = ("--question", "q", "--answer", "a", "--reference", "r")
     ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 
+from judgecal.experiment import Column, Table, score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection.churn import Churn
+from judgecal.selection.confirm import calibrate
 from judgecal.selection.gate_rule import loss_of
 from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule
@@ -43,7 +45,8 @@ def judge(workspace_dir: Path) -> PromptJudge:
 @pytest.fixture
 def lock(workspace_dir: Path, judge: PromptJudge, gold: GoldSet) -> Path:
     """The embedded judge, locked on the starter."""
-    return lock_file(workspace_dir / "judge.lock.json", judge, gold)
+    fitted = calibrate(Table(gold, gold.items), Column.of(judge, score(judge, gold, split="all")))
+    return lock_file(workspace_dir / "judge.lock.json", judge, gold, calibration=fitted)
 
 
 @pytest.fixture
@@ -82,26 +85,26 @@ def difference(value: float, half: float, n_groups: int = 50) -> Estimate:
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "metric", "decision"),
+    ("value", "half", "bound", "metric", "decision"),
     [
-        (0.0, 0.0, "macro_agreement", "pass"),
-        (0.05, 0.04, "macro_agreement", "pass"),  # it gains
-        (-0.01, 0.0199, "macro_agreement", "pass"),  # loses 0.0299 at most
-        (-0.01, 0.02, "macro_agreement", "inconclusive"),  # 0.03 is not less than 0.03
-        (-0.05, 0.03, "macro_agreement", "inconclusive"),  # it is worse than 0, not than the margin
-        (-0.08, 0.0499, "macro_agreement", "fail"),
-        (0.08, 0.0499, "mae", "fail"),  # of an error less is better
-        (-0.08, 0.0499, "rmse", "pass"),
+        (0.0, 0.0, 0.0, "macro_agreement", "pass"),
+        (0.05, 0.04, 0.0, "macro_agreement", "pass"),  # it gains
+        (-0.01, 0.03, 0.0299, "macro_agreement", "pass"),
+        (-0.01, 0.01, 0.03, "macro_agreement", "inconclusive"),  # 0.03 is not less than 0.03
+        (-0.05, 0.03, 0.08, "macro_agreement", "inconclusive"),  # it is worse than 0, not than the margin
+        (-0.08, 0.0499, 0.12, "macro_agreement", "fail"),
+        (0.08, 0.0499, 0.12, "mae", "fail"),  # of an error less is better
+        (-0.08, 0.0499, 0.0, "rmse", "pass"),
     ],
 )
-def test_the_interval_decides(value: float, half: float, metric: str, decision: str) -> None:
-    assert loss_of(difference(value, half), metric=metric, margin=0.03).decision == decision
+def test_bound_and_interval_decide(value: float, half: float, bound: float, metric: str, decision: str) -> None:
+    assert loss_of(difference(value, half), bound, metric=metric, margin=0.03).decision == decision
 
 
 @pytest.mark.parametrize("value", [-0.01, -0.05])
 def test_how_many_more_questions_would_tell(value: float) -> None:
     """On either side the loss seen is 0.02 from the margin: G ((t_0.975 + t_0.8) se / 0.02)^2 - G more."""
-    found = loss_of(difference(value, 0.04), metric="macro_agreement", margin=0.03)
+    found = loss_of(difference(value, 0.04), 0.09, metric="macro_agreement", margin=0.03)
     se = 0.04 / stdtrit(49, 0.975)
     needed = 50 * ((stdtrit(49, 0.975) + stdtrit(49, 0.8)) * se / 0.02) ** 2
     assert found.more_questions == math.ceil(needed) - 50 == 355
@@ -110,10 +113,12 @@ def test_how_many_more_questions_would_tell(value: float) -> None:
 
 
 def test_where_no_number_of_questions_can_be_named() -> None:
-    on_it = loss_of(difference(-0.03, 0.02), metric="macro_agreement", margin=0.03)
-    assert (on_it.decision, on_it.more_questions) == ("inconclusive", None)
+    for value in (-0.03, -0.0289):  # on the margin, and so near to it that it would take 29,000 more
+        on_it = loss_of(difference(value, 0.02), 0.06, metric="macro_agreement", margin=0.03)
+        assert (on_it.decision, on_it.more_questions) == ("inconclusive", None)
+        assert "out of reach: it would take more than 10,000 more questions" in on_it.why
     few = Estimate(-0.2, n=5, n_groups=5, reason="5 groups: fewer than 10 give no interval")
-    found = loss_of(few, metric="macro_agreement", margin=0.03)
+    found = loss_of(few, None, metric="macro_agreement", margin=0.03)
     assert (found.decision, found.why) == ("inconclusive", few.reason)
 
 
@@ -199,28 +204,69 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
     assert [(look["kind"], look["n_items"]) for look in looks(workspace_dir)] == [("decision", 96)] * 2
     assert [look["by"] for look in looks(workspace_dir)] == ["lock", "migrate by macro_agreement"]
     assert "judge.lock.json holds: counted and written back" in ran.err
-    assert json.loads(judgecal(*command).out)["test_looks"] == 2  # the same command is the same look
-    assert judgecal(*command[:-1]).out.startswith("correctness_v1@embedded may take the place")
+    again = json.loads(judgecal(*command, "--replace").out)
+    assert again["test_looks"] == 2  # the same command is the same look
+    assert judgecal(*command[:-1], "--replace").out.startswith("correctness_v1@embedded may take the place")
+    contract = {"flip_rate", "noise", "unscored", "locked", "now", "smallest_detectable", "model_changed"}
+    assert contract <= result.keys() and result["unscored"] == {"locked": 0.0, "now": 0.0}
+    assert (result["flip_rate"]["value"], result["model_changed"], result["loss_below"]) == (0.0, False, 0.0)
+    assert result["now"]["macro_agreement"]["value"] == result["locked"]["macro_agreement"]["value"]
+    before = (workspace_dir / "new.lock.json").read_bytes()
+    refused = judgecal(*command)
+    assert (refused.code, refused.out) == (2, "") and "give --replace to write over it" in refused.err
+    assert (workspace_dir / "new.lock.json").read_bytes() == before
 
 
-def test_a_judge_that_loses_is_not_locked(judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer) -> None:
-    ran = judgecal("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--json")
-    assert ran.code == 1
+def test_a_judge_that_tells_nothing_apart_is_not_locked(
+    judgecal: Run, workspace_dir: Path, lock: Path, served: StubServer
+) -> None:
+    """A constant 0, however wide the margin: 220 calls of it, none of the old judge."""
+    command = ("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json", "--margin", "0.9")
+    ran = judgecal(*command, "--json")
     result = json.loads(ran.out)
-    assert result["new"] == "correctness_v3@mine"
-    assert result["decision"] == "fail"
-    assert result["difference"]["high"] < -0.03
-    # A constant 0 agrees with the low third and with little else: 220 calls of it, none of the old judge.
-    assert result["new_value"] < 0.55 < result["old_value"]
+    assert (ran.code, result["decision"], result["new"]) == (1, "fail", "correctness_v3@mine")
+    assert result["why"].startswith("it tells right from wrong no better than a coin: sensitivity")
     assert (served.calls, result["n_called_again"], result["churn"]) == (220, 0, None)
     assert result["new_lock"] is None and "no lock is written" in result["new_lock_reason"]
     assert not (workspace_dir / "new.lock.json").exists()
-    text = judgecal("migrate", "--lock", lock, "--to", "mine", "-o", "new.lock.json").out
-    assert text.startswith("correctness_v3@mine is shown to lose more than the margin in macro_agreement")
+    text = judgecal(*command).out
+    assert text.startswith(
+        "correctness_v3@mine may not take the place of correctness_v3@embedded: it tells\nright from"
+    )
+    forced = judgecal(*command, "--force", "--json")
+    assert (forced.code, json.loads(forced.out)["forced"]) == (1, True) and load_lock(workspace_dir / "new.lock.json")
+    said = " ".join(judgecal(*command, "--force", "--replace").out.split())
+    assert "written with --force against the decision" in said
+
+
+def test_a_judge_that_loses_is_not_locked(
+    judgecal: Run, workspace_dir: Path, judge: PromptJudge, gold: GoldSet, lock: Path
+) -> None:
+    """The locked verdicts are the people's labels, and the new judge reads next to nothing."""
+    lock_file(lock, judge, gold, verdicts={item: float(label) for item, label in gold.labels.items()})
+    ran = judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--json")
+    result = json.loads(ran.out)
+    assert (ran.code, result["decision"], result["new_lock"]) == (1, "fail", None)
+    assert result["difference"]["high"] < -0.03 < 0.0 < result["flip_rate"]["low"]
+    assert result["why"].startswith("it loses 0.") and "at least, more than the margin 0.03" in result["why"]
     # With a margin that is wide enough the same numbers say otherwise: one interval serves every margin.
-    wide = json.loads(judgecal("migrate", "--lock", lock, "--to", "mine", "--margin", "0.9", "--json").out)
-    assert (wide["decision"], wide["test_looks"], wide["reused"]) == ("pass", 2, True)
-    assert wide["difference"]["level"] == pytest.approx(0.99240091)
+    wide = json.loads(judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.9", "--json").out)
+    assert (wide["decision"], wide["difference"]) == ("pass", result["difference"])
+
+
+def test_what_cannot_be_told_is_not_locked(
+    judgecal: Run, workspace_dir: Path, judge: PromptJudge, gold: GoldSet, lock: Path
+) -> None:
+    """The locked verdicts are the new judge's own but for three items."""
+    verdicts = dict(load_lock(lock).verdicts)
+    for item in gold.select("test")[:6:2]:
+        verdicts[item.item_id] = float(gold.labels[item.item_id])
+    lock_file(lock, judge, gold, verdicts=verdicts)
+    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--margin", "0.001")
+    ran = judgecal(*command, "--json")
+    result = json.loads(ran.out)
+    assert (ran.code, result["decision"], result["new_lock"]) == (3, "inconclusive", None)
+    assert "--force writes it" in result["new_lock_reason"] and not (workspace_dir / "new.lock.json").exists()
 
 
 def test_the_old_judge_is_called_only_for_what_the_lock_lacks(

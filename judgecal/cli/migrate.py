@@ -22,21 +22,25 @@ Margin = Annotated[
     float | None, typer.Option("--margin", help="The loss that is allowed; by default that of the lock.")
 ]
 
+To = Annotated[
+    str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")]
+Force = Annotated[bool, typer.Option("--force", help="Lock the new judge whatever was decided.")]
+
 
 def migrate(
     ctx: typer.Context,
     lock: rows.LockFile,
-    to: Annotated[
-        str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
-    ],
+    to: To,
     on: RecentAnswers = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")
-    ] = None,
+    output: Output = None,
     margin: Margin = None,
     gold: Annotated[
         str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
     ] = None,
+    force: Force = False,
+    replace: shared.Replace = False,
     *,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
@@ -63,6 +67,8 @@ def migrate(
         seed=call.seed,
         recent=_recent(on, table, (old, new)),
         output=output,
+        replace=replace,
+        force=force,
         out=call.name,
     )
     if call.dry_run:

@@ -21,7 +21,7 @@ from judgecal.report.gate import verdict_in_words
 from judgecal.report.intervals import change_picture, in_points
 from judgecal.report.wording import sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
-from judgecal.selection.migrate import MigrateResult
+from judgecal.selection.migrate_result import MigrateResult
 from judgecal.stats.metrics import digits_of
 
 _WORDS = (
@@ -51,7 +51,7 @@ def _headline(result: MigrateResult) -> Headline:
     old, new, metric = result.old, result.new, result.metric
     said = {
         "pass": f"{new} may take the place of {old}: it is shown to lose less than the margin in {metric}.",
-        "fail": f"{new} is shown to lose more than the margin in {metric} against {old}.",
+        "fail": f"{new} may not take the place of {old}: {result.why}.",
         "inconclusive": f"Cannot tell whether {new} loses more than the margin in {metric} against {old}.",
     }
     following = f"judgecal report {result.experiment} --format html"
@@ -59,7 +59,8 @@ def _headline(result: MigrateResult) -> Headline:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to {new} -o LOCK"
-    return Headline(result.decision, said[result.decision], (sentence(result.why),), tuple(_unknown(result)), following)
+    because = () if result.decision == "fail" else (sentence(result.why),)
+    return Headline(result.decision, said[result.decision], because, tuple(_unknown(result)), following)
 
 
 def _unknown(result: MigrateResult) -> Iterator[str]:
@@ -88,6 +89,7 @@ def _difference(result: MigrateResult) -> Section:
     if known:
         blocks.append(change_picture(known, result.metric, digits=digits, margin=result.margin))
     blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
+    blocks.append(Paragraph(f"On test {_percent(result.flip_rate)} % of the items change sides.", short=True))
     caption = (
         f"Serves the decision: the loss has to be shown to end before the dashed margin of {result.margin:g}. Train "
         "and dev chose the old judge, so they flatter it: they are for the record alone."
@@ -145,6 +147,6 @@ def _notes(result: MigrateResult) -> Iterator[str]:
     yield from map(sentence, result.notes)
     yield sentence(result.test_look)
     if result.new_lock:
-        yield f"new lock: {result.new_lock}"
+        yield f"new lock: {result.new_lock}{', written with --force against the decision' if result.forced else ''}"
     elif result.new_lock_reason:
         yield sentence(result.new_lock_reason)

@@ -21,7 +21,7 @@ from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_facts
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
-from judgecal.stats.significance import smallest_detectable
+from judgecal.stats.significance import OUT_OF_REACH, smallest_detectable
 
 GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
 
@@ -330,9 +330,6 @@ def _untransformed(quantile: float, a: float) -> float:
     return float(np.cbrt(1.0 + 3.0 * a * (quantile - a / 2.0)) - 1.0) / a
 
 
-_MOST_QUESTIONS = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What the new judge loses against the old."""
@@ -346,40 +343,41 @@ class Loss:
     more_questions: int | None = None
 
 
-def loss_of(difference: Estimate, *, metric: str, margin: float) -> Loss:
-    """Decide by the interval of the paired difference, new less old in the metric; the margin is above 0."""
-    if difference.value is None or difference.low is None or difference.high is None:
+def loss_of(difference: Estimate, bound: float | None, *, metric: str, margin: float) -> Loss:
+    """Decide by the bound of the loss (`losses_against_best`), and by the interval of the paired difference.
+
+    Passes where the bound lies under the margin, fails where the whole interval lies beyond it. The difference is new
+    less old in the metric; the margin is above 0.
+    """
+    if difference.value is None or difference.low is None or difference.high is None or bound is None:
         return Loss("inconclusive", difference.reason or "there is no interval")
-    loss, least, most = -difference.value, -difference.high, -difference.low
-    if metric_facts(metric).direction == "less":
-        loss, least, most = difference.value, difference.low, difference.high
-    if most < margin:
-        at_most = max(0.0, most)  # 0 first: of two equal ones the first is taken, and -0 is none to print
-        return Loss("pass", f"it loses {at_most:.3f} at most, less than the margin {margin:g}")
+    less = metric_facts(metric).direction == "less"
+    loss, least = (difference.value, difference.low) if less else (-difference.value, -difference.high)
+    if bound < margin:
+        return Loss("pass", f"it loses {bound:.3f} at most, less than the margin {margin:g}")
     if least > margin:
         return Loss("fail", f"it loses {least:.3f} at least, more than the margin {margin:g}")
-    more = _more_questions(loss, (most - least) / 2.0, difference, margin=margin)
-    held = f"the interval of its loss, {least:.3f} to {most:.3f}, holds the margin {margin:g}"
+    seen = f"a loss of {loss:.3f}" if loss > 0.0 else "no loss"
+    held = f"{seen} is seen, it may be as large as {bound:.3f}, and the margin is {margin:g}"
+    half = (difference.high - difference.low) / 2.0
+    more = _more_questions(loss, half, difference, margin=margin)
     if more is None:
-        return Loss("inconclusive", f"{held}, and so near to it no number of questions would tell")
+        far = f"to tell is out of reach: it would take more than {OUT_OF_REACH:,} more questions"
+        return Loss("inconclusive", f"{held}; {far}, if it is as it looks")
     shown = "it loses less" if loss < margin else "it loses more"
-    plural = "s" * (more > 1)
-    return Loss(
-        "inconclusive",
-        f"{held}; about {more:,} more question{plural} would show that {shown}, if it is as it looks",
-        more,
-    )
+    would = f"about {more:,} more question{'s' * (more > 1)} would show that {shown}, if it is as it looks"
+    return Loss("inconclusive", f"{held}; {would}", more)
 
 
 def _more_questions(loss: float, half: float, difference: Estimate, *, margin: float) -> int | None:
     """Questions beside those there are, at which the loss seen is told from the margin with the planned power.
 
-    With the error se on G questions: G ((t_level + t_power) se / |margin - loss|)^2. Source: as
-    `smallest_detectable`.
+    With the error se on G questions: G ((t_level + t_power) se / |margin - loss|)^2. None where they are out of reach.
+    Source: as `smallest_detectable`.
     """
     df, apart = difference.n_groups - 1.0, abs(margin - loss)
     error = half / t_quantile(difference.level, df)
     needed = smallest_detectable(error, df, level=difference.level)
-    if apart * math.sqrt(_MOST_QUESTIONS) < needed * math.sqrt(difference.n_groups):
+    if apart * math.sqrt(difference.n_groups + OUT_OF_REACH) < needed * math.sqrt(difference.n_groups):
         return None
     return max(1, math.ceil(difference.n_groups * (needed / apart) ** 2) - difference.n_groups)

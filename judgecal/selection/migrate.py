@@ -15,7 +15,6 @@ from judgecal.experiment import (
     Column,
     CostEstimate,
     Experiment,
-    GoldSummary,
     Judgements,
     Look,
     RunOptions,
@@ -43,17 +42,20 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
-from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
-from judgecal.scale import Label
-from judgecal.selection.churn import ChurnResult, Recent, churn_between
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
+from judgecal.scale import Label, Scale
+from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
 from judgecal.selection.confirm import NOISE_CALLS, calibrate, lock_judge
-from judgecal.selection.gate_rule import GateDecision, loss_of
-from judgecal.selection.lock import Lock, LockedJudge, reply_fingerprint, write_lock
+from judgecal.selection.gate_rule import Loss, loss_of
+from judgecal.selection.lock import Lock, LockedJudge, lock_problems, model_ids, reply_fingerprint, write_lock
+from judgecal.selection.migrate_result import MigrateResult, OldAndNew, UnscoredSides
+from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.selection.production import input_config
 from judgecal.selection.row_items import RowItems
 from judgecal.signatures import list_signatures
-from judgecal.stats import PairedDifference, compare_paired
+from judgecal.stats import Comparison, compare
 from judgecal.stats.metrics import metric_facts
+from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
 
 
@@ -93,42 +95,30 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class OldAndNew:
-    """Two judges on the same items, by the lock's metric: new less old, and the value of either."""
+class _Side:
+    """One judge with its verdicts by item, on a scale."""
 
-    difference: Estimate
-    old_value: float | None
-    new_value: float | None
+    judge: Judge
+    scale: Scale
+    verdicts: Mapping[str, Label | None]
+
+    def column(self, items: Sequence[Item]) -> Column:
+        """Its verdicts on some items."""
+        name, fingerprint = self.judge.name, self.judge.fingerprint
+        rows = [Judgement(one.item_id, one.sha, name, fingerprint, 0, self.verdicts[one.item_id]) for one in items]
+        return Column(name, self.scale, rows)
+
+    def unscored(self, items: Sequence[Item]) -> float:
+        """The share of some items without a verdict."""
+        return sum(self.verdicts[item.item_id] is None for item in items) / len(items)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MigrateResult(Result):
-    """What a migration comes to."""
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The locked judge and the new one."""
 
-    experiment: str
-    lock: str
-    old: str
-    new: str
-    decision: GateDecision  # pass where the new judge is shown to lose less than the margin on test
-    why: str
-    more_questions: int | None  # about how many more questions would tell; None where it is told, or none would
-    metric: str
-    margin: float
-    difference: Estimate  # on test, an unscored item counted as wrong
-    old_value: float | None
-    new_value: float | None
-    all_items: OldAndNew  # the same on all items, which chose the old judge and so flatter it
-    churn: ChurnResult | None  # what changes on production answers; None where no table was given
-    new_lock: str | None  # where the new lock went, or why there is none
-    new_lock_reason: str | None
-    n_unscored: int  # of all calls
-    gold: GoldSummary
-    test_looks: int  # decisions so far, what this one is in words, and whether test had served before
-    test_look: str
-    reused: bool
-    n_called_again: int  # items that the lock holds no verdict of, for which the old judge was called
-    notes: tuple[str, ...]
-    run_line: str
+    old: _Side
+    new: _Side
 
 
 @dataclass(frozen=True)
@@ -146,6 +136,8 @@ class MigrateRun:
     seed: int = 0
     recent: Recent | None = None  # production answers to measure the churn on, or None
     output: Path | None = None  # where the new lock goes, or None
+    replace: bool = False  # whether a lock that is there may be written over
+    force: bool = False  # whether to lock whatever was decided
     out: str | None = None  # the slug of the experiment, or None for the usual one
 
     @cached_property
@@ -192,8 +184,10 @@ class MigrateRun:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")
         if not self.test_items:
             problems.append(f"no item of test among the {len(self.items)} items: nothing can be decided")
-        if self.output is not None and (self.output.is_dir() or not self.output.parent.is_dir()):
+        if self.output is not None and not self.output.parent.is_dir():
             problems.append(f"--output {self.output}: name a file in a folder that is there")
+        elif self.output is not None:
+            problems += lock_problems(self.output, replace=self.replace)
         if problems:
             raise InputError(problems)
         check_judge(self.gold, self.new)
@@ -249,12 +243,12 @@ class MigrateRun:
             result = dataclasses.replace(
                 result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why
             )
-        elif self.output is not None and result.decision == "fail":
-            why = "no lock is written of a judge that is shown to lose more than the margin"
+        elif self.output is not None and result.decision != "pass" and not self.force:
+            why = "no lock is written of a judge that is not shown to lose less than the margin; --force writes it"
             result = dataclasses.replace(result, new_lock_reason=why)
         elif self.output is not None:
             self._lock_new(self.output, rows, look, budget)
-            result = dataclasses.replace(result, new_lock=str(self.output))
+            result = dataclasses.replace(result, new_lock=str(self.output), forced=result.decision != "pass")
         self.experiment.write_summary(result)
         return result
 
@@ -275,41 +269,35 @@ class MigrateRun:
             "judges": [reply_fingerprint(self.old), reply_fingerprint(self.new)],
         }
 
-    def _paired(
-        self, items: Sequence[Item], old: Mapping[str, Label | None], rows: Judgements, *, level: float
-    ) -> PairedDifference:
-        """New less old on some items, an unscored one counted as the verdict farthest from its label.
+    def _paired(self, items: Sequence[Item], sides: _Sides, *, level: float) -> tuple[Comparison, float | None]:
+        """New against old on some items, an unscored one counted as the verdict farthest from its label.
 
-        By macro_agreement each goes through its own map: the lock's, and one that is fitted on train and dev.
+        Beside it the bound of the new judge's loss, one-sided at the level.
         """
-        new: dict[str, Label | None] = {row.item_id: row.verdict for row in rows}
-        then, scales = dict(old), (self.new.scale, self.old.scale)
-        theirs, ours = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
-        if metric_facts(self.lock.metric).calibrated and theirs and ours:
-            new = {one: ours.apply(verdict) for one, verdict in new.items()}
-            then = {one: theirs.apply(verdict) for one, verdict in then.items()}
-            scales = (self.gold.scale, self.gold.scale)
-        return compare_paired(
-            [self.gold.labels[item.item_id] for item in items],
-            [new[item.item_id] for item in items],
-            [then[item.item_id] for item in items],
-            scale=self.gold.scale,
-            a_scale=scales[0],
-            b_scale=scales[1],
-            metric=self.lock.metric,
-            groups=[item.group for item in items],
-            level=level,
-            seed=self.seed,
-        )
+        labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
+        old, new = ([side.verdicts[item.item_id] for item in items] for side in (sides.old, sides.new))
+        shared: dict[str, Any] = {"scale": self.gold.scale, "metric": self.lock.metric, "groups": groups}
+        shared |= {"level": level, "seed": self.seed, "calibrate": False}
+        own = {"old": sides.old.scale, "new": sides.new.scale}
+        # The decision needs no p value.
+        found = compare(labels, new, old, a_scale=own["new"], b_scale=own["old"], n_perm=1, **shared)
+        if found.difference.low is None:
+            return found, None
+        losses = losses_against_best(labels, {"old": old, "new": new}, **shared, scales=own, margin=self.margin)
+        return found, losses.by_judge["new"].upper
 
     def _result(self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look) -> MigrateResult:
         """The decision, before any lock is written."""
-        old = {row.item_id: row.verdict for row in called}
-        old |= {item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old}
-        test = self._paired(self.test_items, old, rows, level=look.level)
-        everywhere = self._paired(self.items, old, rows, level=look.level)
-        loss = loss_of(test.difference, metric=self.lock.metric, margin=self.margin)
+        sides = self._sides(called, rows)
+        mapped = self._calibrated(sides, rows)
+        decided = mapped if metric_facts(self.lock.metric).calibrated else sides
+        test, bound = self._paired(self.test_items, decided, level=look.level)
+        everywhere, _ = self._paired(self.items, decided, level=look.level)
         table = self._table(look, self.test_items)
+        locked, now = (table.agreements(side.column(self.test_items))["as_wrong"] for side in (sides.old, sides.new))
+        blind = chance(self.gold.scale, table.agreements(mapped.new.column(self.test_items))["agreement"])
+        by_bound = loss_of(test.difference, bound, metric=self.lock.metric, margin=self.margin)
+        loss = by_bound if blind is None else Loss("fail", blind)
         extra = {"lock": self.lock.sha256[:12], "metric": self.lock.metric, "margin": self.margin}
         in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
         return MigrateResult(
@@ -323,12 +311,22 @@ class MigrateRun:
             metric=self.lock.metric,
             margin=self.margin,
             difference=test.difference,
+            loss_below=bound,
+            smallest_detectable=test.smallest_detectable,
+            locked=locked,
+            now=now,
+            flip_rate=self._flips(sides, look),
+            noise=self.lock.noise.flip_rate,
+            unscored=UnscoredSides(sides.old.unscored(self.test_items), sides.new.unscored(self.test_items)),
+            model_changed=self.lock.model_id is not None
+            and any(name != self.lock.model_id for name in model_ids(rows)),
             old_value=test.b,
             new_value=test.a,
             all_items=OldAndNew(everywhere.difference, everywhere.b, everywhere.a),
             churn=churn,
             new_lock=None,
             new_lock_reason=None,
+            forced=False,
             n_unscored=len(rows.unscored) + len(called.unscored) + in_production,
             gold=summary_of_gold(table, "test"),
             test_looks=look.number,
@@ -338,6 +336,33 @@ class MigrateRun:
             notes=tuple(scale_notes(self.gold.scale, [Column.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
         )
+
+    def _sides(self, called: Judgements, rows: Judgements) -> _Sides:
+        """What either judge said of the items."""
+        old = {row.item_id: row.verdict for row in called}
+        old |= {item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old}
+        new = {row.item_id: row.verdict for row in rows}
+        return _Sides(_Side(self.old, self.old.scale, old), _Side(self.new, self.new.scale, new))
+
+    def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
+        """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has none."""
+        theirs, ours = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
+        if theirs is None or ours is None:
+            return sides
+        scale, old, new = self.gold.scale, sides.old, sides.new
+        return _Sides(
+            _Side(old.judge, scale, {one: theirs.apply(verdict) for one, verdict in old.verdicts.items()}),
+            _Side(new.judge, scale, {one: ours.apply(verdict) for one, verdict in new.verdicts.items()}),
+        )
+
+    def _flips(self, sides: _Sides, look: Look) -> Estimate:
+        """Share of the test items that change sides, each judge's verdicts cut at the people's mark."""
+        both = (sides.old, sides.new)
+        churn = Churn(*(PassRule.of(self.lock.gold, side.scale) for side in both), level=look.level)
+        old, new = (side.column(self.test_items).rows for side in both)
+        for line, (item, before, after) in enumerate(zip(self.test_items, old, new, strict=True)):
+            churn.add(item, before, after, line=line)
+        return churn.result("").flip_rate
 
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""

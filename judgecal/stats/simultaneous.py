@@ -119,6 +119,7 @@ def losses_against_best(
     level: float = 0.95,
     seed: int = 0,
     n_draws: int = N_DRAWS,
+    calibrate: bool = True,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
@@ -126,14 +127,15 @@ def losses_against_best(
     b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):
 
     - s is the error by group of the paired difference, linearised, or by the jackknife for coefficients;
-    - u is what one more group that differs would add. If judge j truly lost b more than was seen, then b / u more
-      groups would differ: as in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) /
-      sum(|p|) over the groups' parts p of the difference and one further group with the whole range; so judges
-      alike on every item have b = c^2 range / G, close to the rule of three;
+    - u is what one more group that differs would add: b / u of them would, if judge j truly lost b more than was seen.
+      As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the groups'
+      parts p of the difference and one further group with the whole range. Judges alike have b = 0 (`_Worth.alike`);
     - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j (`critical_values`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
-    whichever judge i that is. Arguments as in `compare_all`, calibrated as there; `n_draws` of the multivariate t.
+    whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a judge loses
+    less than it. Judges clearly beyond it leave c (`_Pairs.of`). Other arguments as in `compare_all`, `calibrate` too;
+    `n_draws` of the multivariate t.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -144,7 +146,7 @@ def losses_against_best(
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
-    once = calibrated(labels, judges, scale=people, scales=own, groups=codes, asked=chosen.calibrated)
+    once = calibrated(labels, judges, scale=people, scales=own, groups=codes, asked=calibrate and chosen.calibrated)
     samples = {
         judge: prepare(labels, rows, people=people, judge_scale=once.scales[judge], groups=codes, unscored="wrong")
         for judge, rows in once.verdicts.items()
@@ -214,7 +216,10 @@ class _Worth:
         return not bool(np.all(np.isfinite(self.parts)))
 
     def alike(self, other: _Worth, margin: float | None) -> bool:
-        """Whether both gave one verdict on every item, on so many that chance hardly made it so."""
+        """Whether both gave one verdict on every item: then they are one judge.
+
+        With a margin, on so many items that a judge that truly loses it would hardly have come out alike.
+        """
         ours, theirs = self.sample, other.sample
         if ours.scale != theirs.scale or not np.array_equal(ours.verdicts, theirs.verdicts, equal_nan=True):
             return False
@@ -267,6 +272,13 @@ class _Pairs:
 
     @classmethod
     def of(cls, valued: Mapping[str, _Worth], n_groups: int, made: _Made) -> _Pairs:
+        """The tables of judges with a value.
+
+        A judge j with (value_i - value_j - margin) / s_ij >= sqrt(2 log log G) is, by the law of the iterated
+        logarithm, worse than i by more than the margin. No claim will be made of it, so that it need not count in the
+        critical value of the others; its own bound keeps that of all. Source: Hansen (2005), superior predictive
+        ability.
+        """
         own = list(valued.values())
         merits = np.array([worth.merit for worth in own])
         differences = merits[:, None] - merits[None, :]
