@@ -110,6 +110,18 @@ def test_a_constant_never_stands_in_however_little_people_agree() -> None:
     assert found.at_worst > -0.06 and found.shown(0.06) is False
 
 
+def test_a_person_who_needs_no_map_is_not_held_to_one() -> None:
+    """Two people who differ by a point at most on a percentage scale: a map fitted to 60 items costs them more."""
+    rng = np.random.default_rng(0)
+    ann = {item: float(rng.integers(0, 101)) for item in ITEMS}
+    bob = {item: float(np.clip(label + rng.integers(-1, 2), 0, 100)) for item, label in ann.items()}
+    rough = {item: float(np.clip(label + rng.integers(-30, 31), 0, 100)) for item, label in ann.items()}
+    found = held({"ann": ann, "bob": bob}, rough, scale="percentage").raters["ann"]
+    raw = agreement(list(bob.values()), list(ann.values()), scale="percentage", metrics=["macro_agreement"])
+    assert found.person == pytest.approx(raw["macro_agreement"].value) and found.person > 0.99
+    assert found.difference == pytest.approx(found.judge - found.person) and found.at_worst < found.difference
+
+
 def test_scales_with_an_order_and_words() -> None:
     rng = np.random.default_rng(0)
     said = {item: float(rng.integers(0, 5)) for item in ITEMS}

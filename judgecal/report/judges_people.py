@@ -92,7 +92,7 @@ def _by_rater(judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
             told = [*(numbers.plain(value) for value in values), *(numbers.percent(share, 1) for share in shares)]
             rows.append([judge.judge, rater, items, *told])
     metric = judges[0][1].metric
-    once = ", once calibrated" if metric_facts(metric).calibrated else ""
+    once = ", once calibrated (a rater as it is, where that is better)" if metric_facts(metric).calibrated else ""
     return Table(header, rows, left=2, title=f"Judge and rater by {metric}{once}, both against the other raters")
 
 

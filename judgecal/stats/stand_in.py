@@ -43,7 +43,8 @@ class Beside(Result):
     """A judge beside one person, both against the other people on the same items.
 
     Attributes:
-        judge, person: the metric of either, once calibrated where it asks for that; unscored items count as wrong.
+        judge, person: the metric of either, once calibrated where it asks for that, the person's as it is where that is
+            better; unscored items count as wrong.
         difference: judge less person; None for a `reason`.
         at_worst: the one-sided lower bound of the difference, at most 0; None for a `reason`.
         beats_constant: whether the judge is shown to agree with those labels better than any constant does.
@@ -164,34 +165,40 @@ class _Test:
         return replace(found, n=len(items), n_expected=len(items), n_groups=n_groups, n_unscored=n_unscored)
 
     def _held(self, labels: list[object], sides: Mapping[str, list[object]], groups: list[Hashable]) -> Beside:
-        """Both sides against the same labels, graded ones once calibrated; without the counts."""
-        people, level = self.people, self.level
+        """Both sides against the same labels, once calibrated; the person also as it is, if that is better. No counts.
+
+        A person's labels are on the people's scale as they are, where a map can cost them something; and it can gain
+        them something where people are noisy, as it does for a judge.
+        """
+        people = self.people
         given: dict[str, Scale | str] = {"judge": self.judge, "person": people}
         asked = metric_facts(self.metric).calibrated
         once = calibrated(labels, sides, scale=people, scales=given, groups=groups, asked=asked)
-        verdicts, scales = dict(once.verdicts), once.scales
-        errors = once.error_of_fit("judge", "person"), once.error_of_fit("judge")
-        verdicts["floor"] = [best_constant(labels, scale=people, metric=self.metric)] * len(labels)
-        shown: dict[str, Any] = {"scale": people, "metric": self.metric, "groups": groups, "level": level}
-        apart, above = (
+        floor = [best_constant(labels, scale=people, metric=self.metric)] * len(labels)
+        shown: dict[str, Any] = {"scale": people, "metric": self.metric, "groups": groups}
+        mapped, own, above = (
             compare_paired(
                 labels,
-                verdicts["judge"],
-                verdicts[other],
-                a_scale=scales["judge"],
-                b_scale=scales.get(other, people),
-                more_error=error,
+                once.verdicts["judge"],
+                other,
+                a_scale=once.scales["judge"],
+                b_scale=people,
+                more_error=once.error_of_fit("judge", fitted),
+                level=2.0 * self.level - 1.0,
                 n_perm=1,
                 **shown,
             )
-            for other, error in zip(("person", "floor"), errors, strict=True)
+            for other, fitted in ((once.verdicts["person"], "person"), (sides["person"], None), (floor, None))
         )
-        difference, n_groups = apart.difference, len(set(groups))
         beats = above.difference.low is not None and above.difference.low > 0.0
-        found = Beside(apart.a, apart.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
-        if difference.value is None or difference.low is None:
+        better = min(mapped, own, key=lambda one: one.difference.value or 0.0)
+        difference = better.difference
+        found = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
+        if mapped.difference.low is None or own.difference.low is None:
             return found
         if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
-            return replace(found, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
-        loss = losses_against_best(labels, sides, scales=given, **shown).by_judge["judge"]
-        return replace(found, at_worst=None if loss.upper is None else -loss.upper, reason=loss.reason)
+            n_groups = len(set(groups))
+            return replace(found, at_worst=-(t_quantile(2.0 * self.level - 1.0, n_groups - 1.0) ** 2) / n_groups)
+        loss = losses_against_best(labels, sides, scales=given, level=self.level, **shown).by_judge["judge"]
+        worst = None if loss.upper is None else min(-loss.upper, own.difference.low)
+        return replace(found, at_worst=worst, reason=loss.reason)
