@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
+from judgecal.experiment import Judgements, Table
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.records import Failure, Judgement
 from judgecal.selection.choice import Candidate, Caps, Choice, choose
+from judgecal.selection.confirm import _whole_calls
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
@@ -408,6 +411,21 @@ def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspac
     noise = load_lock(workspace_dir / "judge.lock.json").noise
     assert noise.flip_rate.value is not None and 0.3 < noise.flip_rate.value <= 2 / 3
     assert noise.exact_agreement.value == pytest.approx(1 - noise.flip_rate.value)
+
+
+def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
+    """Of three calls of two items one of the second repeat ran into a timeout; a reply that is no verdict counts."""
+    gold = load_gold("starter")
+    items = gold.items[:2]
+    failures = {(0, 1): Failure("timeout", "late"), (1, 2): Failure("parse", "no number")}
+    rows = Judgements(
+        Judgement(item.item_id, item.sha, "j", "f", repeat, None if error else 10.0 * repeat, error=error)
+        for place, item in enumerate(items)
+        for repeat in range(3)
+        for error in (failures.get((place, repeat)),)
+    )
+    calls = _whole_calls(rows, Table(gold, items, 3, 0))
+    assert calls == {items[0].item_id: (0.0, 20.0), items[1].item_id: (0.0, None)}
 
 
 def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
