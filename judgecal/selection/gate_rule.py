@@ -99,8 +99,10 @@ class GateRule:
     Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over two passes
     where the whole interval of the difference lies beyond the margin; or where it lies on the losing side of 0, the
     loss seen exceeds the margin, and the verdicts that changed alike in every pass have their interval there too. Where
-    no second pass can be had, the whole interval has to lie beyond the margin. Fails as well where the share of
-    unscored items is shown to have risen by more than `UNSCORED_TOLERANCE`.
+    no second pass can be had, the whole interval has to lie beyond the margin. As the lock's calls are the same every
+    night, ill luck in them would make a noisy judge fail night after night; so a fail takes calls of now that lie
+    further from the lock's than chance does, too. Fails as well where the share of unscored items is shown to have
+    risen by more than `UNSCORED_TOLERANCE`.
 
     Where the loss does not fail but the odd one out shows that another judge answers, that is "changed". It needs
     three calls of an item, so that where the lock holds one, a night makes two.
@@ -138,7 +140,7 @@ class GateRule:
         decision, why = self._decide(found.difference, bound, lasted, last=last)
         if unscored.too_high:
             decision, why = "fail", _risen(unscored)
-        elif decision != "fail":
+        else:
             decision, why = _watched(decision, why, odd, last=last or bound is None)
         raw = None if decided is two else self._compared(two).difference
         return Standing(decision, why, found, bound, lasted, raw, odd, unscored)
@@ -241,6 +243,9 @@ def _watched(decision: GateDecision, why: str, odd: OddOneOut | None, *, last: b
         if decision == "pass" and not last:
             return "inconclusive", f"{why}; a second call of each item tells whether the same judge answers"
         return decision, why
+    if decision == "fail":
+        apart = "but calls of now and of the lock are not shown to differ"
+        return (decision, why) if odd.doubtful else ("inconclusive", f"{why}, {apart}: {odd.in_words}")
     if odd.changed and (decision == "pass" or last):
         return "changed", f"{odd.in_words}; of its agreement with people: {why}"
     if odd.doubtful and decision == "pass" and not last:
