@@ -27,7 +27,7 @@ from judgecal.selection.gate import run_gate
 from judgecal.selection.gate_plan import Passes, plan_gate
 from judgecal.selection.gate_rule import GateRule, TwoTimes, lasting
 from judgecal.selection.lock import load_lock, write_lock
-from judgecal.stats import compare_paired
+from judgecal.stats import Calibration, compare_paired
 from tests.benchmarks.gate_nights import KINDS, simulate
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.locks import KEY, Served, drawn, flips
@@ -122,6 +122,17 @@ def test_a_lock_of_one_call_takes_two_passes() -> None:
 def swapped(labels: list[float], n: int) -> list[float]:
     """As many verdicts become right as become wrong: 2 n items of each class differ, and the agreement is the same."""
     return [100.0 - label if place < 2 * n else label for place, label in enumerate(labels)]
+
+
+def test_a_loss_of_calls_that_are_not_shown_to_differ_fails_nobody() -> None:
+    """Ten questions of four items; in one question, turned over, lies the whole loss: of one question no proof."""
+    labels = alternating(40)
+    now = [[100.0 - label] * 2 if place < 4 else [label] * 2 for place, label in enumerate(labels)]
+    two = two_times(labels, labels, now, size=4)
+    standing = GateRule("macro_agreement", 0.0, 0.6).standing(two, last=True)
+    assert standing.comparison.difference.high is not None and standing.comparison.difference.high < 0.0
+    assert standing.decision == "inconclusive" and "are not shown to differ" in standing.why
+    assert "noise" not in standing.why
 
 
 def test_another_judge_of_the_same_accuracy_is_changed() -> None:
@@ -372,6 +383,33 @@ def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, 
     text = (tmp_path / "s.md").read_text()
     assert text.startswith("**Another judge answers under this name.** CHANGED: verdicts lie ")
     assert "odd one out: verdicts lie " in text and "another judge is shown" in text
+
+
+HALVES = Calibration((50.0,), (0.0, 100.0), n=124, n_groups=62, fitted_on="train and dev of starter")
+
+
+def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
+    """Verdicts move by up to 45 points, and never over the cut of the map: calibrated nothing is lost."""
+    write_lock(served.path, dataclasses.replace(served.lock, calibration=HALVES))
+    served.script.change = lambda item, n, verdict: 95.0 if verdict >= 50.0 else 45.0
+    ran = judgecal("gate", "--lock", served.path, "--json")
+    found = one_object(ran, code=3)
+    assert found["decision"] == "changed" and found["difference"]["value"] == 0.0
+    assert abs(found["raw_difference"]["value"]) > 0.01
+    then, now = (found[f"{when}_calibrated"]["macro_agreement"]["value"] for when in ("locked", "now"))
+    assert then == pytest.approx(now)
+    text = judgecal("report", found["experiment"], "--format", "md").out.replace("\\", "")
+    assert "difference in macro_agreement through the lock's calibration map" in text
+    assert "of the verdicts as they are" in text and "| macro_agreement, calibrated | 220/220 |" in text
+
+
+def test_a_map_with_one_label_decides_nothing(served: Served) -> None:
+    """Through it no judge could lose anything."""
+    constant = Calibration((), (50.0,), n=124, n_groups=62)
+    write_lock(served.path, dataclasses.replace(served.lock, calibration=constant))
+    served.script.change = other_way
+    found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
+    assert (found.decision, found.raw_difference, found.now_calibrated) == ("fail", None, {})
 
 
 def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

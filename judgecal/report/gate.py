@@ -243,17 +243,24 @@ def _unscored(result: GateResult) -> Iterator[str]:
 
 
 def _metrics(result: GateResult) -> Table:
-    """The metric of the decision, then those beside it."""
+    """The metric of the decision, through the lock's map where that decides, then those beside it."""
     leading = result.metric
+    shown = [(name, result.locked[name], result.now[name]) for name in dict.fromkeys([leading, *rows_of(result.now)])]
+    if leading in result.now_calibrated:
+        calibrated = result.locked_calibrated[leading], result.now_calibrated[leading]
+        shown.insert(0, (_calibrated(leading), *calibrated))
     rows = [
         [name, f"{now.n}/{now.n_expected}", numbers.count(now.n_unscored),
-         numbers.estimate(result.locked[name], _digits(result, name)), numbers.estimate(now, _digits(result, name))]
-        for name in dict.fromkeys([leading, *rows_of(result.now)])
-        for now in (result.now[name],)
+         *(numbers.estimate(one, _digits(result, name.partition(",")[0])) for one in (then, now))]
+        for name, then, now in shown
     ]  # fmt: skip
     level = f"[{result.now[leading].level:.4g}]"
     header = ["metric", "n", "unscored", f"locked {level}", f"now {level}"]
-    return Table(header, rows, title="Then and now", chosen=leading, short=True)
+    return Table(header, rows, title="Then and now", chosen=shown[0][0], short=True)
+
+
+def _calibrated(metric: str) -> str:
+    return f"{metric}, calibrated"
 
 
 def _items(result: GateResult, texts: Texts) -> Section:

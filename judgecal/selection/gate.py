@@ -102,6 +102,8 @@ class GateResult(Result):
     noise_calls: NoiseCalls
     locked: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     now: Mapping[str, Estimate]
+    locked_calibrated: Mapping[str, Estimate]  # the same through the lock's map where it decides; else empty
+    now_calibrated: Mapping[str, Estimate]
     # now - locked in the metric, through the lock's calibration map where it has one; the same without unscored items;
     # the same of the verdicts as they are, None where these decide
     difference: Estimate
@@ -170,7 +172,8 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
     rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level)
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
-    column = Column.of(gate.judge, passes.counted)
+    before = dataclasses.replace(table, repeats=len(two.then[0]))
+    then, column = _locked(gate), Column.of(gate.judge, passes.counted)
     extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
     models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
     return GateResult(
@@ -189,8 +192,10 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         noise=lock.noise.flip_rate,
         noise_unchanged=lock.noise.exact_agreement,
         noise_calls=NoiseCalls(lock.noise.n_items, lock.noise.n_calls),
-        locked=dataclasses.replace(table, repeats=len(two.then[0])).agreements(_locked(gate))["as_wrong"],
+        locked=before.agreements(then)["as_wrong"],
         now=table.agreements(column)["as_wrong"],
+        locked_calibrated=before.through(gate.calibration, then),
+        now_calibrated=table.through(gate.calibration, column),
         difference=standing.comparison.difference,
         complete_case=standing.comparison.complete_case.difference,
         raw_difference=standing.raw,

@@ -33,7 +33,7 @@ from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.scale import Label
 from judgecal.selection.gate_rule import GateRule, TwoTimes
 from judgecal.selection.lock import Lock
-from judgecal.stats import metric_named
+from judgecal.stats import Calibration, metric_named
 from judgecal.workspace import Workspace
 
 REPEATS_MAX = 3
@@ -81,7 +81,18 @@ class Gate:
             groups=[item.group for item in self.items],
             people=self.gold.scale,
             judge=self.judge.scale,
+            calibrate=None if self.calibration is None else self.calibration.apply,
         )
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The map through which the loss is decided; None where the metric is of verdicts as they are.
+
+        One that gives every verdict the same label would show no loss whatever the judge says, so it is none.
+        """
+        metric, _ = metric_named(self.rule.metric, self.gold.scale)
+        found = self.lock.calibration
+        return None if found is None or found.constant or not metric.calibrated else found
 
     def check(self) -> None:
         """Refuse what cannot be run before anything is written.
