@@ -129,7 +129,7 @@ def test_a_loss_of_calls_that_are_not_shown_to_differ_fails_nobody() -> None:
     labels = alternating(40)
     now = [[100.0 - label] * 2 if place < 4 else [label] * 2 for place, label in enumerate(labels)]
     two = two_times(labels, labels, now, size=4)
-    standing = GateRule("macro_agreement", 0.0, 0.6).standing(two, last=True)
+    standing = GateRule("macro_agreement", 0.0, 0.51).standing(two, last=True)
     assert standing.comparison.difference.high is not None and standing.comparison.difference.high < 0.0
     assert standing.decision == "inconclusive" and "are not shown to differ" in standing.why
     assert "noise" not in standing.why
@@ -306,9 +306,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == ("pass", 1, 0.0, False)
     estimates = [found["flip_rate"], found["noise"], found["difference"], found["changed"]]
-    assert (
-        found["odd_one_out"]["n"] == 220 and found["odd_one_out"]["n_differ"] == 0 and found["raw_difference"] is None
-    )
+    assert found["odd_one_out"]["n"] == 220 and found["odd_one_out"]["n_differ"] == 0
     for one in [*estimates, *found["locked"].values(), *found["now"].values()]:
         check_estimate(one)
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
