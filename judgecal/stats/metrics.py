@@ -100,7 +100,8 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Mean distance of verdict and label, in units of the scale."),
     Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", meaning=
         "Root of the mean squared distance of verdict and label: large misses weigh more."),
-    Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True, meaning=
+    Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True,
+        by_class=True, meaning=
         "Mean of verdict less label: above 0 the judge is more lenient than people."),
     Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, meaning=
         "Share of the labels that pass; the same for every judge."),
