@@ -22,7 +22,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Failure, Item, Judgement
+from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
@@ -312,6 +312,20 @@ def test_the_overview_by_hand(judgecal: Run, workspace_dir: Path, served: StubSe
     sha = result["gold"]["sha256"][:12]
     assert result["note"].startswith("raw rate 0.500, not corrected for the judge's error, whose sensitivity")
     assert f"on starter@{sha} test are {locked['tpr@75']['value']:.3f}" in result["note"]
+
+
+def test_a_judge_no_better_than_a_coin_is_warned_of(
+    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
+) -> None:
+    lock = load_lock(served_lock)
+    rates = {"tpr@75": Estimate(0.255, n=50), "tnr@75": Estimate(0.612, n=50)}
+    write_lock(served_lock, dataclasses.replace(lock, agreement={**lock.agreement, **rates}))
+    table = write(workspace_dir / "in.csv", worth(10, 80))
+    ran = judgecal("judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json")
+    found = json.loads(ran.out)
+    said = found["headline"]["sentence"]
+    assert said == f"Warning: do not use this judge: {found['warning']}."
+    assert "sensitivity 0.255 and specificity 0.612 add up to 0.867, not above 1" in said
 
 
 def rate_of(out: str) -> dict[str, Any]:

@@ -52,6 +52,8 @@ def _headline(result: JudgeResult) -> Headline:
         f"{numbers.count_of(result.overall.intervals.average.n_groups, 'question')}."
     )
     act = "Do not read the pass rate as the share that people would pass." if known else "No rate to read."
+    if result.warning:
+        act = f"Warning: do not use this judge: {result.warning}."
     kind, following = "raw rate" if known else "no rate", f"judgecal gate --lock {result.lock}"
     return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), following)
 

@@ -28,8 +28,9 @@ from judgecal.experiment import (
 )
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Key, Result
+from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
-from judgecal.selection.pass_rates import Overview, PassRule, SystemRates
+from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
 from judgecal.selection.row_items import Judged, Layout, RowItems, RowReader
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
@@ -73,6 +74,7 @@ class JudgeResult(Result):
     sensitivity: Estimate | None  # of the judge when it was locked; None where the lock does not know
     specificity: Estimate | None
     note: str
+    warning: str | None  # why the rate says nothing: the judge tells right from wrong no better than a coin; else None
     # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as if it had
     # been called for; None where some cost is not known
     usd: float | None
@@ -174,6 +176,7 @@ class ProductionRun:
             sensitivity=sensitivity,
             specificity=specificity,
             note=_note(raw, sensitivity, specificity, lock=self.lock),
+            warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), self.lock.agreement),
             usd=written.costs.usd,
             usd_per_1k=written.costs.usd_per_1k,
             model_ids=tuple(sorted(written.model_ids)),
