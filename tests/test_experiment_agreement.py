@@ -325,8 +325,8 @@ def test_an_order_that_turns_is_said() -> None:
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
     assert list(order_notes(judges, "m")) == [
-        "The order of a and b hangs on unscored items: m 0.600 against 0.700 with unscored items as wrong, 0.900 against 0.800 "
-        "as right."
+        "The order of a and b hangs on unscored items: m 0.600 against 0.700 with unscored items as wrong, 0.900 "
+        "against 0.800 as right."
     ]
     # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
     assert list(order_notes([ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)], "m")) == []

@@ -10,7 +10,7 @@ from judgecal.report.document import FROM_SUMMARY, Block, Document, Fact, Paragr
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import SelectResult
-from judgecal.stats.metrics import digits_of
+from judgecal.stats.metrics import digits_of, metric_facts
 
 _WORDS = (
     ("loss", "How much less a judge has of the metric than the best one on the same items."),
@@ -65,10 +65,12 @@ def _facts(result: SelectResult) -> list[Fact]:
     on = result.confirmed_on
     if on is None:
         return []
-    found = result.confirmed[result.metric]
+    through = result.confirmed_calibrated if metric_facts(result.metric).calibrated else {}
+    found = through.get(result.metric, result.confirmed[result.metric])
+    raw = f" (as it is {numbers.plain(result.confirmed[result.metric].value)})" if through else ""
     why = f" ({found.reason})" if found.reason else ""
     says = (
-        f"{result.metric} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on {on.n_groups} "
+        f"{result.metric}{' through its calibration map' if through else ''}{raw} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on {on.n_groups} "
         f"questions, {found.n_unscored} unscored: its own agreement, not the one that won."
     )
     return [Fact(numbers.estimate(found, digits_of(result.metric, result.gold.scale)), says)]
