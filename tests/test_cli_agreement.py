@@ -42,7 +42,7 @@ def test_the_object_of_the_contract(judgecal: Run, people: list[dict[str, Any]],
     assert [one["judge"] for one in found["judges"]] == ["zed", "amy"]  # as in the file
     assert found["judges"][0]["agreement"]["kappa"]["value"] == 1.0
     assert found["gold"]["split"] == "all"
-    assert [one["judge"] for one in found["floor"]] == ["constant 0", "correctness_v3@embedded"]
+    assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
     assert "|recorded:r.csv@" in found["run_line"]
     assert found["notes"] == []
 
@@ -229,7 +229,7 @@ def test_without_references_the_floor_is_the_constant(judgecal: Run, tmp_path: P
     )
     path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in rows])
     found = one_object(recorded(judgecal, path, "--json"))
-    assert [one["judge"] for one in found["floor"]] == ["constant 0"]
+    assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"] == "embedded compares with a reference answer, and some items have none"
     assert found["floor_reason"][1:] in " ".join(recorded(judgecal, path).out.split())
 
@@ -243,7 +243,7 @@ def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path
     found = one_object(recorded(judgecal, path, "--json"))
     check_table(found, {"accuracy", "kappa"})
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
-    assert [one["judge"] for one in found["floor"]] == ["constant odd"]
+    assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"] == "embedded gives percentages, and the labels of this set have no order"
     text = recorded(judgecal, path).out
     assert "accuracy: an unscored item counts as a wrong verdict" in text

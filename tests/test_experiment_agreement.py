@@ -225,9 +225,10 @@ def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
     assert retest.flip_rate.value == 0.5
     assert retest.within_item_sd.value == pytest.approx(10.0)  # squares 0 and 200, one degree of freedom each
     assert [one.repeats for one in retest.expected] == [1, 2, 3, 5, 10]
-    # As wrong, repeat by repeat: strata 1, 0.7 and 1; then 1, 0.9 and 0. As right: 1 for that 0.
+    # As wrong, repeat by repeat: strata 1, 0.7 and 1; then 1, 0.9 and 0. Calibrated all is right but what is missing.
     assert found.as_wrong["macro_agreement"].value == pytest.approx((2.7 / 3 + 1.9 / 3) / 2)
-    assert found.best_case["macro_agreement"].value == pytest.approx((2.7 / 3 + 2.9 / 3) / 2)
+    assert found.calibrated["macro_agreement"].value == pytest.approx((3.0 / 3 + 2.0 / 3) / 2)
+    assert found.best_case["macro_agreement"].value == pytest.approx(1.0)
     called = rows_of(gold, verdicts, cached=True)
     called[0] = dataclasses.replace(called[0], cached=False)
     again = judge_entry(Table(gold, gold.items, 2), Column("j", gold.scale, called))
@@ -321,7 +322,8 @@ def test_the_level_is_told_with_few_items_and_with_many() -> None:
 def test_an_order_that_turns_is_said() -> None:
     def ends(judge: str, worst: float, best: float | None) -> JudgeEntry:
         best_case = None if best is None else {"m": Estimate(best)}
-        return cast("JudgeEntry", SimpleNamespace(judge=judge, as_wrong={"m": Estimate(worst)}, best_case=best_case))
+        decided = SimpleNamespace(judge=judge, decided_by={"m": Estimate(worst)}.__getitem__, best_case=best_case)
+        return cast("JudgeEntry", decided)
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
     assert list(order_notes(judges, "m")) == [

@@ -140,7 +140,7 @@ def test_new_instructions_make_a_better_judge(
     train = {item.group for item in gold.select("train")}
     path = workspace.experiments / found["experiment"] / "program.json"
     assert set(json.loads(path.read_text())["judgecal"]["trained_on"]) == train
-    assert "recalibrated on dev alone" in " ".join(found["notes"])
+    assert "calibrated on dev alone" in " ".join(found["notes"])
     _comes_back(path, workspace, found)
     _is_recorded(workspace, found, served)
 

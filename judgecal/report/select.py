@@ -69,9 +69,10 @@ def _facts(result: SelectResult) -> list[Fact]:
     found = through.get(result.metric, result.confirmed[result.metric])
     raw = f" (as it is {numbers.plain(result.confirmed[result.metric].value)})" if through else ""
     why = f" ({found.reason})" if found.reason else ""
+    mapped = " through its calibration map" if through else ""
     says = (
-        f"{result.metric}{' through its calibration map' if through else ''}{raw} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on {on.n_groups} "
-        f"questions, {found.n_unscored} unscored: its own agreement, not the one that won."
+        f"{result.metric}{mapped}{raw} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on "
+        f"{on.n_groups} questions, {found.n_unscored} unscored: its own agreement, not the one that won."
     )
     return [Fact(numbers.estimate(found, digits_of(result.metric, result.gold.scale)), says)]
 
