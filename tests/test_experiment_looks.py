@@ -105,6 +105,28 @@ def test_a_deleted_log_is_made_again(tmp_path: Path, gold: GoldSet, capsys: pyte
     assert look(experiments, gold, "cd") == (4, True) and capsys.readouterr().err == ""
 
 
+def test_a_result_whose_every_log_is_gone_counts(tmp_path: Path, gold: GoldSet) -> None:
+    for name, said in (("one", "decision 1 on ..."), ("two", None)):
+        (tmp_path / name).mkdir()
+        summary = {"gold": {"set": "s", "sha256": gold.sha256}, "test_look": said}
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+    assert looks_so_far(tmp_path, gold) == 1
+    assert look(tmp_path, gold, "ab", experiment="two") == (2, True)
+    assert look(tmp_path, gold, "ac", experiment="two") == (3, True)  # written back, it counts once
+    assert looks_so_far(tmp_path, gold_set(tmp_path / "gold", "t", people={"full": 0, "half": 1, "none": 0})) == 3
+
+
+def test_the_same_look_in_two_experiments_counts_once(tmp_path: Path, gold: GoldSet) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert look(tmp_path, gold, "ab", experiment=name) == (1, name == "one")
+        summary = {"gold": {"set": "s", "sha256": gold.sha256}, "test_look": "decision 1 on ..."}
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+    assert looks_so_far(tmp_path, gold) == 1
+    (tmp_path / "test_looks.jsonl").unlink()
+    assert looks_so_far(tmp_path, gold) == 1
+
+
 def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = {item.item_id: 1.0 for item in gold.items}
     lock = {"fingerprint": "f", "gold": {"set": "s", "sha256": gold.sha256}, "verdicts": verdicts}

@@ -9,7 +9,8 @@ together where at least half of the items of the smaller of their test splits ar
 another name is no new set, nor is one that has grown, or whose labels were mended.
 
 A decision is written in the log and in the folder of the experiment that it was taken in. What the log lacks is counted
-from those folders, and from the locks beside `experiments/`, and written back.
+from those folders, from results of experiments that name a decision, and from the locks beside `experiments/`, and
+written back.
 """
 
 from __future__ import annotations
@@ -103,9 +104,10 @@ def look_at_test(
     this = {**about, "judges": sorted(set(judges)), **_content(gold, items)}
     look = _placed(rows, this)
     if look.new:
-        folder = experiments / experiment
-        for place in (experiments, *([folder] if kind == _DECISION and folder.is_dir() else [])):
-            _append(place, this)
+        _append(experiments, this)
+    folder = experiments / experiment
+    if kind == _DECISION and folder.is_dir() and all(_key(row) != _key(this) for row in _rows(folder / LOOKS_FILE)):
+        _append(folder, this)
     return look
 
 
@@ -161,26 +163,37 @@ def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row]]:
     keys = {_key(row) for row in rows}
     folders = [row for path in sorted(experiments.glob(f"*/{LOOKS_FILE}")) for row in _rows(path)]
     lost = {_key(row): row for row in sorted(folders, key=lambda row: str(row["at"])) if _key(row) not in keys}
-    for lock in sorted(experiments.absolute().parent.glob("*.lock.json")):
-        row, known = _of_lock(lock, gold), [*rows, *lost.values()]
+    for path in sorted(experiments.glob("*/summary.json")):
+        logged = (path.parent / LOOKS_FILE).exists() or path.parent.name in {row["experiment"] for row in rows}
+        if not logged:
+            row = _told(path, gold, name=path.parent.name)
+            lost |= {_key(row): row} if row else {}
+    for path in sorted(experiments.absolute().parent.glob("*.lock.json")):
+        row, known = _told(path, gold, name=path.name), [*rows, *lost.values()]
         if row and not any(_same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known):
             lost[_key(row)] = row
     return rows, list(lost.values())
 
 
-def _of_lock(path: Path, gold: GoldSet) -> _Row | None:
-    """The decision that a lock of this set stands for; None where it is of another, or no lock."""
+def _told(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
+    """The decision on test labels of this set that a result or a lock stands for; None where there is none.
+
+    A lock names its judge and its items; of a result all labelled test items count.
+    """
     try:
-        lock = json.loads(path.read_text(encoding="utf-8"))
-        known, judge, verdicts = lock["gold"], str(lock["fingerprint"]), lock["verdicts"]
-        ours = known["set"] == gold.name or known["sha256"] == gold.sha256
-    except (OSError, ValueError, KeyError, TypeError):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        ours = told["gold"]["set"] == gold.name or told["gold"]["sha256"] == gold.sha256
+        locked = "verdicts" in told and "fingerprint" in told
+        items = [item for item in gold.items if not locked or item.item_id in told["verdicts"]]
+        judge = str(told["fingerprint"]) if locked else name
+        decided = locked or told.get("test_look") is not None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    content = _content(gold, [item for item in gold.items if item.item_id in verdicts])
-    if not ours or not content["n_items"]:
+    content = _content(gold, items)
+    if not (ours and decided and content["n_items"]):
         return None
-    about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": path.name, "kind": _DECISION}
-    return {**about, "by": "lock", "judges": [judge], **content}
+    about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": name, "kind": _DECISION}
+    return {**about, "by": "lock" if locked else "result", "judges": [judge], **content}
 
 
 def _write_back(experiments: Path, lost: Sequence[_Row]) -> None:
