@@ -15,6 +15,7 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import Candidate, Training
+from judgecal.optimize.decision import Choice
 from judgecal.optimize.optimizers import candidates
 from judgecal.scale import Label
 from judgecal.signatures import load_signature
@@ -221,6 +222,13 @@ def test_no_final_leaves_test_alone(judgecal: Run, gold: GoldSet, workspace: Wor
     assert optimize(judgecal)["experiment"] != found["experiment"]
 
 
+@pytest.fixture
+def something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last candidate is taken, whatever dev says of it: test is looked at."""
+    monkeypatch.setattr("judgecal.optimize.run.choose", lambda scored, *_: Choice(scored[-1], "the test takes it"))
+
+
+@pytest.mark.usefixtures("something_changes")
 def test_every_decision_after_the_first_pays(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
     first = optimize(judgecal)
     second = optimize(judgecal, "--seed", "1")
@@ -240,6 +248,7 @@ def test_every_decision_after_the_first_pays(judgecal: Run, gold: GoldSet, works
     assert scored["test_looks"] == 2
 
 
+@pytest.mark.usefixtures("something_changes")
 def test_a_larger_limit_is_another_look(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
     small = optimize(judgecal, "--limit", "12")
     large = optimize(judgecal)
