@@ -109,6 +109,16 @@ def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
     assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith("next: ")
 
 
+def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, rows: Sequence[Any]) -> None:
+    found = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
+    assert [(one["name"], one["n"], one["n_all"]) for one in found["strata"]] == [("fail", 40, 60), ("pass", 20, 60)]
+    assert sum(one["share"] for one in found["strata"]) == pytest.approx(1.0)
+    text = judgecal("compare", slug, "sharp", "lax").said
+    assert "macro_agreement is the mean over strata of the labels: fail 40, pass 20." in text
+    assert '"pass", 20 of 60 items, makes up 80% of the variance of their difference; ' in text
+    assert "strata of the labels" not in judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy").said
+
+
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     found = one_object(judgecal("compare", slug, "sharp", "twin", "--json"))
     assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)

@@ -10,6 +10,7 @@ from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Section, Table
 from judgecal.report.wording import sentence
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction, digits_of
+from judgecal.stats.strata import stratum_that_drives
 
 _DEVIATING = 3  # cells of the grid that are named
 
@@ -104,12 +105,28 @@ def _p(p: float | None) -> str:
 def _notes(result: CompareResult, digits: int) -> Iterator[str]:
     yield from _smallest([one.smallest_detectable for one in result.pairs.values()], digits)
     pairs = list(result.pairs.values())
+    yield from _strata(result)
     made = dict.fromkeys(f"intervals {one.difference.method}; p: {one.p_method}" for one in pairs if one.p_method)
     yield from (f"Paired on the same items: {how}." for how in made)
     yield from _interaction(result.interaction)
     yield from map(sentence, result.notes)
     yield from [sentence(result.test_look)] if result.test_look else []
     yield f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}."
+
+
+def _strata(result: CompareResult) -> Iterator[str]:
+    """How many items each stratum holds, and where one of few items makes most of an interval."""
+    first = next(iter(result.pairs.values())).strata
+    if first:
+        counts = ", ".join(f"{one.name} {numbers.count(one.n)}" for one in first)
+        yield f"{result.metric} is the mean over strata of the labels: {counts}."
+    for judges, found in result.pairs.items():
+        driver = stratum_that_drives(found.strata)
+        if driver is not None:
+            yield (
+                f'{judges[0]} and {judges[1]}: "{driver.name}", {driver.n} of {driver.n_all} items, makes up '
+                f"{numbers.percent(driver.share)} of the variance of their difference; {driver.in_words}."
+            )
 
 
 def _smallest(detectable: Sequence[float | None], digits: int) -> Iterable[str]:

@@ -55,6 +55,14 @@ class Stratum:
         share = self.share or 0.0
         return math.ceil(self.n * gone / (share - gone)) if share > gone else None
 
+    @property
+    def in_words(self) -> str:
+        """What more items of it would bring."""
+        if self.more is None:
+            return "more of it would hardly help"
+        brings = "let it decide" if self.thin else f"narrow the interval by {100 * NARROWER:.0f}%"
+        return f"{self.more} more would {brings}"
+
 
 def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
     """The filled strata of a linearised macro metric (or difference) of a sample; none for a metric without strata."""
