@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ Decision = Literal["A", "B", "cannot tell"]
 
 _ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
+_FEW = 6.0  # found by simulation: see `_detectable`
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +231,12 @@ def _detectable(main: PairedDifference, *, level: float) -> float | None:
     """The smallest difference under the planned spread, or under the seen one where that is wider.
 
     Two judges that err more independently than planned would otherwise be promised what they cannot show. The
-    spread seen is that around the difference, so the difference itself is no part of it.
+    spread seen is that around the difference, so the difference itself is no part of it. Two judges that are so far
+    apart differ on more items than two equal ones, and few questions make tests coarse: the spread is taken to be
+    (1 + 6 / G)^(1/2) times as wide (without it 0.72 to 0.80 of 33 questions' differences were found).
     """
     if main.errors is None or main.difference.low is None:
         return None
     a_error, b_error, seen, df = main.errors
-    planned = planned_error(a_error, b_error)
-    return smallest_detectable(max(planned, seen), df, level=level)
+    spread = max(planned_error(a_error, b_error), seen) * math.sqrt(1.0 + _FEW / main.difference.n_groups)
+    return smallest_detectable(spread, df, level=level)
