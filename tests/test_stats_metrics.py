@@ -580,6 +580,16 @@ def test_few_items_outside_the_commonest_class_give_no_interval_beyond_chance(sc
         assert more[name].low is not None, (name, more[name].reason)
 
 
+def test_a_stratum_of_two_items_gives_no_interval_of_macro_agreement() -> None:
+    judge = [20, 80, 30, *[70 + i % 20 for i in range(20)]]
+    two, three = (
+        agreement([0] * n + [90] * (23 - n), judge, scale="percentage", metrics=["macro_agreement"])["macro_agreement"]
+        for n in (2, 3)
+    )
+    assert two.low is None and three.low is not None
+    assert two.reason == "fewer than 3 items in a class or third of the scale: no interval for the mean over them"
+
+
 def test_labels_in_one_third_of_the_scale_give_no_interval_of_what_hangs_on_their_spread() -> None:
     gold = [70, 80, 90, 100] * 10
     judge = [value - (7 * i) % 30 for i, value in enumerate(gold)]

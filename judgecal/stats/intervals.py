@@ -23,6 +23,8 @@ MIN_GROUPS = 10
 """Fewer groups than this give no interval."""
 MIN_CLASS = 10
 """Fewer items than this in a class give no interval for its rate."""
+MIN_STRATUM = 3
+"""Fewer items than this in a class or third of the scale give no interval of a mean over them."""
 
 _NO_SPREAD = "no spread between groups to make an interval from"
 _EPS = 1e-12
