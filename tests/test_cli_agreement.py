@@ -120,6 +120,17 @@ def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp
     assert once["as_wrong"]["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
+def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+    rows = [(row["item_id"], "yes" if row["kind"] == "full" else "no", 0.002, i % 4) for i, row in enumerate(people)]
+    path = table(tmp_path / "r.csv", "item_id,verdict,cost_usd,latency_s", rows)
+    (one,) = one_object(recorded(judgecal, path, "--json"))["judges"]
+    assert one["usd_per_1k"] == pytest.approx(2.0) and one["latency_s"]["p50"] == pytest.approx(1.5)
+    wrong = table(tmp_path / "w.csv", "item_id,verdict,cost_usd,latency_s", [(*rows[0][:2], "dear", -1)])
+    ran = recorded(judgecal, wrong, code=2)
+    assert "w.csv:2: cost_usd must be a number from 0, or empty, found 'dear'" in ran.err
+    assert "latency_s must be a number from 0" in ran.err
+
+
 @pytest.mark.parametrize(
     ("header", "rows", "more", "messages"),
     [

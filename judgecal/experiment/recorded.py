@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,6 +104,12 @@ def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: 
     problems = [
         f"{table.at(rows[0])}: the judge has no name: fill it in" for judge, rows in by_judge.items() if not judge
     ]
+    problems += [
+        f"{table.at(row)}: {name} must be a number from 0, or empty, found {row.cells[name]!r}"
+        for row in known
+        for name in ("cost_usd", "latency_s")
+        if _amount(row, name) is _NO_AMOUNT
+    ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
     problems += [f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd]
     repeats = [] if odd else [int(_repeat_text(row)) for row in known]
@@ -110,6 +117,21 @@ def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: 
         found = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
         problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {found}")
     refuse(problems, most=50)
+
+
+_NO_AMOUNT = -1.0
+
+
+def _amount(row: Row, name: str) -> float | None:
+    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where it says no amount."""
+    text = row.cells.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return _NO_AMOUNT
+    return value if 0.0 <= value < math.inf else _NO_AMOUNT
 
 
 def _repeat_text(row: Row) -> str:
@@ -185,6 +207,8 @@ class _Reader:
             reasoning=row.cells.get("reasoning", ""),
             raw_reply=text if failure else None,
             error=failure,
+            latency_s=_amount(row, "latency_s"),
+            cost_usd=_amount(row, "cost_usd"),
             at=now,
         )
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from judgecal.experiment.losses import JudgeLoss, LossPicture
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
+from judgecal.report.judges_people import stand_in_note
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Pick, Standing
-
-_FEW_RATERS = 2
+from judgecal.stats.stand_in import MIN_SHARED
 
 
 def judges_headline(found: Standing) -> Headline:
@@ -24,7 +24,7 @@ def judges_headline(found: Standing) -> Headline:
             next=f"judgecal report {slug} --format html",
         )
     kind, act, reasons = _decision(found, found.losses, found.pick)
-    because = "; ".join([*reasons[1:], *_scope(found, found.pick)])
+    because = "; ".join([*reasons[1:], *_in_a_persons_place(found, found.pick), *_scope(found, found.pick)])
     follow = f"judgecal select {slug}" if found.chosen else f"judgecal report {slug} --format html"
     return Headline(
         kind, f"{act}: {reasons[0]}.", (sentence(because),), tuple(_unknown(found, found.losses, found.pick)), follow
@@ -106,7 +106,7 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
     if pick.more_questions is not None:
         more = f"about {numbers.count(pick.more_questions)} more questions would show it"
         yield f"Whether {pick.cheaper} is good enough: {more}, if it is as good as it looks."
-    yield from _beside_people(found, losses)
+    yield from _no_people(found)
     if not any(one.retest for one in found.result.judges):
         yield "How often a judge contradicts itself: each item was judged once (--repeats 3 would tell)."
     if any(one.usd_per_1k is None for one in found.candidates):
@@ -130,17 +130,16 @@ def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
     yield f"Whether it holds on questions that did not choose it: {confirms}"
 
 
-def _beside_people(found: Standing, losses: LossPicture) -> Iterator[str]:
-    people = losses.people
-    if found.n_raters < _FEW_RATERS or not people:
-        yield "How well people agree with each other: no item has labels of two raters."
-        return
-    better = [one.rater for one in people if one.loss.high is not None and one.loss.high < 0.0]
-    untold = [one.rater for one in people if one.loss.high is None]
-    if untold:
-        yield f"How the judges stand beside {', '.join(untold)}: too few shared questions for an interval."
-    if not better and len(untold) < len(people):
-        yield "Whether a person agrees better than the best judge: no rater is shown to."
+def _in_a_persons_place(found: Standing, pick: Pick) -> Iterator[str]:
+    """What the judge to use, or the best one, is good for beside people."""
+    one = next(one for one in found.result.judges if one.judge == (found.chosen or pick.best))
+    if one.stand_in is not None:
+        yield f"in a person's place: {stand_in_note(one.stand_in, found.margin)}"
+
+
+def _no_people(found: Standing) -> Iterator[str]:
+    if not any(one.enough for one in found.result.raters):
+        yield f"How well people agree with each other: no two raters share {MIN_SHARED} items."
 
 
 def _points(loss: Estimate) -> str:

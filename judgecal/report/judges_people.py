@@ -72,10 +72,10 @@ def stand_in_note(found: StandIn, margin: float) -> str:
     worst, rater, n = min((one.at_worst or 0.0, rater, one.n) for rater, one in found.raters.items())
     shown = f"at worst {numbers.points(-worst)} points below {rater} ({numbers.count(n)} items)"
     if may:
-        return f"may stand in for a person: {shown}"
+        return f"it may stand in for a person: {shown}"
     if found.at_worst is not None and found.at_worst > -margin:
-        return "to triage, not in a person's place: not shown to agree with people better than a constant does"
-    return f"to triage, not in a person's place: {shown}, and {100.0 * margin:g} are allowed"
+        return "good to triage alone: not shown to agree with people better than a constant does"
+    return f"good to triage alone: {shown}, and {100.0 * margin:g} are allowed"
 
 
 def _by_rater(judges: list[tuple[JudgeEntry, StandIn]]) -> Table:

@@ -1,4 +1,5 @@
-"""Which map from verdicts to labels to fit, and what deciding through it comes to. `python -m tests.benchmarks.calibration`.
+"""Which map from verdicts to labels to fit, and what deciding through it comes to. By hand, some ten minutes.
+`python -m tests.benchmarks.calibration`
 
 1. What a map that was fitted on n items loses of the macro_agreement that the best monotone map of all would reach, for
    simulated judges (five kinds of labels, three of verdicts, three levels of noise) and for judges that are no normal
