@@ -73,10 +73,10 @@ KINDS = (
     Kind("drop of 3 points", drop=0.03),
     Kind("drop of 8 points", drop=0.08, least={110: 0.90, 300: 0.90}),
     Kind("noisier by 5%", noise=0.035),
-    Kind("noise that costs 8 points", noise=0.08, least={110: 0.95, 300: 0.95}),
+    Kind("noise that costs 8 points", noise=0.08, least={110: 0.90, 300: 0.95}),
     Kind("another judge, as good", other=0.85, least={110: 0.99, 300: 0.99}),
     Kind("another judge, 8 points worse", other=0.77, least={110: 0.99, 300: 0.99}),
-    Kind("5 points more lenient", lenient=0.05, least={110: 0.95, 300: 0.95}),
+    Kind("5 points more lenient", lenient=0.05, least={110: 0.90, 300: 0.95}),
     Kind("8 points more lenient", lenient=0.08, least={110: 0.99, 300: 0.99}),
     Kind("unscored 0 -> 18%", unscored=0.18, least={33: 0.90, 110: 0.99, 300: 0.99}),
 )
@@ -143,7 +143,9 @@ class User:
         """One pass over the items; NaN = unscored."""
         verdicts = self._flipped(self.now, self.own)
         if self.kind.noise:
-            verdicts = self._flipped(verdicts, self.kind.noise / (2.0 * self.macro(self.now) - 1.0))
+            verdicts = self._flipped(
+                verdicts, self.kind.noise / (self.macro(self.now) - self.macro(self.top - self.now))
+            )
         return np.where(self.rng.random(verdicts.size) < self.kind.unscored, np.nan, verdicts)
 
     def night(self, passes: Callable[[int], Floats] | None = None) -> tuple[str, int]:
