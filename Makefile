@@ -31,7 +31,9 @@ bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
 	$(BIN)/python tests/benchmarks/coverage.py
 	$(BIN)/python -m tests.benchmarks.statistics_speed
+	$(BIN)/python -m tests.benchmarks.calibration
 	$(BIN)/python -m tests.benchmarks.false_alarms
+	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people

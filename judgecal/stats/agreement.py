@@ -42,7 +42,6 @@ def agreement(
     judge_scale: Scale | str | None = None,
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
-    n_boot: int = 0,
     seed: int = 0,
     metrics: Sequence[str] | None = None,
     unscored: Unscored = "drop",
@@ -59,7 +58,6 @@ def agreement(
         scale, judge_scale: the people's, with its pass mark; the judge's, where it is another.
         groups: the question of each item; each item its own where not given.
         level: nominal coverage of the intervals.
-        n_boot: of no effect: no interval here is drawn. Scripts that give it keep running.
         seed: of the blocks of groups that are left out together (coefficients of ranks, above 1,000 groups).
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its

@@ -98,7 +98,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
     Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
         "Mean distance of verdict and label, in units of the scale."),
-    Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", meaning=
+    Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", by_class=True, meaning=
         "Root of the mean squared distance of verdict and label: large misses weigh more."),
     Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True,
         by_class=True, meaning=

@@ -93,7 +93,6 @@ def reliability(
     scale: Scale | str,
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None = None,
     level: float = 0.95,
-    n_boot: int = 0,
     seed: int = 0,
 ) -> dict[str, Estimate]:
     """How far raters agree with each other; ratings may be missing.
