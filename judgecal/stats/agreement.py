@@ -128,7 +128,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
         every = np.ones(means.used.shape[1], dtype=np.bool_)
         return replace(_counted(sample, means.used, every, level=level), reason=means.undefined)
     blank = _counted(sample, means.used, linear.repeats, level=level)
-    refused = _refused(metric, sample, blank.n_groups, of_spread=False)
+    refused = no_interval(metric, sample, blank.n_groups, of_spread=False)
     if metric.is_rate and linear.items[0] < MIN_CLASS:
         refused = f"fewer than {MIN_CLASS} items of the class: no interval for its rate"
     if not refused and linear.items[linear.weights > 0.0].min() < MIN_STRATUM:
@@ -137,7 +137,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
     return _with(blank, linear.value, interval, repeats=linear.repeats)
 
 
-def _refused(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
+def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
     """Why there is no interval though there is a value; `of_spread` where that hangs on how far labels lie apart.
 
     In a small sample whose labels all lie in one third of the scale, those that would set the spread are missing, and
@@ -172,7 +172,7 @@ def _estimate_coefficient(metric: Metric, statistic: Statistic, sample: Sample, 
     if not repeats.any():
         return replace(_counted(sample, statistic.used, ~repeats, level=level), reason=statistic.undefined)
     blank, value = _counted(sample, statistic.used, repeats, level=level), float(values[repeats].mean())
-    refused = _refused(metric, sample, blank.n_groups, of_spread=True)
+    refused = no_interval(metric, sample, blank.n_groups, of_spread=True)
     if refused:
         return _with(blank, value, Interval(reason=refused), repeats=repeats)
     how = "jackknife by group"

@@ -76,6 +76,15 @@ class Calibration:
         return np.where(np.isnan(verdicts), np.nan, labels)
 
 
+def mappable(people: Scale, judge: Scale) -> bool:
+    """Whether verdicts may mean another label than they say: not where both are yes or no, or words.
+
+    Raises InputError: they share no order.
+    """
+    common_scale(people, judge)
+    return people.numeric and not people.kind == judge.kind == "binary"
+
+
 def fit_calibration(
     gold_labels: Iterable[object],
     judge_labels: Iterable[object],
@@ -87,12 +96,13 @@ def fit_calibration(
 ) -> Calibration | None:
     """The map of a judge, fitted on all pairs of a label and a verdict.
 
-    None where labels have no order, or no item has both. Arguments and errors as in `agreement`.
+    None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in `agreement`.
     """
     people = as_scale(scale)
-    if not people.numeric:
+    judge = as_scale(judge_scale or people)
+    if not mappable(people, judge):
         return None
-    pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=as_scale(judge_scale or people), groups=groups)
+    pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=judge, groups=groups)
     return None if not pairs.known.any() else pairs.fit(fitted_on)
 
 
@@ -112,12 +122,12 @@ def cross_fitted(
     the parts; the others as in `agreement`, with its errors.
 
     Returns:
-        None where there is nothing to calibrate: labels have no order, or fewer than ten questions are labelled.
+        None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
     """
     people = as_scale(scale)
-    if not people.numeric:
-        return None
     judge = people if judge_scale is None else as_scale(judge_scale)
+    if not mappable(people, judge):
+        return None
     pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=judge, groups=groups)
     found = pairs.folds(seed)
     return None if found is None else found.verdicts
@@ -154,8 +164,11 @@ def calibrated(
 ) -> CalibratedJudges[_Name]:
     """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked for."""
     verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
-    for name, rows in judges.items() if asked and scale.numeric else ():
-        pairs = _Pairs.read(gold_labels, rows, people=scale, judge=as_scale(left[name]), groups=groups)
+    for name, rows in judges.items() if asked else ():
+        judge = as_scale(left[name])
+        if not mappable(scale, judge):
+            continue
+        pairs = _Pairs.read(gold_labels, rows, people=scale, judge=judge, groups=groups)
         found = pairs.folds(0)
         if found is not None:
             verdicts[name], left[name], by_map[name] = found.verdicts, scale, found.by_map()
@@ -246,7 +259,6 @@ class _Pairs:
         judge: Scale,
         groups: Iterable[Hashable] | None,
     ) -> _Pairs:
-        common_scale(people, judge)  # an error where they share no order
         gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
         return cls(people, gold, verdicts, codes_of(groups, len(gold)))
 

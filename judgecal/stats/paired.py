@@ -24,7 +24,7 @@ from scipy.special import stdtr
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.stats.agreement import jackknifed, parts_of_mean, pseudo_values, terms_of
+from judgecal.stats.agreement import jackknifed, no_interval, parts_of_mean, pseudo_values, terms_of
 from judgecal.stats.intervals import (
     MIN_CLASS,
     MIN_GROUPS,
@@ -201,7 +201,8 @@ def paired_difference(
         return _of_means(metric, means, (a, b), level=level, flips=(n_perm, seed), more_error=more_error)
     if isinstance(ours, Means) or isinstance(theirs, Means):
         raise TypeError(f"{metric.name} gave a mean for one judge only")
-    return _of_statistics(ours, theirs, a, level=level, flips=(n_perm, seed))
+    why = no_interval(metric, a, a.groups_among(ours.used), of_spread=False)
+    return _of_statistics(ours, theirs, a, level=level, flips=(n_perm, seed), refused=why)
 
 
 def _of_means(
@@ -269,15 +270,15 @@ def _swapped_p(
 
 
 def _of_statistics(
-    ours: Statistic, theirs: Statistic, sample: Sample, *, level: float, flips: tuple[int, int]
+    ours: Statistic, theirs: Statistic, sample: Sample, *, level: float, flips: tuple[int, int], refused: str | None
 ) -> PairedDifference:
     first, second = jackknifed(ours, sample), jackknifed(theirs, sample)
     if first is None or second is None:
         return _blank(sample, ours.used, level=level, reason=ours.undefined)
     value, without = first[0] - second[0], first[1] - second[1]
     found = _blank(sample, ours.used, level=level, values=(first[0], second[0]))
-    if found.difference.n_groups < MIN_GROUPS:
-        return _with_reason(found, too_few(found.difference.n_groups))
+    if refused is not None:
+        return _with_reason(found, refused)
     if not np.all(np.isfinite(without)):
         return _with_reason(found, "undefined without one of the groups")
     df = len(without) - 1.0
