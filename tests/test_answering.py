@@ -326,8 +326,9 @@ def test_the_overview_by_hand() -> None:
     assert (found.n, found.n_expected, found.n_unscored, found.answered) == (11, 11, 0, 1.0)
     assert found.usd_per_1k == pytest.approx(2.0)
     interval = found.intervals.average
-    # sd of 0..100 by tens is sqrt(1100) = 33.17, over sqrt(11) 10.0; t(10) at 0.975 is 2.228: 50 +- 22.3
-    assert (interval.low, interval.high) == pytest.approx((50 - 22.28, 50 + 22.28), abs=0.01)
+    # sd of 0..100 by tens is sqrt(1100) = 33.17, over sqrt(11) 10.0, a tenth of the range; on the logit, whose slope at
+    # a half is 4, 0.4; t(10) at 0.975 is 2.228, so the ends are 100 / (1 + exp(+-0.891)).
+    assert (interval.low, interval.high) == pytest.approx((29.085, 70.915), abs=0.001)
     assert (interval.n, interval.n_groups) == (11, 11)
 
 

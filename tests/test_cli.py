@@ -65,7 +65,7 @@ def test_score_prints_the_contract(judgecal: Run, workspace_dir: Path) -> None:
     check_table(found, BASE | {f"{name}@75" for name in CLASS})
     assert [one["judge"] for one in found["judges"]] == [f"{name}@embedded" for name in signatures]
     assert [one["judge"] for one in found["floor"]][1:] == ["correctness_v3@embedded"]
-    assert found["floor"][0]["judge"].startswith("constant ")
+    assert found["floor"][0]["judge"] == "best constant"
     assert re.fullmatch(r"score-starter-[0-9a-f]{8}", found["experiment"])
     assert found["gold"]["n_items"] == found["judges"][0]["n_expected"]
     folder = workspace_dir / "experiments" / found["experiment"]
@@ -115,7 +115,7 @@ def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command:
     for part in (" n ", "unscored", "macro_agreement", "run: gold:starter@", "|seed:0|version:", "experiment: "):
         assert part in ran.out
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", ran.out)
-    assert re.search(r" \d+/\d+ +0 ", ran.out)  # n/n_expected, unscored
+    assert re.search(r" \d+/\d+ +0\b", ran.out)  # n/n_expected, unscored
     with pytest.raises(ValueError):
         json.loads(ran.out)
 
@@ -348,7 +348,7 @@ def test_a_report_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path) ->
 def test_without_the_floor_s_signature_the_result_stands(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "signatures" / "correctness_v3.py").unlink()
     found = one_object(judgecal("score", "--signatures", "correctness_v1", "--json"))
-    assert [one["judge"].split()[0] for one in found["floor"]] == ["constant"]
+    assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert "unknown signature 'correctness_v3'" in found["floor_reason"]
 
 

@@ -126,7 +126,8 @@ def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str
     (one,) = one_object(recorded(judgecal, path, "--json"))["judges"]
     assert one["usd_per_1k"] == pytest.approx(2.0) and one["latency_s"]["p50"] == pytest.approx(1.5)
     wrong = table(tmp_path / "w.csv", "item_id,verdict,cost_usd,latency_s", [(*rows[0][:2], "dear", -1)])
-    ran = recorded(judgecal, wrong, code=2)
+    ran = recorded(judgecal, wrong)
+    assert ran.code == 2
     assert "w.csv:2: cost_usd must be a number from 0, or empty, found 'dear'" in ran.err
     assert "latency_s must be a number from 0" in ran.err
 

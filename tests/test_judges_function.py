@@ -250,7 +250,7 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
     again = {one["judge"]: one for one in recorded["judges"]}
     assert again[PYTHON]["agreement"] == told[PYTHON]["agreement"]
     assert {one["kind"] for one in recorded["judges"]} == {"recorded"}
-    compared = the_json(judgecal("compare", "two", "--json"))
+    compared = the_json(judgecal("compare", "two", "--metric", "mean_agreement", "--json"))
     assert (compared["a"], compared["decision"]) == (LOCAL, "B")
     chosen = the_json(
         judgecal("select", "two", "--local-only", "--allow-below-floor", "-o", "judge.lock.json", "--json")

@@ -23,7 +23,7 @@ from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimates, journal, one_object, tree
 from tests.support.gold import made_gold, made_items, rated, write_signature
 
-HARSH: Mapping[str, Label] = {"full": 100, "half": 0, "none": 0}
+REVERSED: Mapping[str, Label] = {"full": 0, "half": 0, "none": 100}
 N_GROUPS = 44
 
 
@@ -34,9 +34,9 @@ def workspace(workspace_dir: Path) -> Workspace:
 
 @pytest.fixture
 def gold(workspace: Workspace) -> GoldSet:
-    """People who give half of the facts nothing, where the shipped map gives them most of the marks."""
+    """People who mark how much is missing, the reverse of the shipped judge: no map makes that of its verdicts."""
     rows = made_items(N_GROUPS)
-    return load_gold(made_gold(workspace.gold / "harsh", rows, rated(rows, HARSH)), workspace=workspace)
+    return load_gold(made_gold(workspace.gold / "harsh", rows, rated(rows, REVERSED)), workspace=workspace)
 
 
 def optimize(judgecal: Run, *more: str, code: int = 0) -> dict[str, Any]:
@@ -62,8 +62,7 @@ def test_labeled_learns_another_convention_from_train_alone(judgecal: Run, gold:
     assert found["test"]["difference"]["value"] == pytest.approx(
         value(found, "test", "after") - value(found, "test", "before")
     )
-    # What is learnt is where the marks stand, not which answer is better: the order of the answers was right before.
-    assert found["decision"] == "rescaled only"
+    assert found["decision"] == "better"
     state = program(workspace, found)
     train = {item.group for item in gold.select("train")}
     assert len(state["demos"]) == found["n_demos"] > 0
@@ -108,7 +107,7 @@ def test_every_candidate_is_shown_with_its_number(judgecal: Run, gold: GoldSet) 
         assert found["dev"][side]["macro_agreement"]["n"] == n_dev
         assert found["test"][side]["macro_agreement"]["n"] == len(gold.select("test"))
     text = judgecal("optimize", "--gold", "harsh").said
-    assert text.startswith("Keep the judge as it is: the gain is one of scale alone; +")
+    assert text.startswith("Take the optimised judge: +")
     assert "correctness_v3@embedded, optimizer labeled, on harsh@" in text
     assert f" Tried on dev: {len(tried)}, the judge as it is among them. Taken: {found['chosen']}; " in text
 
@@ -148,7 +147,7 @@ def test_where_nothing_is_better_the_judge_stays(
 ) -> None:
     """People who say what the embedded model says: no candidate can be higher."""
     rows = made_items(N_GROUPS)
-    made_gold(workspace.gold / "first", rows, rated(rows, HARSH))
+    made_gold(workspace.gold / "first", rows, rated(rows, REVERSED))
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
     said = {item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items}
@@ -167,7 +166,7 @@ def test_fewshot_keeps_stdout_clean(judgecal: Run, gold: GoldSet, workspace: Wor
     found = one_object(ran)
     assert found["optimizer"] == "fewshot"
     assert value(found, "dev", "after") > value(found, "dev", "before")
-    assert any("correctness_reasoning" in demo for demo in program(workspace, found)["demos"])
+    assert len(program(workspace, found)["demos"]) == found["n_demos"] > 0
     assert sum(one["rated_in_training"] for one in found["dev"]["candidates"]) > 0
     assert sum(one["unusable_in_training"] for one in found["dev"]["candidates"]) == 0
 
@@ -289,9 +288,9 @@ def test_an_interrupted_run_resumes_to_the_same_result(
         (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "class metrics cut at 50"),
         (None, 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
         (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
-        (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, "taken onto percentage"),
+        (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, "taken onto percentage"),
         (("Literal[0, 1, 2, 3, 4]", ""), 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, None),
-        (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', HARSH, None),
+        (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, None),
     ],
 )
 @pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
@@ -343,7 +342,7 @@ def test_words_are_climbed_on_accuracy(judgecal: Run, workspace: Workspace, monk
 
 def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Workspace) -> None:
     rows = made_items(12)
-    made_gold(workspace.gold / "harsh", rows, rated(rows, HARSH))
+    made_gold(workspace.gold / "harsh", rows, rated(rows, REVERSED))
     found = optimize(judgecal)
     assert found["decision"] == "cannot tell"
     assert found["test"]["difference"]["low"] is None

@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.experiment import AgreementResult, read_experiment
 from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
-from judgecal.experiment.verdicts import CalibrationBin, Cut, judge_shape, strange_examples
+from judgecal.experiment.verdicts import Cut, judge_shape, strange_examples
 from judgecal.records import Estimate
 from judgecal.report.experiments import load_report
 from judgecal.report.html import rendered, script_json
@@ -222,8 +222,11 @@ def found_with(
 ) -> Standing:
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0} | gold
-    entries = [SimpleNamespace(judge=one.judge, retest=None if gold else object()) for one in judges]
-    result = SimpleNamespace(experiment="x", gold=SimpleNamespace(**about), judges=entries)
+    entries = [
+        SimpleNamespace(judge=one.judge, retest=None if gold else object(), calibrated={}, stand_in=None)
+        for one in judges
+    ]
+    result = SimpleNamespace(experiment="x", gold=SimpleNamespace(**about), judges=entries, raters=())
     floor = (FloorLoss("constant 50", constant), FloorLoss("embedded", embedded))
     return Standing(
         result=cast("AgreementResult", result),
@@ -291,7 +294,7 @@ def test_what_is_not_known_is_said() -> None:
         "better than embedded, which is free: 1.0 points, -1.0 to 3.0",
         "the project itself made them",
         "Whether B is good enough: about 1,200 more questions",
-        "no item has labels of two raters",
+        "no two raters share 30 items",
         "each item was judged once",
         "some have no price",
     ):
@@ -361,7 +364,9 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     ones = [cut for cut, kappa in shape.kappa_over_cut if kappa == 1.0]
     assert (min(ones), max(ones)) == (32.5, 80.0)
     assert {kappa for cut, kappa in shape.kappa_over_cut if cut <= 30.0} == {0.0}
-    assert shape.calibration == (CalibrationBin(30.0, 0.0, 40), CalibrationBin(80.0, 1.0, 20))
+    assert [(one.verdict, one.label, one.n) for one in shape.calibration] == [(30.0, 0.0, 40), (80.0, 100.0, 20)]
+    assert all(one.low is not None and one.high is not None and one.high > one.low for one in shape.calibration)
+    assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
     # 40 verdicts 30% above their label, 20 verdicts 20% below: (40 * 30 - 20 * 20) / 60.
     assert shape.bias == pytest.approx(800 / 60)
     assert {(at, round(share, 9)) for at, share in shape.differences} == {

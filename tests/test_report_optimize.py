@@ -21,7 +21,18 @@ from tests.support.pages import HOSTILE, LONG, Parsed, check_page, page_of, prin
 def test_the_page(judgecal: Run) -> None:
     printed = printed_by(judgecal, "optimize", "--limit", "20")
     metric, test = printed["metric"], printed["test"]
-    sections = ["gain", "prompt", "candidates", "losses", "agreement", "errors", "pairs", "diagnostics", "notes"]
+    sections = [
+        "gain",
+        "prompt",
+        "candidates",
+        "losses",
+        "agreement",
+        "people",
+        "errors",
+        "pairs",
+        "diagnostics",
+        "notes",
+    ]
     shown = [told(printed[split][when][metric]) for split in ("dev", "test") for when in ("before", "after")]
     shown += [told(one["as_wrong"]) for one in printed["dev"]["candidates"]]
     # Points with a sign: +1.6 [-1.0, +4.2].

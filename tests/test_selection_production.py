@@ -93,7 +93,16 @@ def test_rows_in_are_rows_out(judgecal: Run, workspace_dir: Path, lock: Path, en
     assert verdicts[0] == 100.0 and verdicts[3] < 75.0
     assert [str(row["passed"]).lower() == "true" for row in found] == [one >= 75.0 for one in verdicts]
     assert all(row["reasoning"] and not row["error"] for row in found)
-    assert list(found[0])[5:] == ["verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s"]
+    assert list(found[0])[5:] == [
+        "verdict",
+        "reasoning",
+        "error",
+        "passed",
+        "model_id",
+        "cost_usd",
+        "latency_s",
+        "calibrated",
+    ]
     assert sorted(path.name for path in workspace_dir.glob(".*")) == []  # no draft is left
 
 

@@ -211,7 +211,13 @@ def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
     assert ran.code == 0
     first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and "@embedded is chosen: " in first and first.endswith(".")
-    for part in ("macro_agreement confirmed on test", "Locked in deep/l.json", "flip rate 0.000", "run: gold:starter@"):
+    for part in (
+        "through its calibration map",
+        "confirmed on test",
+        "Locked in deep/l.json",
+        "flip rate 0.000",
+        "run: gold:starter@",
+    ):
         assert part in ran.out
 
 
@@ -219,7 +225,7 @@ def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
     found = one_object(judgecal("select", scored, *ANY, "--json"))
     page = unescape(page_of(judgecal, found["experiment"]))
     assert all(f'<section id="{name}"' in page for name in ("judges", "lock", "notes"))
-    value = found["confirmed"]["macro_agreement"]
+    value = found["confirmed_calibrated"]["macro_agreement"]
     assert found["headline"]["sentence"] in page and found["lock_sha256"][:12] in page
     assert f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]" in page
 
