@@ -1,4 +1,4 @@
-"""Arrays in, Estimates out: agreement, its intervals, comparison of judges, recalibration."""
+"""Arrays in, Estimates out: agreement, its intervals, comparison of judges, calibration."""
 
 from judgecal.stats.agreement import agreement, limits_of_agreement
 from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
