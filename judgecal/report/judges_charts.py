@@ -145,7 +145,8 @@ def calibration(shape: JudgeShape) -> str:
     scale = alt.Scale(domain=[low, high], nice=False, padding=8)
     ticks = [low, (low + high) / 2.0, high]
     x = alt.X("verdict:Q", scale=scale, axis=alt.Axis(title="verdict", values=ticks, grid=False))
-    y = alt.Y("label:Q", scale=scale, axis=alt.Axis(title="people's label", values=ticks))
+    people = alt.Axis(title="people's label", values=ticks)
+    y = alt.Y("label:Q", scale=scale, axis=people)
     ends = [{"verdict": at, "label": at} for at in (low, high)]
     steps = [{"verdict": at, "label": label} for at, label in shape.calibration_map]
     steps += [{"verdict": high, "label": steps[-1]["label"]}] if steps else []
@@ -154,7 +155,7 @@ def calibration(shape: JudgeShape) -> str:
         alt.Chart(rows_of(steps)).mark_line(color=ACCENT, interpolate="step-after").encode(x=x, y=y),
         alt.Chart(rows_of([row for row in rows if row["low"] is not None]))
         .mark_rule(color=INK)
-        .encode(x=x, y=alt.Y("low:Q", scale=scale, title=None), y2="high:Q"),
+        .encode(x=x, y=alt.Y("low:Q", scale=scale, axis=people), y2="high:Q"),
         alt.Chart(rows_of(rows))
         .mark_circle(color=INK, opacity=1.0)
         .encode(x=x, y=y, size=alt.Size("n:Q", scale=alt.Scale(range=[20, 160]), legend=None)),
