@@ -101,15 +101,17 @@ def test_no_item_is_mapped_by_its_own_label() -> None:
 
 def test_what_cannot_be_calibrated() -> None:
     assert cross_fitted(["a", "b"] * 10, ["a", "a"] * 10, scale="nominal") is None
-    assert cross_fitted([0, 1] * 9, [0, 1] * 9, scale="binary", groups=[i // 2 for i in range(18)]) is None
-    assert cross_fitted([0, 1] * 9, [None] * 18, scale="binary") is None
+    assert cross_fitted([0, 1] * 30, [0, 1] * 30, scale="binary") is None  # a yes means no other label than yes
+    assert cross_fitted([0, 5] * 9, [0, 1] * 9, scale="percentage", groups=[i // 2 for i in range(18)]) is None
+    assert cross_fitted([0, 5] * 9, [None] * 18, scale="percentage") is None
     assert fit_calibration(["a"], ["a"], scale="nominal") is None
-    assert fit_calibration([1], [None], scale="binary") is None
+    assert fit_calibration([1, 0], [1, 0], scale="binary") is None
+    assert fit_calibration([1], [None], scale="percentage") is None
     with pytest.raises(InputError, match="share no order"):
         fit_calibration([1], ["a"], scale="binary", judge_scale="nominal")
     with pytest.raises(InputError, match="1 cuts has 2 values"):
         Calibration((1.0,), (1.0,), 1, 1)
-    mapped = cross_fitted([0, 1] * 10, [None, 1.0] + [0.0, 1.0] * 9, scale="binary")
+    mapped = cross_fitted([0, 1] * 10, [None, 90.0] + [0.0, 90.0] * 9, scale="binary", judge_scale="percentage")
     assert mapped is not None and mapped[:2] == [[None], [1.0]]
 
 

@@ -36,23 +36,28 @@ def _headline(result: CompareResult) -> Headline:
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()
         return Headline(found.decision, _in_words(judges, found), (sentence(found.why),), next=again)
+    by = next((_decided_by(one) for one in result.pairs.values() if one.raw), result.metric)
     because = tuple(
         f"{_in_words(judges, found)} {sentence(found.why)}"
         for judges, found in result.pairs.items()
         if found.decision != "cannot tell"
     )
     if not because:
-        what = f"Cannot tell any two of them apart by {result.metric} ({len(result.pairs)} pairs)."
+        what = f"Cannot tell any two of them apart by {by} ({len(result.pairs)} pairs)."
         return Headline("cannot tell", what, next=again)
-    what = f"{len(because)} of {len(result.pairs)} pairs are told apart by {result.metric}."
+    what = f"{len(because)} of {len(result.pairs)} pairs are told apart by {by}."
     return Headline("told apart", what, because, next=again)
 
 
 def _in_words(judges: tuple[str, str], found: Comparison) -> str:
     if found.decision == "cannot tell":
-        return f"Cannot tell {judges[0]} from {judges[1]} by {found.metric}."
+        return f"Cannot tell {judges[0]} from {judges[1]} by {_decided_by(found)}."
     better, worse = judges if found.decision == "A" else judges[::-1]
-    return f"{better} agrees better with people than {worse} by {found.metric}."
+    return f"{better} agrees better with people than {worse} by {_decided_by(found)}."
+
+
+def _decided_by(found: Comparison) -> str:
+    return found.metric if found.raw is None else f"{found.metric} once calibrated"
 
 
 def _of_two(result: CompareResult, digits: int) -> Table:
@@ -63,6 +68,8 @@ def _of_two(result: CompareResult, digits: int) -> Table:
         ends = [("unscored as wrong", pair.a, pair.b, pair.difference)]
         counted = (("unscored left out", pair.complete_case), ("unscored as right", pair.best_case))
         ends += [(name, end.a, end.b, end.difference) for name, end in counted]
+    if pair.raw is not None:
+        ends.append(("verdicts as they are", pair.raw.a, pair.raw.b, pair.raw.difference))
     rows = [
         [
             name,

@@ -219,8 +219,8 @@ def _curves(found: Standing) -> Iterable[Block]:
         Paragraph(
             "Points: the people's mean label of verdicts of about one height, with a 95% interval by question; larger "
             "points are more judgements. Coloured: the map from verdict to label, as fitted on all of these items; the "
-            "lock carries that of train and dev. It gives the middle label where the thirds of the scale count alike, so it "
-            "may lie off the means. Dotted: verdicts that need no map."
+            "lock carries that of train and dev. It gives the middle label where the thirds of the scale count alike, "
+            "so it may lie off the means. Dotted: verdicts that need no map."
         ),
     ]
     shapes = [shape for shape in graded if shape.kappa_over_cut]

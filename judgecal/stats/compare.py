@@ -122,8 +122,7 @@ def compare_all(
     given = {judge: list(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
-    maps = calibrate and chosen.calibrated
-    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=maps)
+    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=calibrate and chosen.calibrated)
     how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
     found = {}
     for a, b in itertools.combinations(judges, 2):
@@ -138,7 +137,8 @@ def compare_all(
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
     uncut = partial(_read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes)
-    raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in made if maps}
+    mapped = [pair for pair in made if not once.by_map.keys().isdisjoint(pair)]
+    raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
     return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
 
 
