@@ -103,7 +103,7 @@ def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
 def test_few_questions_take_the_best_and_say_so() -> None:
     found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 1}, 9)
     assert (found.judge, found.shown, found.more_questions) == ("dear", False, None)
-    assert "9 questions, and fewer than 10 give no bound" in found.why
+    assert "9 groups: fewer than 10 give no bound" in found.why
 
 
 def test_the_only_judge_needs_no_bound() -> None:

@@ -294,3 +294,16 @@ def test_no_value_is_told_by_the_metric_that_decides() -> None:
     labels = [1.0] * 12
     with pytest.raises(InputError, match="no judge has a value in macro_agreement: "):
         losses_against_best(labels, {"a": labels, "b": labels}, scale="binary")
+
+
+def test_a_class_of_few_items_gives_no_bound() -> None:
+    """As in compare: macro_agreement decides nothing where a class has fewer than ten items; accuracy may."""
+    gold = [1] * 50 + [0] * 7
+    judges = {"a": gold, "b": [1] * 48 + [0] * 9}
+    found = losses_against_best(gold, judges, scale="binary", metric="macro_agreement")
+    assert found.pairs is None and found.by_judge["b"].upper is None
+    assert found.reason == (
+        'of 57 labelled items only 7 in "fail" (3 more would do): under 10 nothing is decided by macro_agreement'
+    )
+    assert found.by_judge["b"].reason == found.reason
+    assert losses_against_best(gold, judges, scale="binary", metric="accuracy").by_judge["b"].upper is not None

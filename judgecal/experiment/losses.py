@@ -16,6 +16,7 @@ from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
+from judgecal.stats.strata import too_thin
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,7 @@ class _Pairs:
         once = CalibratedJudges(sides, scales, {})
         if metric_facts(self.metric).calibrated:
             once = calibrated(labels, sides, scale=people, scales=scales, groups=groups)
-        return compare_paired(
+        found = compare_paired(
             labels,
             once.verdicts["best"],
             (once.verdicts if calibrate else sides)["other"],
@@ -245,7 +246,11 @@ class _Pairs:
             seed=self.seed,
             n_perm=1,  # the interval needs no p value
             more_error=once.error_of_fit("best", "other" if calibrate else None),
-        ).difference
+        )
+        thin = too_thin(found.strata, self.metric)
+        if thin is None:
+            return found.difference
+        return dataclasses.replace(found.difference, low=None, high=None, method="", reason=thin)
 
 
 def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:

@@ -19,7 +19,6 @@ from judgecal.errors import InputError
 from judgecal.experiment import Column, Entry, StoredExperiment, Table, entry
 from judgecal.models import ModelSpec
 from judgecal.records import Item
-from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.significance import MARGIN as MARGIN
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
@@ -159,8 +158,8 @@ def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, me
     why = f"no judge has a better {metric} on these items"
     if not within:
         why += f", but it was not shown to lose less than the margin of {margin:g} against the truly best"
-    if losses.n_groups < MIN_GROUPS:
-        return Choice(taken, within, f"{why}: {losses.n_groups} questions, and fewer than {MIN_GROUPS} give no bound")
+    if losses.reason is not None:
+        return Choice(taken, within, f"{why}: {losses.reason}")
     usd = next(one.rank[0] for one in ranked if one.judge == taken)
     others = [one for one in ranked if one.judge not in (taken, *within)]
     rivals, rival = [one.judge for one in others if one.rank[0] < usd], "a cheaper one"

@@ -18,7 +18,7 @@ from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
 from judgecal.stats.sample import Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
-from judgecal.stats.strata import MIN_STRATUM, Stratum
+from judgecal.stats.strata import Stratum, too_thin
 
 Decision = Literal["A", "B", "cannot tell"]
 
@@ -188,9 +188,9 @@ def _decide(
     shown = f"p = {p:.3g}{f' after Holm over {of} comparisons' if of > 1 else ''}"
     if difference.low == difference.high == 0.0:
         return "cannot tell", "the two agree with people alike on every question"
-    thin = [one for one in main.strata if one.thin]
-    if thin:
-        return "cannot tell", _too_thin(thin, metric)
+    thin = too_thin(main.strata, metric)
+    if thin is not None:
+        return "cannot tell", thin
     if not clear:
         return "cannot tell", f"the interval of the difference holds 0, {shown}"
     if not small:
@@ -206,11 +206,6 @@ def _decide(
         "A" if higher == (facts.direction == "more") else "B",
         f"the interval of the difference lies {'above' if higher else 'below'} 0, {shown}",
     )
-
-
-def _too_thin(thin: Sequence[Stratum], metric: str) -> str:
-    few = " and ".join(f'{one.n} in "{one.name}" ({one.more} more would do)' for one in thin)
-    return f"of {thin[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
 
 
 def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> str | None:

@@ -24,6 +24,7 @@ from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale
 from judgecal.stats.significance import POWER
+from judgecal.stats.strata import strata_of, too_thin
 
 N_DRAWS = 20_000
 """Draws of the joint distribution; a critical value is then good to about one in a hundred."""
@@ -96,6 +97,7 @@ class Losses:
     n_groups: int
     method: str
     pairs: _Pairs | None  # differences, errors, degrees of freedom and critical values behind them; None without bounds
+    reason: str | None = None  # why there are no bounds
 
     def questions_needed(self, judge: str, margin: float) -> int | None:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
@@ -155,7 +157,7 @@ def losses_against_best(
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
         raise InputError(f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}")
-    made = _Made(margin, level, seed, n_draws)
+    made = _Made(chosen.name, margin, level, seed, n_draws)
     return _losses(read, next(iter(samples.values())).n_groups, made)
 
 
@@ -163,6 +165,7 @@ def losses_against_best(
 class _Made:
     """How the bounds are made."""
 
+    metric: str
     margin: float | None
     level: float
     seed: int
@@ -173,19 +176,26 @@ def _losses(read: Mapping[str, _Worth | str], n_groups: int, made: _Made) -> Los
     """From what each judge is worth, or why it has no value."""
     valued = {judge: worth for judge, worth in read.items() if not isinstance(worth, str)}
     best = max(valued, key=lambda judge: valued[judge].merit)
-    pairs = None
-    if n_groups >= MIN_GROUPS and not any(worth.lame for worth in valued.values()):
-        pairs = _Pairs.of(valued, n_groups, made)
+    why = _no_bounds(list(valued.values()), n_groups, made.metric)
+    pairs = _Pairs.of(valued, n_groups, made) if why is None else None
     by_judge = {
-        judge: Loss(None, reason=worth)
-        if isinstance(worth, str)
-        else _loss(judge, worth, valued[best], pairs, n_groups)
+        judge: Loss(None, reason=worth) if isinstance(worth, str) else _loss(judge, worth, valued[best], pairs, why)
         for judge, worth in read.items()
     }
     method = "multiple comparisons with the best by group, multivariate t" if pairs else ""
     if pairs is not None and not pairs.counted.all():
         method += ", without judges clearly beyond the margin"
-    return Losses(best, by_judge, made.level, n_groups, method, pairs)
+    return Losses(best, by_judge, made.level, n_groups, method, pairs, why)
+
+
+def _no_bounds(valued: Sequence[_Worth], n_groups: int, metric: str) -> str | None:
+    """Why no loss has a bound; None where they have."""
+    if n_groups < MIN_GROUPS:
+        return too_few(n_groups, gives="bound")
+    if any(worth.lame for worth in valued):
+        return "some judge's metric is undefined without one of the groups"
+    linear = valued[0].linear
+    return None if linear is None else too_thin(strata_of(linear, valued[0].sample), metric)
 
 
 def _check_units(metric: Metric, samples: Mapping[str, Sample]) -> None:
@@ -246,12 +256,10 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
     return _Worth(found[0], sign, None, sample, pseudo_values(*found), 2.0 / sample.n_groups, 2.0)
 
 
-def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, n_groups: int) -> Loss:
+def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: str | None) -> Loss:
     seen = best.merit - worth.merit
-    if n_groups < MIN_GROUPS:
-        return Loss(worth.value, seen, reason=too_few(n_groups, gives="bound"))
     if pairs is None:
-        return Loss(worth.value, seen, reason="some judge's metric is undefined without one of the groups")
+        return Loss(worth.value, seen, reason=why)
     upper = pairs.upper(judge)
     if math.isnan(upper):
         return Loss(worth.value, seen, reason="every stratum rests on one group: no error can be known")

@@ -82,6 +82,14 @@ def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
     )
 
 
+def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
+    """Why nothing is decided by a macro metric of such strata; None where each holds enough items."""
+    few = " and ".join(f'{one.n} in "{one.name}" ({one.more} more would do)' for one in strata if one.thin)
+    if not few:
+        return None
+    return f"of {strata[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
+
+
 def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
     """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
     return next((one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None)
