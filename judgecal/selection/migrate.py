@@ -53,7 +53,7 @@ from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.selection.production import input_config
 from judgecal.selection.row_items import RowItems
 from judgecal.signatures import list_signatures
-from judgecal.stats import Comparison, compare
+from judgecal.stats import Calibration, Comparison, compare
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
@@ -284,6 +284,8 @@ class MigrateRun:
         if found.difference.low is None:
             return found, None
         losses = losses_against_best(labels, {"old": old, "new": new}, **shared, scales=own, margin=self.margin)
+        if losses.reason is not None:
+            found = dataclasses.replace(found, difference=dataclasses.replace(found.difference, reason=losses.reason))
         return found, losses.by_judge["new"].upper
 
     def _result(self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look) -> MigrateResult:
@@ -347,13 +349,13 @@ class MigrateRun:
     def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
         """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has none."""
         theirs, ours = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
-        if theirs is None or ours is None:
-            return sides
-        scale, old, new = self.gold.scale, sides.old, sides.new
-        return _Sides(
-            _Side(old.judge, scale, {one: theirs.apply(verdict) for one, verdict in old.verdicts.items()}),
-            _Side(new.judge, scale, {one: ours.apply(verdict) for one, verdict in new.verdicts.items()}),
-        )
+        return _Sides(self._through(theirs, sides.old), self._through(ours, sides.new))
+
+    def _through(self, calibration: Calibration | None, side: _Side) -> _Side:
+        if calibration is None:
+            return side
+        mapped = {one: calibration.apply(verdict) for one, verdict in side.verdicts.items()}
+        return _Side(side.judge, self.gold.scale, mapped)
 
     def _flips(self, sides: _Sides, look: Look) -> Estimate:
         """Share of the test items that change sides, each judge's verdicts cut at the people's mark."""
