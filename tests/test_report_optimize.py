@@ -19,7 +19,7 @@ from tests.support.pages import HOSTILE, LONG, Parsed, check_page, page_of, prin
 
 
 def test_the_page(judgecal: Run) -> None:
-    printed = printed_by(judgecal, "optimize", "--limit", "20")
+    printed = printed_by(judgecal, "optimize")
     metric, test = printed["metric"], printed["test"]
     sections = [
         "gain",

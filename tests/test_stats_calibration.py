@@ -212,3 +212,20 @@ def test_labels_between_the_steps_of_an_ordinal_scale() -> None:
     found = fit_calibration([1, 3.5, 5] * 5, [1, 3, 5] * 5, scale=Scale.parse("ordinal:1:5"))
     assert found is not None and set(found.values) <= {1.0, 2.0, 3.0, 4.0, 5.0}
     assert found.apply(3.0) in (3.0, 4.0)
+
+
+def test_a_difference_of_few_items_in_a_stratum_decides_nothing() -> None:
+    gold, a, b = [100.0] * 40 + [0.0] * 6, [80.0] * 40 + [10.0] * 6, [60.0, 70.0] * 20 + [20.0] * 6
+    part = PairedLabels(gold, a, b)
+    found = calibrated_difference(part, part, scale="percentage")
+    assert found.value is not None and found.low is None
+    assert 'only 6 in "low third"' in str(found.reason)
+
+
+def test_yes_and_no_need_no_map_in_a_difference() -> None:
+    """A judge that says the opposite keeps its verdicts, as in compare: no map makes a constant of it."""
+    gold = [1, 0] * 30
+    part = PairedLabels(gold, gold, [1 - label for label in gold])
+    assert (
+        calibrated_difference(part, part, scale="binary").value == compare(gold, part.a, part.b, scale="binary").a == 1
+    )

@@ -8,7 +8,7 @@ questions than those that it is applied to. A constant stays a constant, and a r
 The map has the least absolute error, each stratum of the labels weighing the same, as macro_agreement does, on counts
 that are smoothed over a tenth of the verdicts' ranks. Fitted on 60 items it loses 0.008 of what the best map of all
 would reach (0.022 at the worst of 49 judges), on 110 items 0.005, on 330 items 0.003; without the smoothing 0.009,
-0.006 and 0.003, and equal judges are told apart twice as often. Least squares loses up to 0.11 where labels lie at the
+0.006 and 0.003. Least squares loses up to 0.11 where labels lie at the
 ends of the scale, as it answers with means; a straight line up to 0.14, and a Gaussian copula, on average as good, up
 to 0.04 where a judge has few verdicts or often gives full marks (`tests/benchmarks/calibration.py`).
 """
@@ -29,6 +29,7 @@ from judgecal.stats.means import linearise, macro_agreement
 from judgecal.stats.metrics import METRICS, Metric, metric_named
 from judgecal.stats.paired import paired_difference
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.strata import too_thin
 
 FOLDS = 10
 """Parts of the questions; each part's verdicts are mapped by what the others say."""
@@ -147,7 +148,7 @@ class CalibratedJudges(Generic[_Name]):
         Without the second judge, that of one against what needs no map.
 
         The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) / K
-        sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 10% of samples at 5%.
+        sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
         """
         found = [self.by_map[name] for name in (a, b) if name is not None and name in self.by_map]
         return (jackknife_error(found[0] - sum(found[1:])), FOLDS - 1.0) if found else (0.0, 1.0)
@@ -202,7 +203,8 @@ def calibrated_difference(
     `test` they count as farthest. `seed` is of what the comparison draws.
 
     Returns:
-        a - b as in `compare_paired`; without an interval where either part has fewer than ten groups.
+        a - b as in `compare_paired`; without an interval where either part has fewer than ten groups, or a class or
+        stratum fewer than ten items.
 
     Raises:
         InputError: as `compare_paired`; or the metric does not read uncut verdicts, or labels have no order.
@@ -218,17 +220,20 @@ def calibrated_difference(
         if not pairs.known.any():
             expected = int((~np.isnan(part.gold)).sum()) * part.verdicts.shape[1]
             return Estimate(None, level=level, n_expected=expected, reason="the fit part has no scored pairs")
-        sides.append(part.sample(pairs.fit().mapped(part.verdicts)))
         groups.append(pairs.n_groups)
+        if not mappable(people, judge):
+            sides.append(part.sample(part.verdicts))
+            continue
+        sides.append(part.sample(pairs.fit().mapped(part.verdicts)))
         if (folds := pairs.folds(seed, of=part)) is not None:
             by_map[name] = folds.by_map()
     more_error = CalibratedJudges[str]({}, {}, by_map).error_of_fit("a", "b")
-    found = paired_difference(
-        chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
-    ).difference
+    paired = paired_difference(chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error)
+    found, refused = paired.difference, too_thin(paired.strata, metric)
     if min(groups) < MIN_GROUPS:
-        reason = too_few(min(groups), gives="map")
-        return replace(found, low=None, high=None, method="", reason=found.reason or reason)
+        refused = too_few(min(groups), gives="map")
+    if refused is not None:
+        return replace(found, low=None, high=None, method="", reason=found.reason or refused)
     return replace(found, method=f"calibrated, then {found.method}" if found.method else "")
 
 
