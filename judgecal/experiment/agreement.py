@@ -349,11 +349,11 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
 def _best_case(table: Table, column: Column, metric: str) -> dict[str, Estimate]:
     """What decides, with unscored items counted as their labels."""
     rows = verdict_matrix(column.rows, table.items, table.repeats)
-    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups}
-    mapped = cross_fitted(table.labels, rows, judge_scale=column.scale, **shared)
-    judge_scale = column.scale if mapped is None else table.gold.scale
+    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups, "seed": table.seed}
+    mapped = cross_fitted(table.labels, rows, scale=table.gold.scale, judge_scale=column.scale, groups=table.groups)
+    shared |= {"judge_scale": column.scale if mapped is None else table.gold.scale, "level": table.level}
     found: list[list[Any]] = [*(rows if mapped is None else mapped)]
-    return agreement(table.labels, found, judge_scale=judge_scale, metrics=[metric], unscored="right", **shared)
+    return agreement(table.labels, found, metrics=[metric], unscored="right", **shared)
 
 
 def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Retest:
