@@ -109,7 +109,7 @@ def test_what_cannot_be_calibrated() -> None:
     assert fit_calibration([1], [None], scale="percentage") is None
     with pytest.raises(InputError, match="share no order"):
         fit_calibration([1], ["a"], scale="binary", judge_scale="nominal")
-    with pytest.raises(InputError, match="1 cuts has 2 values"):
+    with pytest.raises(ValueError, match="1 cuts has 2 values, not 1"):
         Calibration((1.0,), (1.0,), 1, 1)
     mapped = cross_fitted([0, 1] * 10, [None, 90.0] + [0.0, 90.0] * 9, scale="binary", judge_scale="percentage")
     assert mapped is not None and mapped[:2] == [[None], [1.0]]

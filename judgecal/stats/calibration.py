@@ -60,7 +60,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.cuts) + 1:
-            raise InputError(f"a calibration map of {len(self.cuts)} cuts has {len(self.cuts) + 1} values")
+            raise ValueError(f"a map of {len(self.cuts)} cuts has {len(self.cuts) + 1} values, not {len(self.values)}")
 
     @property
     def constant(self) -> bool:
