@@ -33,6 +33,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.statistics_speed
 	$(BIN)/python -m tests.benchmarks.calibration
 	$(BIN)/python -m tests.benchmarks.false_alarms
+	$(BIN)/python -m tests.benchmarks.optimize_decisions
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.looks

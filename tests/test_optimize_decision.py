@@ -15,6 +15,7 @@ from judgecal.optimize.decision import Confirmation, Scored, _decide, choose, co
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label
 from judgecal.workspace import Workspace
+from tests.benchmarks.optimize_decisions import lines, shares
 from tests.support.gold import made_gold, made_items, rated
 
 METRIC = "macro_agreement"
@@ -278,3 +279,24 @@ def test_words_are_confirmed_without_recalibration(workspace_dir: Path) -> None:
     assert found.decision == "better"
     recalibrated = differences(found)[1]
     assert recalibrated.value is None and recalibrated.reason
+
+
+# --- what the benchmark measures, in small
+
+
+@pytest.mark.parametrize("title", ["1  bent, same judge, labels all over", "1  bent, equal judge, labels at the ends"])
+def test_another_scale_is_not_better(title: str) -> None:
+    line = next(one for one in lines() if one.title == title)
+    assert line.of_false(shares(line.draw, reps=40)) <= 0.05
+
+
+def test_the_best_of_nine_on_shuffled_labels_is_not_better() -> None:
+    line = next(one for one in lines() if "shuffled labels" in one.title)
+    found = shares(line.draw, reps=20)
+    assert found.get("not taken", 0.0) < 0.6  # the best of nine is nearly always higher on dev
+    assert line.of_false(found) <= 0.05
+
+
+def test_a_candidate_that_knows_more_is_seen() -> None:
+    line = next(one for one in lines() if "+0.05, labels all over, 110" in one.title)
+    assert shares(line.draw, reps=20)["better"] > 0.7

@@ -1,0 +1,271 @@
+"""How often is `optimize` wrong about its candidate, and how often does it see a better one?
+`python -m tests.benchmarks.optimize_decisions`
+
+Simulated people and judges go through `optimize.decision`: `choose` on dev, `confirm` on test at the level of a first
+look, the maps fitted on train and dev. Items come in questions of two, correlated by 0.3. All seeded.
+
+1. Scale alone: the candidate is the judge itself on another scale, or an equally good judge on that scale. Four maps;
+   labels all over a percentage scale, at its ends, or pass and fail. "better" is false everywhere, "worse" where the
+   judge is the same and the map loses nothing.
+2. The best of nine on dev: labels that are shuffled over the questions, so that no judge knows anything; and nine
+   judges that know as much as the first. "better" is false.
+3. What is seen: a candidate that is truly 0.05 better once calibrated, on the scale of the first judge and stretched.
+
+Exit code 1 where a false share of 1 or 2 is above 5%, also on four times as many fresh samples. `--reps` samples a
+setting (default 100: some four minutes on two cores).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from judgecal.experiment import Column, Look, Table, verdict_matrix
+from judgecal.goldset import GOLD, Card, GoldSet
+from judgecal.optimize.decision import BETTER, WORSE, choose, confirm, score_on
+from judgecal.records import Estimate, Item, Judgement, Rating
+from judgecal.scale import Label, Scale
+from judgecal.stats import agreement, cross_fitted, fit_calibration
+from tests.benchmarks.coverage import latent
+
+Floats = npt.NDArray[np.float64]
+
+METRIC, MOST = "macro_agreement", 0.05
+PER_QUESTION, CANDIDATES = 2, 9
+SHARED = 0.6  # of what a judge errs by, what it has in common with the others
+NOISE = 1.0
+TRUE_GAIN = 0.05
+LEVEL = Look(1, new=True).level
+
+RESCALINGS: dict[str, Callable[[Floats], Floats]] = {
+    "bent": lambda v: np.round(100.0 * ndtr(5.0 * (v / 100.0 - 0.5)), 2),
+    "stretched": lambda v: np.clip(50.0 + 2.5 * (v - 50.0), 0.0, 100.0),
+    "in steps of 20, stretched": lambda v: np.clip(np.round((v - 10.0) / 16.0) * 20.0, 0.0, 100.0),
+    "snapped to the ends": lambda v: np.where(v >= 50.0, 100.0, 0.0),
+}
+"""Monotone maps, which raise the agreement of a timid judge; the first one keeps all that it tells apart."""
+LABELS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
+    "all over": ("percentage", lambda q: np.round(10.0 * ndtr(1.5 * q + 0.4)) * 10.0),
+    "at the ends": ("percentage", lambda q: np.where(q > -0.4, 100.0, 0.0)),
+    "pass, fail": ("binary", lambda q: (q > -0.4).astype(np.float64)),
+}
+"""The people's scale, and their labels of the items' latent worth."""
+
+
+def timid(score: Floats) -> Floats:
+    """Verdicts that keep to the middle of the scale."""
+    return np.round(100.0 * ndtr(0.5 * score), 1)
+
+
+@dataclass(frozen=True)
+class LeanTable(Table):
+    """A table that computes the deciding metric alone, which is all that a decision reads."""
+
+    def agreements(
+        self, column: Column, *, labels: Sequence[Label | None] | None = None
+    ) -> dict[str, dict[str, Estimate]]:
+        """As `Table.agreements`, of one metric."""
+        rows, how = verdict_matrix(column.rows, self.items, self.repeats), {"groups": self.groups}
+        own: dict[str, Any] = {**how, "scale": self.gold.scale, "judge_scale": column.scale}
+        kept: dict[str, Any] = {"level": self.level, "metrics": [METRIC]}
+        mapped = cross_fitted(self.labels, rows, **own)
+        raw = agreement(self.labels, rows, **own, **kept)
+        once = agreement(self.labels, mapped, scale=self.gold.scale, **how, **kept) if mapped is not None else {}
+        return {"agreement": raw, "as_wrong": raw, "calibrated": once}
+
+
+@dataclass(frozen=True)
+class World:
+    """People and judges of a sample: the labels of its items, and each judge's verdicts, the first as it was."""
+
+    people: str
+    labels: Floats
+    judges: tuple[Floats, ...]
+    n_fit: int  # questions of train and dev
+    n_test: int
+
+    def tables(self) -> dict[str, LeanTable]:
+        """`fit` and `test`; dev is six elevenths of fit, as of the default shares."""
+        scale = Scale.parse(self.people)
+        ids = [(f"i{number}", f"g{number // PER_QUESTION}") for number in range(len(self.labels))]
+        items = tuple(Item(item_id, group, "", "") for item_id, group in ids)
+        ratings = tuple(
+            Rating(item.item_id, GOLD, label) for item, label in zip(items, self.labels.tolist(), strict=True)
+        )
+        gold = GoldSet("simulated", Path(), Card("simulated", scale), items, ratings, (), "")
+        n_fit, n_dev = self.n_fit * PER_QUESTION, self.n_fit * 6 // 11 * PER_QUESTION
+        parts = {"fit": items[:n_fit], "dev": items[:n_dev], "test": items[n_fit:]}
+        return {name: LeanTable(gold, part, level=LEVEL) for name, part in parts.items()}
+
+    def column(self, place: int, items: Sequence[Item]) -> Column:
+        """One judge's judgements of all items."""
+        name = f"judge {place}"
+        verdicts = self.judges[place].tolist()
+        rows = [Judgement(one.item_id, "", name, name, 0, said) for one, said in zip(items, verdicts, strict=True)]
+        return Column(name, Scale.parse("percentage"), rows)
+
+
+def decided(world: World) -> str:
+    """What `optimize` says: its decision, or "not taken" where no candidate is higher on dev."""
+    tables = world.tables()
+    columns = [world.column(place, tables["fit"].gold.items) for place in range(len(world.judges))]
+    after = columns[1]
+    if len(columns) > 2:
+        judge: Any = SimpleNamespace(demos=[])
+        candidates: list[Any] = [None, *(SimpleNamespace(name=column.judge) for column in columns[1:])]
+        scored = [
+            score_on(tables["dev"], one, judge, column, METRIC) for one, column in zip(candidates, columns, strict=True)
+        ]
+        after = choose(scored, METRIC).taken.column
+        if after is columns[0]:
+            return "not taken"
+    found = confirm(test=tables["test"], fit=tables["fit"], before=columns[0], after=after, metric=METRIC)
+    perhaps = found.decision == "cannot tell" and found.why.startswith("better, perhaps only in scale")
+    return "perhaps only in scale" if perhaps else found.decision
+
+
+def scores(rng: np.random.Generator, q: Floats, n_groups: int, noises: Sequence[float]) -> list[Floats]:
+    """What judges see of the items' worth: it, and errors that they share in part."""
+    common = latent(rng, n_groups, PER_QUESTION)
+    own = [latent(rng, n_groups, PER_QUESTION) for _ in noises]
+    return [
+        q + noise * (np.sqrt(SHARED) * common + np.sqrt(1.0 - SHARED) * one)
+        for noise, one in zip(noises, own, strict=True)
+    ]
+
+
+def rescaled(rng: np.random.Generator, *, name: str, labels: str, same: bool, n_test: int) -> World:
+    """A judge, and itself or its equal on another scale."""
+    people, label = LABELS[labels]
+    n_fit = round(n_test * 11 / 9)
+    q = latent(rng, n_fit + n_test, PER_QUESTION)
+    first, second = map(timid, scores(rng, q, n_fit + n_test, (NOISE, NOISE)))
+    return World(people, label(q), (first, RESCALINGS[name](first if same else second)), n_fit, n_test)
+
+
+def best_of_nine(rng: np.random.Generator, *, labels: str, shuffled: bool, n_test: int) -> World:
+    """Nine candidates on labels of other items, or on their own ones, where all know the same."""
+    people, label = LABELS[labels]
+    n_fit = round(n_test * 11 / 9)
+    n = n_fit + n_test
+    q = latent(rng, n, PER_QUESTION)
+    judges = map(timid, scores(rng, q, n, (NOISE,) * (1 + CANDIDATES)))
+    seen = latent(rng, n, PER_QUESTION) if shuffled else q
+    return World(people, label(seen), tuple(judges), n_fit, n_test)
+
+
+@cache
+def better_noise(labels: str) -> float:
+    """The noise at which a judge is `TRUE_GAIN` better once calibrated than at `NOISE`."""
+    people, label = LABELS[labels]
+    rng = np.random.default_rng(0)
+    q, error = rng.standard_normal(40_000), rng.standard_normal(40_000)
+
+    def worth(noise: float) -> float:
+        given = timid(q + noise * error)
+        fitted = fit_calibration(label(q), given, scale=people, judge_scale="percentage")
+        assert fitted is not None
+        value = agreement(label(q), fitted.mapped(given), scale=people, metrics=[METRIC])[METRIC].value
+        assert value is not None
+        return value
+
+    wanted, low, high = worth(NOISE) + TRUE_GAIN, 0.0, NOISE
+    for _ in range(12):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if worth(middle) > wanted else (low, middle)
+    return low
+
+
+def truly_better(rng: np.random.Generator, *, labels: str, stretched: bool, n_test: int) -> World:
+    """A candidate that knows more, on the same scale or stretched."""
+    people, label = LABELS[labels]
+    n_fit = round(n_test * 11 / 9)
+    q = latent(rng, n_fit + n_test, PER_QUESTION)
+    first, second = map(timid, scores(rng, q, n_fit + n_test, (NOISE, better_noise(labels))))
+    return World(people, label(q), (first, RESCALINGS["stretched"](second) if stretched else second), n_fit, n_test)
+
+
+Draw = Callable[[np.random.Generator], World]
+
+
+def shares(draw: Draw, *, reps: int, seed: int = 1) -> dict[str, float]:
+    """How often each decision is taken."""
+    rng = np.random.default_rng(seed)
+    found = Counter(decided(draw(rng)) for _ in range(reps))
+    return {decision: count / reps for decision, count in found.items()}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One setting of the tables, and the decisions that are false in it."""
+
+    title: str
+    draw: Draw
+    false: tuple[str, ...] = ()
+
+    def of_false(self, found: Mapping[str, float]) -> float:
+        """The share of false decisions."""
+        return sum(found.get(decision, 0.0) for decision in self.false)
+
+
+def measured(line: Line, *, reps: int) -> dict[str, float]:
+    """The shares of a setting, anew on four times as many samples where too many are false."""
+    found = shares(line.draw, reps=reps)
+    return shares(line.draw, reps=4 * reps, seed=2) if line.of_false(found) > MOST else found
+
+
+def lines() -> list[Line]:
+    """Every setting, in the order of the tables."""
+    made = []
+    for name, labels, same in itertools.product(RESCALINGS, LABELS, (True, False)):
+        false = (BETTER, WORSE) if same and name == "bent" else (BETTER,)
+        title = f"1  {name}, {'same judge' if same else 'equal judge'}, labels {labels}"
+        made.append(Line(title, partial(rescaled, name=name, labels=labels, same=same, n_test=50), false))
+    for shuffled, n_test, labels in itertools.product((True, False), (50, 110), LABELS):
+        if not shuffled and n_test == 50:
+            continue
+        title = f"2  best of nine, {'shuffled labels' if shuffled else 'equal judges'}, labels {labels}, {n_test} q."
+        made.append(Line(title, partial(best_of_nine, labels=labels, shuffled=shuffled, n_test=n_test), (BETTER,)))
+    for n_test, labels, stretched in itertools.product((110, 300), ("all over", "pass, fail"), (False, True)):
+        title = f"3  +{TRUE_GAIN}{', stretched' * stretched}, labels {labels}, {n_test} questions"
+        made.append(Line(title, partial(truly_better, labels=labels, stretched=stretched, n_test=n_test)))
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reps", type=int, default=100)
+    reps = parser.parse_args().reps
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
+    start, worst = time.perf_counter(), 0.0
+    columns = (BETTER, "perhaps only in scale", "rescaled only", WORSE, "cannot tell", "not taken")
+    print(f"{reps} samples a setting, test questions of two items\n{'':<58}{'  '.join(columns)}")
+    settings = lines()
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for line, found in zip(settings, pool.map(partial(measured, reps=reps), settings), strict=True):
+            false = line.of_false(found)
+            worst = max(worst, false)
+            cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
+            print(f"{line.title:<58}{cells}{'   FALSE' * (false > MOST)}", flush=True)
+    print(f"false decisions: at most {worst:.3f} in a setting of 1 and 2; {time.perf_counter() - start:.0f} s")
+    return int(worst > MOST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
