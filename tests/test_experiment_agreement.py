@@ -15,7 +15,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
-from judgecal.experiment.agreement import judge_entry
+from judgecal.experiment import agreement as agreement_module
+from judgecal.experiment.agreement import constant_entry, judge_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
@@ -137,6 +138,18 @@ def test_many_items_of_many_tags_are_quick() -> None:
 def best_case(gold: Any, verdicts: Any, *, scale: Scale | str, metric: str, groups: Any = None) -> Estimate:
     """An unscored verdict as its label: the other end from as wrong."""
     return agreement(gold, verdicts, scale=scale, metrics=[metric], groups=groups, unscored="right")[metric]
+
+
+def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(gold, gold.select("open"))
+    found = constant_entry(table)
+    assert found.calibrated == found.agreement and found.calibrated["skill"].value == 0.0
+
+    def fit(*_: object, **__: object) -> None:
+        raise AssertionError("a map of a constant")
+
+    monkeypatch.setattr(agreement_module, "cross_fitted", fit)
+    assert constant_entry(table) == found
 
 
 def test_the_best_case_by_hand() -> None:

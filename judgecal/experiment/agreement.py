@@ -55,6 +55,11 @@ class Column:
         price = None if judge.model is None else judge.model.cost_usd
         return cls(judge.name, judge.scale, rows, price, judge.kind, cell_of(judge.name, judge.kind))
 
+    @property
+    def constant(self) -> bool:
+        """Whether it says the same of every item by its making: no map would make it another."""
+        return bool(self.rows) and self.rows[0].judge_fingerprint == CONSTANT
+
     def cost_usd(self, row: Judgement) -> float | None:
         """What a judgement costs in production: a stored reply counts as if it had been called for."""
         if not row.cached or self.price is None:
@@ -99,7 +104,8 @@ class Table:
     ) -> dict[str, dict[str, Estimate]]:
         """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or others.
 
-        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated.
+        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of labels
+        without an order, and of a constant.
         """
         verdicts = verdict_matrix(column.rows, self.items, self.repeats)
         shared: dict[str, Any] = {
@@ -113,10 +119,8 @@ class Table:
         complete = agreement(against, verdicts, **shared)
         whole = all(None not in row for row in verdicts)  # nothing to count as wrong
         as_wrong = dict(complete) if whole else agreement(against, verdicts, unscored="wrong", **shared)
-        mapped = cross_fitted(
-            against, verdicts, scale=self.gold.scale, judge_scale=column.scale, groups=shared["groups"]
-        )
-        once = {}
+        once, how = {}, {name: shared[name] for name in ("scale", "judge_scale", "groups")}
+        mapped = None if column.constant else cross_fitted(against, verdicts, **how)
         if mapped is not None:
             once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
         return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import CONSTANT, Column, StoredExperiment, Table, constant_column, verdict_matrix
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
-from judgecal.stats.calibration import CalibratedJudges, calibrated
+from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
@@ -182,10 +182,8 @@ class _Pairs:
         return JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason)
 
     def floor(self, column: Column) -> FloorLoss:
-        constant = column.rows[0].judge_fingerprint == CONSTANT
-        found = self._against(
-            self.table.items, self.table.labels, (column.scale, column.rows, 1), calibrate=not constant
-        )
+        other = (column.scale, column.rows, 1)
+        found = self._against(self.table.items, self.table.labels, other, calibrate=not column.constant)
         if metric_facts(self.metric).direction == "less" and found.value is not None:
             low, high = (None if end is None else -end for end in (found.high, found.low))
             found = dataclasses.replace(found, value=-found.value, low=low, high=high)
@@ -230,22 +228,23 @@ class _Pairs:
             "other": _as_often(verdict_matrix(rows, items, others), both),
         }
         scales: Mapping[str, Scale | str] = {"best": column.scale, "other": scale}
-        once = CalibratedJudges(sides, scales, {})
-        if metric_facts(self.metric).calibrated:
-            once = calibrated(labels, sides, scale=people, scales=scales, groups=groups)
+        mapped = sides if calibrate else {"best": sides["best"]}
+        asked = metric_facts(self.metric).calibrated
+        once = calibrated(labels, mapped, scale=people, scales=scales, groups=groups, asked=asked)
+        sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
         found = compare_paired(
             labels,
-            once.verdicts["best"],
-            (once.verdicts if calibrate else sides)["other"],
+            sides["best"],
+            sides["other"],
             scale=people,
-            a_scale=once.scales["best"],
-            b_scale=(once.scales if calibrate else scales)["other"],
+            a_scale=scales["best"],
+            b_scale=scales["other"],
             metric=self.metric,
             groups=groups,
             level=self.table.level,
             seed=self.seed,
             n_perm=1,  # the interval needs no p value
-            more_error=once.error_of_fit("best", "other" if calibrate else None),
+            more_error=once.error_of_fit("best", "other"),
         )
         thin = too_thin(found.strata, self.metric)
         if thin is None:
