@@ -109,6 +109,21 @@ def test_a_gain_passes_and_few_questions_tell_nothing() -> None:
     assert (few.decision, few.loss_below) == ("inconclusive", None) and "fewer than 10" in few.why
 
 
+def test_a_stratum_of_few_items_decides_nothing() -> None:
+    labels = [*[0.0] * 8, *[100.0] * 40]
+    lost = [[100.0 - label] * 3 for label in labels]
+    rule = GateRule("macro_agreement", 0.03)
+    for now in ([[label] for label in labels], [[100.0] for _ in labels]):  # as locked; all 8 lost
+        found = rule.standing(two_times(labels, labels, now), last=True)
+        assert (found.decision, found.loss_below) == ("inconclusive", None)
+        assert '8 in "low third" (2 more would do): under 10 nothing is decided by macro_agreement' in found.why
+    assert GateRule("mean_agreement", 0.03).standing(two_times(labels, labels, lost), last=True).decision == "fail"
+    # Who answers, and how often nobody does, rest on no stratum.
+    assert rule.standing(two_times(labels, labels, lost), last=True).decision == "changed"
+    gone = rule.standing(two_times(labels, labels, [[None] * 3 for _ in labels]), last=True)
+    assert gone.decision == "fail" and "of the verdicts are missing" in gone.why
+
+
 def test_a_lock_of_one_call_takes_two_passes() -> None:
     labels = alternating(40)
     rule = GateRule("macro_agreement", 0.03)

@@ -109,7 +109,7 @@ class GateResult(Result):
     difference: Estimate
     complete_case: Estimate
     raw_difference: Estimate | None
-    loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
+    loss_below: float | None  # the loss stays below this, one-sided at the level; None where nothing can be decided
     lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one pass
     smallest_detectable: float | None  # None where there is no interval
     model_changed: bool  # whether another model answered than the locked one, and which
@@ -152,7 +152,7 @@ def _stand(gate: Gate, passes: Passes) -> Standing:
         two = gate.two_times(passes.matrix)
         standing = gate.rule.standing(two, last=two.settled)
         if standing.decision != "inconclusive" or standing.loss_below is None:
-            return standing  # where there is no interval, further passes give none
+            return standing  # where there is no bound, further passes give none
         if two.settled:
             why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
             return _because(standing, why)

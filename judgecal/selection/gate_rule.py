@@ -22,6 +22,7 @@ from judgecal.stats.metrics import Metric, metric_facts
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
 from judgecal.stats.significance import OUT_OF_REACH, smallest_detectable
+from judgecal.stats.strata import too_thin
 
 GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
 
@@ -84,7 +85,7 @@ class Standing:
     why: str
     # now against then, an unscored verdict counted as wrong; the calls' single-call values averaged
     comparison: Comparison
-    loss_below: float | None  # the loss stays below this, one-sided at the level; None where there is no interval
+    loss_below: float | None  # the loss stays below this, one-sided at the level; None where nothing can be decided
     # the same difference with the verdicts that changed in every pass alike; None with one pass
     lasting: Estimate | None
     raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
@@ -103,6 +104,8 @@ class GateRule:
     night, ill luck in them would make a noisy judge fail night after night; so a fail takes calls of now that lie
     further from the lock's than chance does, too. Fails as well where the share of unscored items is shown to have
     risen by more than `UNSCORED_TOLERANCE`.
+
+    By a macro metric with fewer than ten items in a class or stratum no loss is decided on.
 
     Where the loss does not fail but the odd one out shows that another judge answers, that is "changed". It needs
     three calls of an item, so that where the lock holds one, a night makes two.
@@ -134,10 +137,12 @@ class GateRule:
         """What can be said by now; `last` where no further pass can be had."""
         decided = two.calibrated()
         found = self._compared(decided)
-        bound = self._bound(decided) if found.difference.low is not None else None
+        thin = too_thin(found.strata, self.metric)
+        bound = self._bound(decided) if found.difference.low is not None and thin is None else None
         lasted = self._lasting(decided) if two.passes > 1 else None
         odd, unscored = odd_one_out(two.then, two.now, two.groups), self._unscored(two)
         decision, why = self._decide(found.difference, bound, lasted, last=last)
+        why = thin or why  # without a bound nothing is decided
         if unscored.too_high:
             decision, why = "fail", _risen(unscored)
         else:
