@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -308,14 +308,21 @@ def test_a_lock_that_is_there_is_not_written_over(judgecal: Run, scored: str, wo
 @pytest.fixture
 def recorded(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
     """A binary set of 40 questions; `sharp` is always right, `lax` passes every half answer."""
+    return record(judgecal, workspace_dir, tmp_path, lax=lambda place, kind: kind != "none")
+
+
+def record(judgecal: Run, workspace_dir: Path, tmp_path: Path, **passes: Callable[[int, str], bool]) -> str:
+    """What `agreement` makes of `sharp` and other judges, each with what it passes."""
     rows = made_items(40)
     made_gold(
         workspace_dir / "gold" / "pass", rows, rated(rows, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
     )
     lines = ["item_id,judge,verdict"]
-    for row in rows:
+    for place, row in enumerate(rows):
         lines.append(f"{row['item_id']},sharp,{'yes' if row['kind'] == 'full' else 'no'}")
-        lines.append(f"{row['item_id']},lax,{'no' if row['kind'] == 'none' else 'yes'}")
+        lines += [
+            f"{row['item_id']},{name},{'yes' if own(place, row['kind']) else 'no'}" for name, own in passes.items()
+        ]
     path = tmp_path / "rec.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--name", "rec").code == 0
@@ -334,6 +341,16 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
     assert found["gold"]["n_items"] == len(gold.select("open")) and found["test_looks"] == 1
     assert not (workspace_dir / "judge.lock.json").exists()
     assert "No lock was written: its judgements were recorded" in judgecal("select", recorded).out
+
+
+def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
+    slug = record(judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0)
+    [said] = [one for one in one_object(judgecal("select", slug, "--json"))["notes"] if "of the variance" in one]
+    assert said.startswith('sharp and strict: "pass", ') and said.endswith(" more would narrow the interval by 25%")
+    assert said[1:] in " ".join(judgecal("select", slug).said.split())
+    assert said in unescape(page_of(judgecal, slug))
 
 
 def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tmp_path: Path) -> None:

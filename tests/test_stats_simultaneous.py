@@ -10,9 +10,10 @@ from scipy.special import ndtri, stdtrit
 from scipy.stats import multivariate_t
 
 from judgecal.errors import InputError
-from judgecal.stats import agreement
+from judgecal.stats import agreement, compare
 from judgecal.stats.sample import Floats
 from judgecal.stats.simultaneous import Losses, critical_values, losses_against_best
+from judgecal.stats.strata import driven_in_words
 from tests.benchmarks.selection import scores
 
 GOLD = [1] * 12 + [0] * 8
@@ -296,6 +297,16 @@ def test_no_value_is_told_by_the_metric_that_decides() -> None:
         losses_against_best(labels, {"a": labels, "b": labels}, scale="binary")
 
 
+def test_the_stratum_that_the_bounds_hang_on_is_that_of_compare() -> None:
+    gold = [1] * 108 + [0] * 12
+    judges = {"a": gold, "b": [1 - label if place % 3 == 0 else label for place, label in enumerate(gold)], "c": gold}
+    found = losses_against_best(gold, judges, scale="binary")
+    strata = compare(gold, gold, judges["b"], scale="binary").strata
+    assert [found.by_judge[judge].strata for judge in "ab"] == [(), strata]
+    assert found.driven == driven_in_words([("a", "b", strata)]) and '"fail", 12 of 120 items' in found.driven[0]
+    assert losses_against_best(gold, judges, scale="binary", metric="accuracy").driven == []
+
+
 def test_a_class_of_few_items_gives_no_bound() -> None:
     """As in compare: macro_agreement decides nothing where a class has fewer than ten items; accuracy may."""
     gold = [1] * 50 + [0] * 7
@@ -305,5 +316,5 @@ def test_a_class_of_few_items_gives_no_bound() -> None:
     assert found.reason == (
         'of 57 labelled items only 7 in "fail" (3 more would do): under 10 nothing is decided by macro_agreement'
     )
-    assert found.by_judge["b"].reason == found.reason
+    assert found.by_judge["b"].reason == found.reason and found.driven == []  # there is no bound that hangs on it
     assert losses_against_best(gold, judges, scale="binary", metric="accuracy").by_judge["b"].upper is not None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgecal.stats import compare_paired
-from judgecal.stats.strata import Stratum, stratum_that_drives
+from judgecal.stats.strata import Stratum, driven_in_words, stratum_that_drives
 
 
 def test_more_items_narrow_the_interval_by_a_quarter() -> None:
@@ -25,6 +25,16 @@ def test_the_small_stratum_drives() -> None:
     # More items of the large one would hardly help.
     assert stratum_that_drives([Stratum("fail", 12, 113, 0.2), Stratum("pass", 101, 113, 0.8)]) is None
     assert stratum_that_drives([]) is None
+
+
+def test_one_sentence_a_stratum() -> None:
+    small, large = Stratum("fail", 12, 113, 0.8), Stratum("pass", 101, 113, 0.2)
+    less, even = Stratum("fail", 12, 113, 0.7), Stratum("fail", 12, 113, 0.5)
+    said = 'B: "fail", 12 of 113 items, makes up 80% of the variance of their difference'
+    assert driven_in_words([("A", "B", [small, large])]) == [f"A and {said}; 15 more would narrow the interval by 25%"]
+    several = [("A", "C", [less, large]), ("A", "B", [small, large]), ("A", "D", [even, large])]
+    assert driven_in_words(several) == [f"A and {said} (and 67% or more in 1 more); {small.in_words}"]
+    assert driven_in_words([("A", "D", [even, large])]) == []
 
 
 def test_the_parts_of_the_variance() -> None:

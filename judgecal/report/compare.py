@@ -10,7 +10,7 @@ from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Section, Table
 from judgecal.report.wording import sentence
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction, digits_of
-from judgecal.stats.strata import stratum_that_drives
+from judgecal.stats.strata import driven_in_words
 
 _DEVIATING = 3  # cells of the grid that are named
 
@@ -127,13 +127,8 @@ def _strata(result: CompareResult) -> Iterator[str]:
     if first:
         counts = ", ".join(f"{one.name} {numbers.count(one.n)}" for one in first)
         yield f"{result.metric} is the mean over strata of the labels: {counts}."
-    for judges, found in result.pairs.items():
-        driver = stratum_that_drives(found.strata)
-        if driver is not None:
-            yield (
-                f'{judges[0]} and {judges[1]}: "{driver.name}", {driver.n} of {driver.n_all} items, makes up '
-                f"{numbers.percent(driver.share)} of the variance of their difference; {driver.in_words}."
-            )
+    driven = driven_in_words((*judges, found.strata) for judges, found in result.pairs.items())
+    yield from (f"{one}." for one in driven)
 
 
 def _smallest(detectable: Sequence[float | None], digits: int) -> Iterable[str]:

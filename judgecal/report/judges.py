@@ -107,6 +107,7 @@ def _losses(found: Standing, losses: LossPicture) -> Section:
         "agrees better with the other people than the best judge does with them."
     )
     notes = [Paragraph(f"No interval for {row.name}: {row.reason}.") for row in rows if row.reason]
+    notes += [Paragraph(f"{one}.") for one in losses.losses.driven]
     return Section("losses", "What each judge loses", caption, [picture, *notes])
 
 

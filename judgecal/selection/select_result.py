@@ -220,9 +220,9 @@ class Selection:
         notes = [self._absent(one) for one in self.decided.measured]
         if self.decided.choice and self.decided.choice.judge in self.decided.below_floor:
             notes.insert(0, f"chosen below the floor: {self.decided.below_floor[self.decided.choice.judge]}")
-        stored = self.request.stored
+        stored, driven = self.request.stored, self.decided.losses.driven if self.decided.losses else ()
         scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
-        return [note for note in [*notes, self._unpriced(), self._models(), *stored.notes, *scales] if note]
+        return [note for note in [*notes, *driven, self._unpriced(), self._models(), *stored.notes, *scales] if note]
 
     def _absent(self, one: MeasuredJudge) -> str | None:
         judged = {row.item_id for row in one.column.rows}

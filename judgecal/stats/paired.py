@@ -218,11 +218,8 @@ def _of_means(
     first, second = linearise(ours, sides[0]), linearise(means[1], sides[1])
     if first is None or second is None:
         return _blank(sides[0], sides[0].scored, level=level, reason=ours.undefined)
-    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
+    difference, spread = difference_of(first, second)
     found = _blank(sides[0], ours.used, level=level, values=(first.value, second.value))
-    terms = difference.influence + difference.ratios * difference.share
-    alike = bool(np.all(np.abs(terms) <= _EPS))
-    spread = difference if alike else _with_least_spread(difference, terms * difference.items)
     found = replace(found, strata=strata_of(spread, sides[0]))
     if metric.is_rate and first.items[0] < MIN_CLASS:
         return _with_reason(found, f"fewer than {MIN_CLASS} items of the class: no interval for its rate")
@@ -231,7 +228,7 @@ def _of_means(
     own = [linear_error(linear) for linear in (first, second, spread)]
     if not any(math.isnan(error) for error, _ in own):
         found = _with_errors(found, [error for error, _ in own], own[2][1], span=ours.high - ours.low)
-    if alike:
+    if spread is difference:
         return _no_difference(found, "linearised by group")
     se, df = _combined(own[2], more_error)
     if math.isnan(se):
@@ -241,6 +238,15 @@ def _of_means(
         return replace(found, p_value=_t_p(found, se, df), method="the t of the interval")
     p, method = _swapped_p(parts_of_mean(difference), (first, second), sides, flips=flips)
     return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
+
+
+def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
+    """The difference of two linearised means; and with what its strata lack of a spread, itself where all are alike."""
+    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
+    terms = difference.influence + difference.ratios * difference.share
+    if np.all(np.abs(terms) <= _EPS):
+        return difference, difference
+    return difference, _with_least_spread(difference, terms * difference.items)
 
 
 def _with_least_spread(difference: Linear, net: Floats) -> Linear:

@@ -22,9 +22,10 @@ from judgecal.stats.calibration import calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, leading_metric, metric_named
+from judgecal.stats.paired import difference_of
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale
 from judgecal.stats.significance import POWER
-from judgecal.stats.strata import strata_of, too_thin
+from judgecal.stats.strata import Stratum, driven_in_words, strata_of, too_thin
 
 N_DRAWS = 20_000
 """Draws of the joint distribution; a critical value is then good to about one in a hundred."""
@@ -85,6 +86,7 @@ class Loss:
     loss: float | None = None  # the best value less its own (of errors its own less the lowest); 0 for the best
     upper: float | None = None  # the loss against the truly best is below it, for all at once; None for a `reason`
     reason: str | None = None
+    strata: tuple[Stratum, ...] = ()  # of the paired difference to the best one, of a macro metric
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,13 @@ class Losses:
     method: str
     pairs: _Pairs | None  # differences, errors, degrees of freedom and critical values behind them; None without bounds
     reason: str | None = None  # why there are no bounds
+
+    @property
+    def driven(self) -> list[str]:
+        """Which strata the bounds hang on, a sentence each without its full stop; none without bounds."""
+        if self.pairs is None:
+            return []
+        return driven_in_words((self.best, judge, one.strata) for judge, one in self.by_judge.items())
 
     def questions_needed(self, judge: str, margin: float) -> int | None:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
@@ -257,13 +266,15 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
 
 
 def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: str | None) -> Loss:
-    seen = best.merit - worth.merit
+    found = Loss(worth.value, best.merit - worth.merit, reason=why)
+    if worth is not best and worth.linear is not None and best.linear is not None:
+        found = replace(found, strata=strata_of(difference_of(best.linear, worth.linear)[1], best.sample))
     if pairs is None:
-        return Loss(worth.value, seen, reason=why)
+        return found
     upper = pairs.upper(judge)
     if math.isnan(upper):
-        return Loss(worth.value, seen, reason="every stratum rests on one group: no error can be known")
-    return Loss(worth.value, seen, min(upper, worth.most))
+        return replace(found, reason="every stratum rests on one group: no error can be known")
+    return replace(found, upper=min(upper, worth.most))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +93,27 @@ def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
 def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
     """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
     return next((one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None)
+
+
+def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list[str]:
+    """A sentence, without its full stop, for each stratum that drives the interval of a difference between two judges.
+
+    Of several pairs it names the one whose interval hangs on the stratum most, and counts the others.
+    """
+    driven: dict[str, list[tuple[str, str, Stratum]]] = {}
+    for a, b, strata in pairs:
+        driver = stratum_that_drives(strata)
+        if driver is not None:
+            driven.setdefault(driver.name, []).append((a, b, driver))
+    said = []
+    for name, found in driven.items():
+        a, b, most = max(found, key=lambda one: one[2].share or 0.0)
+        also = "" if len(found) == 1 else f" (and {DRIVING:.0%} or more in {len(found) - 1} more)"
+        said.append(
+            f'{a} and {b}: "{name}", {most.n} of {most.n_all} items, makes up {most.share:.0%} of the variance of '
+            f"their difference{also}; {most.in_words}"
+        )
+    return said
 
 
 def _name(place: int, sample: Sample, linear: Linear) -> str:
