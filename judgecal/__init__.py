@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
     from judgecal.experiment import Judgements
+    from judgecal.experiment.compare import compare
     from judgecal.experiment.score import score
     from judgecal.goldset import GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.signatures import load_signature
-    from judgecal.stats import agreement, alt_test, compare, reliability
+    from judgecal.stats import agreement, alt_test, reliability
 
 __version__ = "0.1.0"
 
@@ -36,7 +37,7 @@ _HOME = {
     "Scale": "judgecal.scale",
     "agreement": "judgecal.stats",
     "alt_test": "judgecal.stats",
-    "compare": "judgecal.stats",
+    "compare": "judgecal.experiment.compare",
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",

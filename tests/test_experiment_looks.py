@@ -116,6 +116,28 @@ def test_a_result_whose_every_log_is_gone_counts(tmp_path: Path, gold: GoldSet) 
     assert looks_so_far(tmp_path, gold_set(tmp_path / "gold", "t", people={"full": 0, "half": 1, "none": 0})) == 3
 
 
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        ("{", "JSONDecodeError"),
+        ("[]", "AttributeError"),
+        ('{"gold": "s"}', "TypeError"),
+        ('{"gold": {"set": "s"}, "test_look": null}', None),
+        ('{"reference_document_score": null}', None),  # the retriever's, which has no gold set
+    ],
+)
+def test_a_result_that_cannot_be_read_is_named_once(
+    tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str], summary: str, said: str | None
+) -> None:
+    (tmp_path / "one").mkdir()
+    path = tmp_path / "one" / "summary.json"
+    path.write_text(summary)
+    assert looks_so_far(tmp_path, gold) == 0 == looks_so_far(tmp_path, gold)
+    told = capsys.readouterr().err
+    assert told.count("cannot be read") == (said is not None)
+    assert said is None or f"{path} cannot be read ({said}" in told
+
+
 def test_the_same_look_in_two_experiments_counts_once(tmp_path: Path, gold: GoldSet) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -135,6 +157,7 @@ def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsy
     (tmp_path / "broken.lock.json").write_text("{")
     experiments = tmp_path / "experiments"
     assert looks_so_far(experiments, gold) == 1
+    assert f"{tmp_path / 'broken.lock.json'} cannot be read (JSONDecodeError" in capsys.readouterr().err
     assert look(experiments, gold, "ab") == (2, True)
     assert "lacked 1 decision on test labels that judge.lock.json holds" in capsys.readouterr().err
     assert look(experiments, gold, "ac") == (3, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,32 @@ def test_agreement_by_hand() -> None:
     assert (list(only), only["accuracy"].value) == (["accuracy"], 1.0)
 
 
+def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = load_gold("starter")
+    a, b = (score(f"correctness_{version}@embedded", gold, split="test") for version in ("v2", "v3"))
+    log = workspace_dir / "experiments" / "test_looks.jsonl"
+    open_split = [score(f"correctness_{version}@embedded", gold, split="dev") for version in ("v2", "v3")]
+    assert package.compare(gold, *open_split, metric="mae").difference.level == 0.95
+    with pytest.raises(InputError, match="unknown metric"):
+        package.compare(gold, a, b, metric="kapa")
+    assert not log.exists() and capsys.readouterr().err == ""
+    first = package.compare(gold, a, b)
+    assert first.difference.level == pytest.approx(1 - 0.05 * 6 / math.pi**2)
+    assert "decision 1 on the test labels of starter: shown at level 0.9696" in capsys.readouterr().err
+    labels = [gold.labels[row.item_id] for row in a]
+    groups = [next(item.group for item in gold.items if item.item_id == row.item_id) for row in a]
+    verdicts = [[row.verdict for row in rows] for rows in (a, b)]
+    bare = package.compare(labels, *verdicts, scale=gold.scale, groups=groups)
+    assert first.difference.value == pytest.approx(bare.difference.value)
+    assert len(log.read_text().splitlines()) == 1  # arrays count nothing, and the same look is the same one
+    assert package.compare(gold, b, a).difference.level == first.difference.level
+    assert package.compare(gold, a, b, metric="mae").difference.level == pytest.approx(1 - 0.05 * 6 / math.pi**2 / 4)
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(row["kind"], row["by"]) for row in rows] == [
+        ("decision", f"compare by {by}") for by in (first.metric, "mae")
+    ]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -113,6 +140,10 @@ def test_agreement_by_hand() -> None:
         (lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"), "unknown split 'tset'"),
         (lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0), "--repeats must be at least 1"),
         (lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0), "--limit must be at least 1"),
+        (lambda: package.compare([1], [1], [1]), "need their scale="),
+        (lambda: package.compare(load_gold("starter"), [1], [1]), "both sides are judgements"),
+        (lambda: package.compare(load_gold("starter"), [], []), "no judgement is of a labelled item"),
+        (lambda: package.compare(load_gold("starter"), [], [], scale="binary"), "leave scale and groups out"),
         (lambda: package.agreement([1], [1, 2], scale="percentage"), "1 gold labels but 2 verdicts"),
         (lambda: package.agreement([101], [1], scale="percentage"), r"gold_labels\[0\]: 101 lies outside"),
         (lambda: package.agreement([1], [1], scale="percents"), "unknown scale 'percents'"),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError, listed, notice
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import run_line, summary_of_gold
-from judgecal.records import Result, as_plain
+from judgecal.goldset import GoldSet
+from judgecal.records import Judgement, Result, as_plain
+from judgecal.scale import Scale
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
@@ -23,8 +25,9 @@ from judgecal.stats import (
     leading_metric,
     metric_named,
 )
+from judgecal.stats import compare as compare_arrays
 from judgecal.stats.significance import N_PERM
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, find_workspace
 
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
@@ -220,3 +223,76 @@ class CompareRun:
         judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
         extra = {"experiment": self.stored.experiment.slug, "metric": metric}
         return run_line(table, self.stored.split, judges, extra)
+
+
+def compare(
+    gold_labels: GoldSet | Iterable[object],
+    a_labels: Iterable[object],
+    b_labels: Iterable[object],
+    *,
+    scale: Scale | str | None = None,
+    metric: str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    a_scale: Scale | str | None = None,
+    b_scale: Scale | str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    n_perm: int = N_PERM,
+    calibrate: bool = True,
+) -> Comparison:
+    """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
+
+    With a gold set the two sides are `Judgement` rows, as `judgecal.score` gives them, and the set says labels, scale
+    and questions. Where they are of test items, that is a look: it is written into `experiments/test_looks.jsonl` of
+    the workspace, said on stderr, and the decision is taken at the level that it leaves. Arrays do not say whether they
+    are of a sealed test split: nothing is counted, and a `level` that pays for earlier looks is the caller's.
+
+    Args:
+        gold_labels: a gold set, or n labels of people.
+        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where `a_scale`,
+            `b_scale` are not given.
+        scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
+
+    Raises:
+        InputError: as `stats.compare`; or a gold set comes with arrays, `scale` or `groups`, or no row is of it.
+    """
+    how: dict[str, Any] = {"metric": metric, "a_scale": a_scale, "b_scale": b_scale, "level": level, "seed": seed}
+    how |= {"n_perm": n_perm, "calibrate": calibrate}
+    if isinstance(gold_labels, GoldSet):
+        if scale is not None or groups is not None:
+            raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
+        return _compare_judgements(gold_labels, _judgements(a_labels), _judgements(b_labels), how)
+    if scale is None:
+        raise InputError("compare: labels in an array need their scale=, such as 'percentage'")
+    return compare_arrays(gold_labels, a_labels, b_labels, scale=scale, groups=groups, **how)
+
+
+def _judgements(rows: Iterable[object]) -> list[Judgement]:
+    given = list(rows)
+    judgements = [row for row in given if isinstance(row, Judgement)]
+    if len(judgements) < len(given):
+        raise InputError("compare: with a gold set both sides are judgements, as judgecal.score gives them")
+    return judgements
+
+
+def _compare_judgements(
+    gold: GoldSet, a: Sequence[Judgement], b: Sequence[Judgement], how: Mapping[str, Any]
+) -> Comparison:
+    """Two judges on the labelled items that either of them judged; a look where test items are among these."""
+    judged = {row.item_id for row in (*a, *b)}
+    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
+    if not items:
+        raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
+    table, level = Table(gold, items), how["level"]
+    verdicts = [verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)]
+    shared = {**how, "scale": gold.scale, "groups": table.groups}
+    if all(gold.split_of(item.group) != "test" for item in items):
+        return compare_arrays(table.labels, *verdicts, **shared)
+    metric = compare_arrays(table.labels, *verdicts, **{**shared, "n_perm": 1}).metric  # wrong use costs no look
+    judges, by = [row.judge_fingerprint for row in (*a, *b)], f"compare by {metric}"
+    about: dict[str, Any] = {"experiment": "judgecal.compare", "kind": "decision", "by": by, "judges": judges}
+    look = look_at_test(find_workspace().experiments, gold, items, **about)
+    notice(f"judgecal: {look.sentence(gold.name, level)}")
+    level = look.level_within(level)
+    shared |= {"level": level, "n_perm": max(how["n_perm"], _draws(level, 2))}
+    return compare_arrays(table.labels, *verdicts, **shared)

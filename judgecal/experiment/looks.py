@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -166,34 +167,46 @@ def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row]]:
     for path in sorted(experiments.glob("*/summary.json")):
         logged = (path.parent / LOOKS_FILE).exists() or path.parent.name in {row["experiment"] for row in rows}
         if not logged:
-            row = _told(path, gold, name=path.parent.name)
+            row = _decision_of(path, gold, name=path.parent.name)
             lost |= {_key(row): row} if row else {}
     for path in sorted(experiments.absolute().parent.glob("*.lock.json")):
-        row, known = _told(path, gold, name=path.name), [*rows, *lost.values()]
+        row, known = _decision_of(path, gold, name=path.name), [*rows, *lost.values()]
         if row and not any(_same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known):
             lost[_key(row)] = row
     return rows, list(lost.values())
 
 
-def _told(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
+def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
     """The decision on test labels of this set that a result or a lock stands for; None where there is none.
 
-    A lock names its judge and its items; of a result all labelled test items count.
+    A lock names its judge and its items; of a result all labelled test items count. What cannot be read is said.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        ours = told["gold"]["set"] == gold.name or told["gold"]["sha256"] == gold.sha256
-        locked = "verdicts" in told and "fingerprint" in told
-        items = [item for item in gold.items if not locked or item.item_id in told["verdicts"]]
-        judge = str(told["fingerprint"]) if locked else name
-        decided = locked or told.get("test_look") is not None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if path.name == "summary.json" and stored.get("gold") is None:
+            return None  # of a command that needs no labels
+        ours = stored["gold"]["set"] == gold.name or stored["gold"]["sha256"] == gold.sha256
+        locked = "verdicts" in stored and "fingerprint" in stored
+        items = [item for item in gold.items if not locked or item.item_id in stored["verdicts"]]
+        judge = str(stored["fingerprint"]) if locked else name
+        decided = locked or stored.get("test_look") is not None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        _say_unreadable(path, f"{type(error).__name__}: {error}")
         return None
     content = _content(gold, items)
     if not (ours and decided and content["n_items"]):
         return None
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": name, "kind": _DECISION}
     return {**about, "by": "lock" if locked else "result", "judges": [judge], **content}
+
+
+@cache
+def _say_unreadable(path: Path, why: str) -> None:
+    """Once a run: the looks are counted more often than that."""
+    notice(
+        f"judgecal: {path} cannot be read ({why}): a decision on test labels that it may stand for is not counted; "
+        "mend it, or move it away"
+    )
 
 
 def _write_back(experiments: Path, lost: Sequence[_Row]) -> None:

@@ -74,7 +74,7 @@ def compare(
     stratum.
 
     Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its `level`;
-    the command `compare` does both.
+    the command `compare` does both, and so does `judgecal.compare` of a gold set.
 
     Args:
         a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where not

@@ -63,7 +63,7 @@ RESCALINGS: dict[str, Callable[[Floats], Floats]] = {
 LABELS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
     "all over": ("percentage", lambda q: np.round(10.0 * ndtr(1.5 * q + 0.4)) * 10.0),
     "at the ends": ("percentage", lambda q: np.where(q > -0.4, 100.0, 0.0)),
-    "pass, fail": ("binary", lambda q: (q > -0.4).astype(np.float64)),
+    "pass, fail": ("binary", lambda q: (q > -0.7).astype(np.float64)),
 }
 """The people's scale, and their labels of the items' latent worth."""
 
