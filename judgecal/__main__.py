@@ -1,5 +1,25 @@
-"""`python -m judgecal`."""
+"""`judgecal`, the console script, and `python -m judgecal`."""
 
-from judgecal.cli import main
+from __future__ import annotations
 
-main()
+import contextlib
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; an installation that cannot be loaded ends in 70, as 1 is what a failed gate ends in."""
+    try:
+        from judgecal.cli import main as command_line
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        said = f"judgecal: it cannot be loaded ({type(error).__name__}: {error}): install it anew\n"
+        with contextlib.suppress(OSError):  # stderr may be closed
+            os.write(2, said.encode("utf-8", "backslashreplace"))
+        sys.exit(70)
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -16,10 +16,12 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-# What moves a cursor, changes colours or turns the direction of what follows, and what no XML may hold.
+# What moves a cursor, changes colours, starts a line or turns the direction of what follows, and what no XML may hold.
 UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
+ERASE_LINE = "\r\x1b[2K"
+"""The one control sequence that is written on a terminal: back to the start of the line, which is wiped."""
 
 
 class JudgecalError(Exception):
@@ -82,6 +84,6 @@ def _code(match: re.Match[str]) -> str:
     return "\u2421" if point == 0x7F else f"[U+{point:04X}]"
 
 
-def notice(text: str) -> None:
-    """Print a message on stderr, so that no name in it acts on the terminal."""
-    sys.stderr.write(f"{visible(text)}\n")
+def notice(*messages: str) -> None:
+    """Print messages on stderr, a line each; no name in one acts on the terminal, or passes for a line of ours."""
+    sys.stderr.write("".join(visible(message).replace("\n", "\n  ") + "\n" for message in messages))

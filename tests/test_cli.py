@@ -398,7 +398,10 @@ def test_an_interrupted_run_exits_130_and_resumes(
         broken.setattr(transport, "reply", reply)
         ran = judgecal("score", "--name", "cut", "--json")
     assert (ran.code, ran.out) == (130, "")
-    assert "interrupted; what was judged is kept, the same command resumes" in ran.err
+    assert (
+        "interrupted; what was judged so far is kept in experiments/cut/judgements.jsonl, the same command resumes"
+        in ran.err
+    )
     # A signal is answered at the loop's next turn, so a few replies may still be written.
     assert 5 <= len(journal(workspace_dir, "cut")) < whole["judges"][0]["n"]
     resumed = one_object(judgecal("score", "--name", "cut", "--json"))

@@ -1,11 +1,16 @@
 """The command line: parse, call, print. stdout is the result, stderr is progress and messages.
 
 Exit codes: 0 done; 1 nobody within the caps, or a gate that failed; 2 wrong use or bad input, in one message;
-3 a gate that cannot tell; 4 items ended unscored; 130 interrupted.
+3 a gate that cannot tell; 4 items ended unscored; 70 an internal error; 130 interrupted.
+
+A reader that goes away (`judgecal score | head -1`) changes none of them: the command comes to its end, and a gate
+says what it decided. A result that stdout cannot take for another reason, a full disk for one, ends in 2, but for a
+gate and a migration that have decided.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,16 +23,19 @@ from judgecal.cli.agreement import agreement
 from judgecal.cli.answer import answer
 from judgecal.cli.compare import compare
 from judgecal.cli.gate import gate
+from judgecal.cli.internal_error import forget_experiment, internal_error, what_is_kept
 from judgecal.cli.judge import judge
 from judgecal.cli.migrate import migrate
 from judgecal.cli.optimize import optimize
 from judgecal.cli.options import State, grouped
+from judgecal.cli.output import Decided, print_text
 from judgecal.cli.report import report
 from judgecal.cli.retrieval import retrieval
 from judgecal.cli.score import score
 from judgecal.cli.select import select
+from judgecal.cli.streams import claim_descriptors, safe_streams
 from judgecal.cli.workspace import init, models
-from judgecal.errors import JudgecalError, notice
+from judgecal.errors import InputError, JudgecalError, notice
 
 __all__ = ["app", "main", "run"]
 
@@ -73,7 +81,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from judgecal import __version__
 
-        typer.echo(__version__)
+        print_text(__version__)
         raise typer.Exit
 
 
@@ -97,32 +105,66 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    claim_descriptors()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; what goes wrong is one message on stderr."""
+    forget_experiment()
+    with safe_streams() as (stdout, _):
+        code, decided = _run(argv)
+        stdout.flush()
+        if stdout.lost is not None and not stdout.reader_gone:
+            notice(f"judgecal: the result could not be written to stdout: {stdout.lost.strerror}{what_is_kept()}")
+            code = code if decided else code or 2
+    return code
+
+
+def _run(argv: Sequence[str]) -> tuple[int, bool]:
+    """The exit code, and whether it is a decision."""
     try:
         app(args=_workspace_first(argv), prog_name="judgecal")
     except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
-        return _interrupted() if code == _INTERRUPTED else code  # the parser's own way to end on Ctrl-C
+        return _parser_ended(stop)
     except KeyboardInterrupt:
-        return _interrupted()
-    except JudgecalError as error:
-        return _failed(str(error))
-    except OSError as error:
-        return _failed(f"{error}; what was judged so far is kept")
-    return 0
+        return _interrupted(), False
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it must not speak for a gate
+        return _broke_off(error), False
+    return 0, False
 
 
-def _failed(message: str) -> int:
-    notice(f"judgecal: {message}")
-    return 2
+def _parser_ended(stop: SystemExit) -> tuple[int, bool]:
+    """How the parser ended the process, which it does in every case.
+
+    Its own code counts where it is that of a command or of wrong use. A broken pipe, which it would turn into a 1, is
+    an error like any other, and a `sys.exit` of a signature or a judge an internal one.
+    """
+    cause = stop.__context__
+    if isinstance(cause, typer.Exit):
+        return _interrupted() if cause.exit_code == _INTERRUPTED else cause.exit_code, isinstance(cause, Decided)
+    if hasattr(cause, "format_message"):  # the parser's words on wrong use are printed already
+        return 2, False
+    if "_JUDGECAL_COMPLETE" in os.environ:  # it has helped a shell to complete a line
+        return (stop.code if isinstance(stop.code, int) else 0), False
+    return _broke_off(cause if isinstance(cause, OSError) else stop), False
+
+
+def _broke_off(error: BaseException) -> int:
+    """One message about what ended the command, and the exit code."""
+    if isinstance(error, JudgecalError):
+        first, *more = error.problems if isinstance(error, InputError) else [str(error)]
+        notice(f"judgecal: {first}", *more)
+        return 2
+    if isinstance(error, OSError):
+        notice(f"judgecal: {error}{what_is_kept()}")
+        return 2
+    return internal_error(error)
 
 
 def _interrupted() -> int:
-    _failed("interrupted; what was judged is kept, the same command resumes (gate with --name)")
+    again = ", the same command resumes (gate with --name)" if what_is_kept() else ""
+    notice(f"judgecal: interrupted{what_is_kept()}{again}")
     return _INTERRUPTED
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_result
+from judgecal.cli.output import print_result, print_text
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _print(results: Sequence[AnswerResult], *, json: bool) -> None:
         asked = result.question
         document = question_document(result, asked) if asked else answer_document(result)
         if place:
-            typer.echo("\n")
+            print_text("\n")
         print_result(result, document, json=json)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import DECISION_EXITS, print_result
+from judgecal.cli.output import Decided, print_result, print_text
 from judgecal.errors import InputError, notice
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def gate(
     document = gate_document(result, {})
     print_result(result, document, json=call.json)
     if markdown is not None:
-        markdown.write_text(markdown_of(document), encoding="utf-8")
-    raise typer.Exit(DECISION_EXITS[result.decision])
+        _write(markdown, markdown_of(document))
+    raise Decided(result.decision)
 
 
 def _check_file(markdown: Path | None) -> None:
@@ -82,8 +82,16 @@ def _check_file(markdown: Path | None) -> None:
         raise InputError(f"--markdown {markdown}: give a file in a folder that is there")
 
 
+def _write(path: Path, text: str) -> None:
+    """The summary; that it cannot be written does not undo the decision."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        notice(f"judgecal: {error}; the summary is not written")
+
+
 def _preview(planned: Gate, *, json: bool) -> None:
     shared.show_plan(planned.preview(), json=json)
     more = planned.repeats_max - 1
     if more and not json:
-        typer.echo(f"That is one pass; where it cannot tell, up to {more} more take as much each.")
+        print_text(f"That is one pass; where it cannot tell, up to {more} more take as much each.")

@@ -13,12 +13,13 @@ from judgecal.cli.output import print_result
 app = typer.Typer(help="Gold sets: list, check, agreement of the raters, import, blind sheets.", no_args_is_help=True)
 
 app.command("import")(grouped(import_command))
-app.command("sheet")(sheet_command)
+app.command("sheet")(grouped(sheet_command))
 
 Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 
 
 @app.command("list")
+@grouped
 def list_command(ctx: typer.Context, as_json: Json = False) -> None:
     """The gold sets of the workspace."""
     from judgecal.goldset import list_sets
@@ -29,6 +30,7 @@ def list_command(ctx: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command("check")
+@grouped
 def check_command(
     ctx: typer.Context,
     gold_set: Annotated[str | None, typer.Argument(metavar="[SET]", help="By default every set.")] = None,
@@ -52,6 +54,7 @@ def check_command(
 
 
 @app.command("agreement")
+@grouped
 def agreement_command(
     ctx: typer.Context,
     gold_set: Annotated[str, typer.Argument(metavar="SET")],

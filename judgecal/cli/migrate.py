@@ -9,7 +9,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
-from judgecal.cli.output import DECISION_EXITS, print_result
+from judgecal.cli.output import Decided, print_result
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge
@@ -78,7 +78,7 @@ def migrate(
     result = run.run()
     print_result(result, migrate_document(result), json=call.json)
     shared.say_unscored(result.n_unscored, run.experiment.journal)
-    raise typer.Exit(DECISION_EXITS[result.decision])
+    raise Decided(result.decision)
 
 
 def _recent(path: Path | None, table: rows.AnswerColumns, judges: tuple[Judge, Judge]) -> Recent | None:

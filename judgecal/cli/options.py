@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from judgecal.cli.output import print_json, print_text
+from judgecal.cli.streams import uncoloured
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -95,7 +97,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
             values[name] = group(**{field: values.pop(field) for field in fields})
-        command(**values)
+        with uncoloured():
+            try:
+                command(**values)
+            except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1
+                raise RuntimeError("something that was being read has ended too early") from error
 
     vars(call)["__signature__"] = inspect.Signature(parameters)
     call.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -134,8 +140,6 @@ def names(text: str | None) -> list[str]:
 
 def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> None:
     """Print what `--dry-run` found out; `look` says what a run would take from the test labels."""
-    from judgecal.cli.output import print_json
-
     usd = plan.usd_at_most
     if json:
         values = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
@@ -143,12 +147,12 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
-    typer.echo(
+    print_text(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
     )
     if look is not None:
-        typer.echo(look)
+        print_text(look)
 
 
 def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str = "") -> str | None:
@@ -161,12 +165,10 @@ def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str 
 
 def show_look(look: str | None, *, json: bool) -> None:
     """Print what the `--dry-run` of a command that calls no model found out."""
-    from judgecal.cli.output import print_json
-
     if json:
         print_json({"test_look": look})
     else:
-        typer.echo(look or "A run would spend no look at test: no test item is among these.")
+        print_text(look or "A run would spend no look at test: no test item is among these.")
 
 
 def say_unscored(n: int, journal: Path) -> None:

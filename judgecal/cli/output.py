@@ -1,12 +1,16 @@
-"""How a result leaves the command line: one JSON object, or its document at the terminal's width."""
+"""How a result leaves the command line: one JSON object, or its document at the terminal's width, and its exit code."""
 
 from __future__ import annotations
 
 import json as json_module
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from judgecal.cli.streams import encodable
+from judgecal.errors import UNSEEN
 
 if TYPE_CHECKING:
     from judgecal.records import Result
@@ -14,6 +18,18 @@ if TYPE_CHECKING:
 
 DECISION_EXITS = {"pass": 0, "fail": 1, "inconclusive": 3, "changed": 3}
 """How `gate` and `migrate` end; this goes before 4, of items unscored."""
+
+
+class Decided(typer.Exit):
+    """The end of `gate` and `migrate`: the exit code is the decision, whatever became of the text of the result."""
+
+    def __init__(self, decision: str) -> None:
+        super().__init__(DECISION_EXITS[decision])
+
+
+def print_text(text: str) -> None:
+    """Text on stdout, and a line end; every word of a result goes this way."""
+    print(text, flush=True)  # noqa: T201
 
 
 def print_result(result: Result, document: Document, *, json: bool, full: bool = False) -> None:
@@ -36,11 +52,19 @@ def print_document(document: Document, *, full: bool = False) -> None:
     """A document at the terminal's width."""
     from judgecal.report.terminal import terminal
 
-    typer.echo(terminal(document, width=shutil.get_terminal_size((80, 24)).columns, full=full))
+    print_text(terminal(document, width=shutil.get_terminal_size((80, 24)).columns, full=full))
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on stdout, indented; never NaN."""
+    """One JSON object on stdout, indented; never NaN, and nothing in it that acts on a terminal.
+
+    In UTF-8 where stdout takes it, else with escapes.
+    """
     from judgecal.records import as_plain
 
-    typer.echo(json_module.dumps(as_plain(value), ensure_ascii=False, indent=2, allow_nan=False))
+    plain = as_plain(value)
+    text = json_module.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False)
+    text = UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if encodable(text, sys.stdout.encoding) != text:
+        text = json_module.dumps(plain, indent=2, allow_nan=False).replace("\x7f", "\\u007f")
+    print_text(text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_json, print_text
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def report(
     """Rebuild an experiment's report from its journal: text, Markdown, or one HTML file. Calls no model."""
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
-    from judgecal.cli.output import print_json
     from judgecal.report.experiments import report_of, write_index
 
     workspace = shared.workspace_of(ctx)
@@ -61,18 +61,17 @@ def report(
     if json:
         print_json({"path": str(path)})
     else:
-        typer.echo(path)
+        print_text(str(path))
 
 
 def _print(workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool) -> None:
-    from judgecal.cli.output import print_json
     from judgecal.experiment.stored import find_experiment
 
     if json:
         print_json(report.as_json())
     elif form is Format.HTML:
-        typer.echo(report.write(find_experiment(workspace, experiment).folder / "report.html"))
+        print_text(str(report.write(find_experiment(workspace, experiment).folder / "report.html")))
     elif form is Format.MD:
-        typer.echo(report.markdown)
+        print_text(report.markdown)
     else:
-        typer.echo(report.text(width=shutil.get_terminal_size((80, 24)).columns, full=full))
+        print_text(report.text(width=shutil.get_terminal_size((80, 24)).columns, full=full))

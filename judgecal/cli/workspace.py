@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.output import print_document, print_json, print_text
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -21,13 +22,12 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
     from judgecal.workspace import init_workspace
 
     made = init_workspace(directory)
-    typer.echo(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
+    print_text(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
     notice(f"next: cd {made.root} && judgecal optimize")
 
 
 def models(ctx: typer.Context, json: shared.Json = False) -> None:
     """Aliases with litellm id, price, context window, and whether the key is present."""
-    from judgecal.cli.output import print_document, print_json
     from judgecal.models import load_catalogue
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()

@@ -22,7 +22,7 @@ from judgecal.engine.limits import Budget, Limiter, Purse
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
-from judgecal.errors import JudgecalError, visible
+from judgecal.errors import ERASE_LINE, JudgecalError, visible
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
@@ -40,7 +40,7 @@ class Progress:
     """
 
     def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
-        self.label = visible(label)
+        self.label = " ".join(visible(label).split())
         self.total = total
         self.done = 0
         self.unscored = 0
@@ -82,11 +82,13 @@ class Progress:
     def close(self) -> None:
         """Take the redrawn line away; what it counted stands in the result."""
         if self._drawn and self._live:
-            self._stream.write("\r\x1b[2K")
+            self._stream.write(ERASE_LINE)
             self._stream.flush()
 
     def _write(self, text: str) -> None:
-        self._stream.write(f"\r\x1b[2K{text}" if self._live else f"{text}\n")
+        if self._live:
+            self._stream.write(ERASE_LINE)
+        self._stream.write(text if self._live else f"{text}\n")
         self._stream.flush()
         self._drawn = True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,9 @@ from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_
 
 _CONFIG = "experiment.toml"
 _R = TypeVar("_R", bound=Result)
+
+OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
+"""The folder of the experiment that was opened last, for the message of whatever breaks the command off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
 def open_experiment(experiment: Experiment) -> None:
     """Make the folder and write its configuration, unless they are there."""
     experiment.folder.mkdir(parents=True, exist_ok=True)
+    OPENED.set(experiment.folder)
     path = experiment.folder / _CONFIG
     if not path.exists():
         write_text(path, toml_text({"schema": SCHEMA, **experiment.config}))

@@ -1,0 +1,111 @@
+"""An error of ours: one message, a traceback in a file, and exit code 70, which nothing else ends in.
+
+So no crash passes for an answer: a `gate` that ends in 1 has decided.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from judgecal.errors import JudgecalError, notice
+from judgecal.workspace import find_workspace, shown
+
+INTERNAL = 70
+"""`EX_SOFTWARE` of sysexits.h."""
+
+_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|PWD)$", re.IGNORECASE)
+_KEY_ENV = re.compile(r"""^\s*key_env\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
+
+
+def experiment_folder() -> Path | None:
+    """The folder of the experiment that this command works on; None before there is one."""
+    folder = sys.modules.get("judgecal.experiment.folder")
+    opened: Path | None = folder.OPENED.get() if folder else None
+    return opened
+
+
+def forget_experiment() -> None:
+    """A new command has opened none yet, whatever one before it in the same process did."""
+    if folder := sys.modules.get("judgecal.experiment.folder"):
+        folder.OPENED.set(None)
+
+
+def what_is_kept() -> str:
+    """Where the judgements are that were made before the command broke off, as a part of a sentence; else empty."""
+    folder = experiment_folder()
+    journal = folder and folder / "judgements.jsonl"
+    return f"; what was judged so far is kept in {shown(journal)}" if journal and journal.is_file() else ""
+
+
+def internal_error(error: BaseException) -> int:
+    """Say that judgecal itself has failed, and leave the traceback in a file; gives the exit code."""
+    what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    path = _write(_without_secrets(_traceback(error)))
+    notice(
+        f"judgecal: an internal error, and no fault of yours: {_without_secrets(what)[:300]}{what_is_kept()}",
+        f"the traceback is in {path}: please read it through and report it where you got judgecal; the exit code is "
+        f"{INTERNAL}, which says nothing about any judge"
+        if path
+        else f"the traceback could not be written anywhere; the exit code is {INTERNAL}",
+    )
+    return INTERNAL
+
+
+def _traceback(error: BaseException) -> str:
+    from judgecal import __version__
+
+    command = sys.argv[1:2]  # the rest may hold texts of the user's
+    about = f"judgecal {__version__}, Python {platform.python_version()}, {platform.platform()}, command {command}"
+    return "".join([about, "\n\n", *traceback.format_exception(error, limit=200)])
+
+
+def _write(text: str) -> Path | None:
+    """The first folder that takes it: the experiment's, the user's cache, the temporary one."""
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            # A new file under a name that nobody can foresee, for its owner alone.
+            number, name = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=folder)
+            with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
+    return None
+
+
+def _folders() -> list[Path]:
+    folders = [experiment_folder()]
+    with contextlib.suppress(Exception):  # what is broken may be just that
+        from judgecal.engine.cache import cache_folder
+
+        folders.append(cache_folder())
+    with contextlib.suppress(OSError):
+        folders.append(Path(tempfile.gettempdir()))
+    return [folder for folder in folders if folder is not None]
+
+
+def _without_secrets(text: str) -> str:
+    """A text with stars in the place of what the environment's keys hold."""
+    try:
+        from judgecal.engine.transport.redaction import redacted
+    except Exception:  # noqa: BLE001 - what is broken may be just that: then no text is the safe one
+        return "(left out, as the redaction of keys cannot be loaded)"
+    return redacted(text, _secrets())
+
+
+def _secrets() -> list[str]:
+    """The values of variables that are named like secrets, and of those that an alias takes its key from."""
+    named = set(_key_variables())
+    return [value.strip() for name, value in os.environ.items() if name in named or _SECRET.search(name)]
+
+
+def _key_variables() -> list[str]:
+    with contextlib.suppress(JudgecalError, OSError, UnicodeError):
+        return _KEY_ENV.findall(find_workspace().config_file.read_text(encoding="utf-8"))
+    return []
