@@ -274,14 +274,18 @@ def test_a_repeat_without_a_value_is_left_out() -> None:
 def test_range_holds_the_interval() -> None:
     gold, judge = [0.0] * 6 + [100.0] * 6, [0.0] * 6 + [100.0] * 5 + [99.0]
     found = agreement(gold, judge, scale="percentage")
-    for name in ("mean_agreement", "macro_agreement", "mae", "rmse", "concordance", "pearson", "within_10"):
+    for name in ("mean_agreement", "macro_agreement", "mae", "concordance", "pearson", "within_10"):
         estimate = found[name]
         assert estimate.high is not None and estimate.low is not None and estimate.value is not None
         assert estimate.low <= estimate.value <= estimate.high
-        if name not in ("mae", "rmse"):
-            assert estimate.high <= 1.0
-        else:
+        if name == "mae":
             assert estimate.low >= 0.0
+        else:
+            assert estimate.high <= 1.0
+    assert found["rmse"].low is None and found["rmse"].reason == "all of the error lies in one group"
+    twice = agreement(gold, [1.0, *judge[1:]], scale="percentage")["rmse"]
+    assert twice.low is not None and twice.high is not None and twice.value is not None
+    assert 0.0 < twice.low <= twice.value <= twice.high <= 100.0
 
 
 def test_perfect_agreement_has_no_false_precision() -> None:

@@ -92,7 +92,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Pearson's correlation of the ranks: the order alone counts."),
     Metric("kendall", GRADED, correlation.kendall, meaning=
         "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b)."),
-    Metric("concordance_index", GRADED, correlation.concordance_index, lowest=0.0, meaning=
+    Metric("concordance_index", GRADED, correlation.concordance_index, lowest=0.0, by_class=True, meaning=
         "Share of the pairs of items that the judge puts in the people's order, ties half: 0.5 knows nothing."),
     Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
         "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
