@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from judgecal.engine import Budget, Call, Journal, Policy, Progress, Reading, ReplyCache, run_calls
-from judgecal.engine.limits import require_prices, worst_cost_usd
+from judgecal.engine.budget import require_prices, worst_cost_usd
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
@@ -275,10 +275,12 @@ def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Ca
     assert [by_item[name].verdict for name in ("i1", "i2")] == [85.0, 85.0]
 
 
-def test_a_reply_without_token_counts_has_no_known_cost(serve: Callable[[Script], StubServer]) -> None:
+def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Callable[[Script], StubServer]) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
     row = only(run(some_calls(1), stub_model(serve(lambda _: as_answer(bare)))))
-    assert (row.verdict, row.prompt_tokens, row.cost_usd) == (85.0, None, None)
+    # "Judge." is 2 tokens at 3 bytes each and "Is this right? 0" 6, with 8 around each; the reply is 1 at 2 USD/1M.
+    assert (row.verdict, row.prompt_tokens) == (85.0, None)
+    assert row.cost_usd == pytest.approx(26e-6)
 
 
 def test_calls_run_side_by_side_up_to_the_models_limit(serve: Callable[[Script], StubServer]) -> None:
@@ -329,15 +331,20 @@ def usage(prompt: int, output: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
 
 
-def test_a_reply_without_token_counts_is_booked_at_its_worst(serve: Callable[[Script], StubServer]) -> None:
+@pytest.mark.parametrize("said", [None, 0, 3, -5, 10**400, "1000"], ids=["none", "0", "3", "-5", "1e400", "text"])
+def test_a_count_of_tokens_that_cannot_be_is_made_anew(serve: Callable[[Script], StubServer], said: Any) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
-    server = serve(lambda _: as_answer(bare))
-    spec = stub_model(server, **_A_CENT)
-    worst = worst_cost_usd(spec, some_calls(1, text=_LONG)[0].messages())
-    budget = Budget(3.5 * worst)
-    run(some_calls(10, text=_LONG), spec, budget=budget)
-    assert server.calls == 3
-    assert budget.spent_usd == pytest.approx(3 * worst)
+    counts = {"prompt_tokens": said, "completion_tokens": 50}
+    server = serve(lambda _: as_answer(bare if said is None else {**bare, "usage": counts}))
+    budget = Budget(0.02)  # "Judge." and 1,002 bytes at 3 a token, 8 around each: 352 tokens at 10 USD/1M
+    rows = run(some_calls(10, text=_LONG), stub_model(server, **_A_CENT), budget=budget)
+    assert (server.calls, budget.spent_usd) == (3, pytest.approx(3 * 0.00352))
+    had = [row for row in rows if row.verdict is not None]
+    assert [(row.prompt_tokens, row.cost_usd) for row in had] == [(None, pytest.approx(0.00352))] * 3
+    ended, counted = budget.remarks()
+    assert "7 calls were not made" in ended
+    assert "3 replies came without a usable count of tokens" in counted
+    assert budget.remarks() == []
 
 
 def test_a_timeout_may_be_on_the_bill(serve: Callable[[Script], StubServer]) -> None:

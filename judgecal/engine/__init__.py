@@ -1,10 +1,11 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
+from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
 from judgecal.engine.journal import Journal, LongJournal, read_journal
-from judgecal.engine.limits import Budget, Limiter, Purse, expected_seconds, require_prices, worst_cost_usd
+from judgecal.engine.limits import Limiter, expected_seconds
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
 
@@ -27,6 +28,7 @@ __all__ = [
     "Reply",
     "ReplyCache",
     "cache_folder",
+    "counted_remark",
     "expected_seconds",
     "read_journal",
     "require_prices",

@@ -12,9 +12,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.limits import Purse, worst_cost_usd
 from judgecal.engine.scheduler import Places
 from judgecal.engine.transport import Transport
 from judgecal.models import ModelSpec
@@ -153,26 +153,24 @@ class CallRunner:
         self, messages: Sequence[Message], repeat: int, outcome: Outcome, *, worst: float, began: int
     ) -> float | None:
         """One try; the seconds to wait before the next, or None where the call has ended."""
-        if not await self._purse.take(worst):
-            limit = self._purse.budget.limit_usd
-            outcome.failure = Failure("budget", f"the next call could overrun {limit:g} USD")
+        if not await self._purse.take(self._spec.alias, worst):
+            outcome.failure = Failure("budget", self._purse.budget.refuse(self._spec.alias, worst))
             return None
         outcome.attempts += 1
-        booked = worst  # also where the attempt is dropped in mid-air: the provider may bill it all the same
+        bill: Bill | None = None
+        unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            reply = await self._sent(messages, repeat)
+            reply, bill = billed(self._spec, messages, await self._sent(messages, repeat))
             took = self._loop.time() - start
-            cost = self._spec.cost_usd(reply.prompt_tokens, reply.completion_tokens)
-            booked = worst if cost is None else cost
         except CallFailed as failed:
-            booked = worst if failed.billed else 0.0
+            unseen = failed.billed
             outcome.failure = Failure(failed.kind, str(failed))
             return self._slowed_down(failed, outcome.attempts, began)
         finally:
-            self._purse.settle(worst, booked)
+            self._purse.settle(self._spec.alias, worst, bill, unseen=unseen)
         self._places.limiter.succeeded(took)
-        outcome.reply, outcome.failure, outcome.cost_usd = reply, None, cost
+        outcome.reply, outcome.failure, outcome.cost_usd = reply, None, bill.usd
         outcome.latency_s = took if reply.latency_s is None else reply.latency_s
         return None
 

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sized
 from typing import Any, TextIO
 
+from judgecal.engine.budget import Budget, Purse
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, OwnVerdict, Reading
-from judgecal.engine.limits import Budget, Limiter, Purse
+from judgecal.engine.limits import Limiter
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool

@@ -37,6 +37,7 @@ from judgecal.experiment.trials import (
     open_journal,
     require_keys,
     run_trials,
+    say_remarks,
     stored_rows,
 )
 
@@ -46,5 +47,6 @@ __all__ = [
     "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far",
     "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score",
     "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric",
-    "run_line", "run_trials", "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+    "run_line", "run_trials", "say_remarks", "scale_notes", "score", "stored_rows", "summary_of_gold", "together",
+    "verdict_matrix",
 ]  # fmt: skip

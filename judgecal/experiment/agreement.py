@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
@@ -307,6 +308,18 @@ def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
             how = f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
         notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
     return notes
+
+
+def usage_notes(columns: Sequence[Column]) -> list[str]:
+    """Whose cost was counted from the texts, for want of a usable count by the server: a sentence a judge."""
+    counted = {
+        column.judge: sum(
+            bool(row.cost_usd) and None in (row.prompt_tokens, row.completion_tokens) for row in column.rows
+        )
+        for column in columns
+        if column.kind != "recorded"
+    }
+    return [counted_remark(judge, n) for judge, n in counted.items() if n]
 
 
 def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:

@@ -19,6 +19,7 @@ from judgecal.experiment.agreement import (
     entry,
     judge_entry,
     scale_notes,
+    usage_notes,
 )
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
@@ -311,7 +312,7 @@ def _result(
             [_name_in_run_line(column, configs.get(column.judge)) for column in columns],
             recorded and {"recorded": f"{recorded['file']}@{str(recorded['sha256'])[:12]}"},
         ),
-        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns)),
+        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns), *usage_notes(columns)),
         floor_reason=why,
         latent=latent_agreement(table, columns),
         tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},

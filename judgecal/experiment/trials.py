@@ -250,6 +250,14 @@ def _call(
         take_verdicts(verdicts, record=journal.append, progress=progress)
     if progress:
         progress.close()
+    if not options.quiet:
+        say_remarks(budget)
+
+
+def say_remarks(budget: Budget, *, ended: bool = True) -> None:
+    """Say on stderr what a user must hear of the money; each remark once. `ended`: also that it ran out."""
+    for remark in budget.remarks(ended=ended):
+        notice(f"judgecal: {remark}")
 
 
 def _cache(judges: Sequence[Respondent], options: RunOptions) -> contextlib.AbstractContextManager[ReplyCache | None]:

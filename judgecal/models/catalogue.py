@@ -155,6 +155,11 @@ class ModelSpec:
         """Whether a call's cost can be told."""
         return self.input_usd_per_1m is not None and self.output_usd_per_1m is not None
 
+    @property
+    def paid(self) -> bool:
+        """Whether a call is known to cost something."""
+        return self.priced and bool(self.input_usd_per_1m or self.output_usd_per_1m)
+
     def cost_usd(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Cost of one call in US dollars, None where the price or the tokens are not known."""
         if self.input_usd_per_1m is None or self.output_usd_per_1m is None:

@@ -17,6 +17,7 @@ import dspy
 
 from judgecal.engine import Progress, ReplyCache, cache_folder
 from judgecal.errors import InputError, visible
+from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, read_reply
 from judgecal.optimize.call_log import CALL_LOG, CallLog
 from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
@@ -103,6 +104,8 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
         cache = stack.enter_context(ReplyCache(cache_folder())) if training.use_cache else None
+        if not training.quiet:
+            stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
         progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)
         if progress:
             stack.callback(progress.close)

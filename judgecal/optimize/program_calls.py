@@ -146,9 +146,8 @@ class ProgramCalls:
         outcome = await self._runner(call.spec).make(call.messages, call.repeat)
         if outcome.failure and outcome.failure.kind == "budget":
             raise BudgetError(
-                f"--budget-usd: the optimiser's next call could overrun {self._purse.budget.limit_usd:g} USD, so it "
-                "stops without a result; what it was answered is kept, and the same command with a larger budget "
-                "goes on"
+                f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it was "
+                "answered is kept, and the same command with a larger budget goes on"
             )
         if self._record:
             self._record.add(call, outcome)

@@ -1,0 +1,298 @@
+"""Money: what a call may cost at most, what it did cost, and a limit that holds whatever a server says of its usage.
+
+Before a call the most that it may cost is set aside: every byte a token, the reply as long as it may be. A server may
+report more than that all the same. So a call that others accompany sets aside ten times the dearest reply so far,
+and before the first replies a hundred times the estimate; a call alone in flight sets aside what the dearest reply
+says. A limit that is large beside the calls in flight is not felt; near it they go one by one, and the last of them
+may overrun it by itself, and no other. What this does not hold: replies that from one to the next, with others in
+flight, become more than ten times as dear as any before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from judgecal.engine.calls import Message, Reply
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec
+
+# What a provider may put around a message beside its text.
+_TOKENS_PER_MESSAGE = 8
+_UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
+_TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
+_TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each reply that keeps to its estimate divides it
+_ROUNDING_USD = 1e-12
+_BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
+_FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
+_MOST_TOKENS = 10**9  # of one call; a larger count is none
+
+
+@dataclass(slots=True)
+class _ModelBill:
+    """What the calls of one model have come to, and those in flight.
+
+    Attributes:
+        replies: how many were billed; `counted`: those of them whose server gave no usable count of tokens.
+        dearest: cost of the dearest reply over its estimate.
+        said: what the server reported of that one.
+        in_flight: calls; `in_flight_usd`: the estimates of them all.
+    """
+
+    replies: int = 0
+    counted: int = 0
+    dearest: float = 0.0
+    said: str = ""
+    in_flight: int = 0
+    in_flight_usd: float = 0.0
+
+    @property
+    def alone(self) -> float:
+        """What a call sets aside where no other is in flight, in estimates."""
+        return max(1.0, self.dearest)
+
+    @property
+    def together(self) -> float:
+        """The same in company."""
+        return max(1.0, _TIMES_THE_DEAREST * self.dearest, _TIMES_THE_ESTIMATE / (1 + self.replies))
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one reply cost.
+
+    Attributes:
+        usd: None where the model has no price.
+        counted: the server gave no usable count of tokens, so they were counted from the text.
+        tokens: of the prompt and the reply, as `usd` has them.
+    """
+
+    usd: float | None
+    counted: bool = False
+    tokens: tuple[int, int] = (0, 0)
+
+
+class Budget:
+    """Money that calls may spend in one command; several runs and threads may share one.
+
+    Args:
+        limit_usd: the most that may be spent, or None for no limit.
+
+    Attributes:
+        spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
+        unseen_usd: those attempts' part of it.
+        refused: calls that were not made.
+    """
+
+    def __init__(self, limit_usd: float | None) -> None:
+        self.limit_usd = limit_usd
+        self.spent_usd = 0.0
+        self.unseen_usd = 0.0
+        self.refused = 0
+        self._bills: dict[str, _ModelBill] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def held_usd(self) -> float:
+        """The estimates of the calls in flight."""
+        return sum(bill.in_flight_usd for bill in self._bills.values())
+
+    def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
+        """Set the money for a call of a model aside; False where the limit does not hold it.
+
+        Args:
+            worst_usd: its estimate, as `worst_cost_usd` gives it.
+            alone: no other call is in flight.
+        """
+        with self._lock:
+            bill = self._bills.setdefault(model, _ModelBill())
+            held = sum(one.in_flight_usd * one.together for one in self._bills.values() if one.in_flight)
+            if not self._within(held + worst_usd * (bill.alone if alone else bill.together)):
+                return False
+            bill.in_flight += 1
+            bill.in_flight_usd += worst_usd
+            return True
+
+    def fits(self, model: str, worst_usd: float) -> bool:
+        """Whether a call would fit once every other one has landed and cost nothing."""
+        return self._within(worst_usd * self._bills.setdefault(model, _ModelBill()).alone)
+
+    def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
+        """Give back what was set aside, and book what the call cost.
+
+        Args:
+            bill: of the reply; None where there is none.
+            unseen: without a reply, whether the call may be billed all the same; then it counts at its worst.
+        """
+        with self._lock:
+            of_model = self._bills.setdefault(model, _ModelBill())
+            if self.limit_usd is not None:  # else nothing was set aside
+                of_model.in_flight -= 1
+                of_model.in_flight_usd = of_model.in_flight_usd - worst_usd if of_model.in_flight else 0.0
+            if bill is None:
+                self.spent_usd += worst_usd if unseen else 0.0
+                self.unseen_usd += worst_usd if unseen else 0.0
+                return
+            cost = bill.usd or 0.0
+            self.spent_usd += cost
+            of_model.replies += 1
+            of_model.counted += bill.counted
+            if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
+                of_model.dearest = cost / worst_usd
+                of_model.said = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
+
+    def refuse(self, model: str, worst_usd: float) -> str:
+        """Count a call that is not made; why, for its row."""
+        self.refused += 1
+        next_usd = worst_usd * self._bills.setdefault(model, _ModelBill()).alone
+        return (
+            f"the next call could overrun {self.limit_usd:g} USD: {self.spent_usd:.4g} are spent, and it may cost "
+            f"{next_usd:.4g}"
+        )
+
+    def remarks(self, *, ended: bool = True) -> list[str]:
+        """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran out."""
+        said = []
+        with self._lock:
+            if self.refused and ended:
+                said.append(
+                    f"the budget of {self.limit_usd:g} USD ended the calls: {self.spent_usd:.4g} USD are spent, "
+                    f"{self.refused:,} calls were not made"
+                )
+            for model, bill in self._bills.items():
+                if bill.dearest > 1.0 and bill.said:
+                    said.append(
+                        f"model {model}: its server reports up to {bill.dearest:.1f} times the most that a call was "
+                        f"estimated to cost ({bill.said}); further calls were held to that"
+                    )
+                if bill.counted:
+                    said.append(counted_remark(f"model {model}", bill.counted))
+                bill.said, bill.counted = "", 0
+            self.refused = 0
+        return said
+
+    def _within(self, more_usd: float) -> bool:
+        return self.limit_usd is None or self.spent_usd + more_usd <= self.limit_usd + _ROUNDING_USD
+
+
+def counted_remark(whose: str, replies: int) -> str:
+    """The sentence about replies whose server gave no usable count of tokens."""
+    return (
+        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from their "
+        f"text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
+    )
+
+
+class Purse:
+    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, model: str, worst_usd: float) -> bool:
+        """Set money aside for a call; False where it could overrun the limit whatever the others cost."""
+        if self.budget.limit_usd is None:
+            return True
+        turn = not self._waiting
+        while not (turn and self.budget.hold(model, worst_usd, alone=not self._in_flight)):
+            if turn and not (self._in_flight and self.budget.fits(model, worst_usd)):
+                self._next()
+                return False
+            await self._landed(again=turn)
+            turn = True
+        self._in_flight += 1
+        self._next()
+        return True
+
+    def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
+        """As `Budget.settle`; then the next in the queue may try."""
+        self.budget.settle(model, worst_usd, bill, unseen=unseen)
+        if self.budget.limit_usd is not None:
+            self._in_flight -= 1
+            self._next()
+
+    async def _landed(self, *, again: bool) -> None:
+        """Wait for one's turn; who has had it and found too little keeps the place in front."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+
+
+def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message]) -> float:
+    """An upper bound of one call's cost: a token is at least one byte, and the reply is as long as it may be."""
+    size = sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
+    return spec.cost_usd(size, spec.max_tokens or spec.reply_limit or _UNBOUNDED_REPLY) or 0.0
+
+
+def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
+    """A reply without counts of tokens that cannot be, and what it cost.
+
+    What a server reports is what its provider bills, so it is believed as long as a tokenizer could have given it.
+    Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is counted.
+    """
+    prompt = _usable(reply.prompt_tokens, sum(len(message["content"]) for message in messages))
+    completion = _usable(reply.completion_tokens, len(reply.text))
+    if (prompt, completion) != (reply.prompt_tokens, reply.completion_tokens):
+        reply = replace(reply, prompt_tokens=prompt, completion_tokens=completion)
+    if not spec.paid:
+        return reply, Bill(spec.cost_usd(prompt, completion))
+    counted = prompt is None or completion is None
+    if prompt is None:
+        prompt = sum(_counted(message["content"]) + _TOKENS_PER_MESSAGE for message in messages)
+    if completion is None:
+        completion = _counted(reply.text)
+    return reply, Bill(spec.cost_usd(prompt, completion), counted, (prompt, completion))
+
+
+def _usable(tokens: object, characters: int) -> int | None:
+    """A count of tokens, None where it is none or cannot be that of so many characters."""
+    if type(tokens) is not int or not characters // _FEWEST_PER_CHARACTER <= tokens <= _MOST_TOKENS:
+        return None
+    return tokens or (None if characters else 0)
+
+
+def _counted(text: str) -> int:
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
+    """Refuse a budget that cannot be held: a price is not known, or a reply has no longest length.
+
+    Raises:
+        InputError: names each such model and what to set.
+    """
+    if limit_usd is None:
+        return
+    if limit_usd <= 0:
+        raise InputError(f"--budget-usd must be above 0, found {limit_usd:g}")
+    unpriced = sorted({spec.alias for spec in specs if not spec.priced})
+    problems = []
+    if unpriced:
+        problems.append(
+            f"--budget-usd: the price of {', '.join(unpriced)} is not known: set input_usd_per_1m and "
+            "output_usd_per_1m under [models.NAME] in judgecal.toml"
+        )
+    endless = sorted({spec.alias for spec in specs if spec.paid and not (spec.max_tokens or spec.reply_limit)})
+    if endless:
+        problems.append(
+            f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its cost: set "
+            "max_tokens under [models.NAME] in judgecal.toml"
+        )
+    if problems:
+        raise InputError(problems)
