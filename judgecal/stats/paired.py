@@ -132,6 +132,7 @@ class PairedDifference:
     a: float | None = None  # the metric of either judge on these items
     b: float | None = None
     errors: tuple[float, float, float, float] | None = None
+    step: float = 0.0  # what one differing group adds to the difference; known where the errors are
     strata: tuple[Stratum, ...] = ()  # of a macro metric, with their parts of the difference's variance
 
 
@@ -227,7 +228,8 @@ def _of_means(
         return _with_reason(found, too_few(found.difference.n_groups))
     own = [linear_error(linear) for linear in (first, second, spread)]
     if not any(math.isnan(error) for error, _ in own):
-        found = _with_errors(found, [error for error, _ in own], own[2][1], span=ours.high - ours.low)
+        parts = parts_of_mean(difference)
+        found = _with_errors(found, [error for error, _ in own], own[2][1], parts, span=ours.high - ours.low)
     if spread is difference:
         return _no_difference(found, "linearised by group")
     se, df = _combined(own[2], more_error)
@@ -289,13 +291,14 @@ def _of_statistics(
         return _with_reason(found, "undefined without one of the groups")
     df = len(without) - 1.0
     own = [jackknife_error(values) for values in (first[1], second[1], without)]
-    found = _with_errors(found, own, df, span=1.0)
+    parts = pseudo_values(value, without)
+    found = _with_errors(found, own, df, parts, span=1.0)
     if abs(value) <= _EPS and np.all(np.abs(without) <= _EPS):
         return _no_difference(found, "jackknife by group")
     # At least what one more group without a difference would make of a spread of 0: else no width at all.
     se = max(own[2], abs(value) / (found.difference.n_groups + 1.0))
     found = _with_interval(found, se, df, made=f"jackknife by group, t({df:g})", most=2.0)
-    p, method = sign_flip_p(pseudo_values(value, without), n_perm=flips[0], seed=flips[1])
+    p, method = sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     return _with_p(found, p, method, of_interval=_t_p(found, se, df), n_perm=flips[0])
 
 
@@ -352,9 +355,14 @@ def _no_difference(found: PairedDifference, made: str) -> PairedDifference:
     return replace(found, difference=estimate, p_value=1.0, method="no difference in any group")
 
 
-def _with_errors(found: PairedDifference, own: list[float], df: float, *, span: float) -> PairedDifference:
-    least = (span if math.isfinite(span) else 1.0) / (found.difference.n_groups + 1.0)
-    return replace(found, errors=(max(own[0], least), max(own[1], least), own[2], df))
+def _with_errors(
+    found: PairedDifference, own: list[float], df: float, parts: Floats, *, span: float
+) -> PairedDifference:
+    """With the errors, and how large the parts of those groups are that differ (of the whole span where none does)."""
+    whole, n_groups, total = span if math.isfinite(span) else 1.0, found.difference.n_groups, np.abs(parts).sum()
+    step = float((parts**2).sum() / total) if total > _EPS else whole / n_groups
+    least = whole / (n_groups + 1.0)
+    return replace(found, errors=(max(own[0], least), max(own[1], least), own[2], df), step=step)
 
 
 def _with_interval(found: PairedDifference, se: float, df: float, *, made: str, most: float) -> PairedDifference:
