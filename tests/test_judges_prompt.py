@@ -423,9 +423,16 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (edited(schema=2), "schema 2 is newer"),
     (edited(schema="1"), "schema must be a whole number"),
     (edited(judgecal=None), "not written by judgecal"),
-    (edited(judgecal={"signature": "plain"}), "not written by judgecal"),
+    (edited(judgecal={"signature": "plain"}), "no judgecal.trained_on"),
+    (edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}), "trained_on"),
+    (edited(forward="x"), "unknown key 'forward'"),
+    (edited(__class__="x"), "unknown key '__class__'"),
+    (edited(demos={"a": 1}), "demos must be a list"),
+    (edited(signature={"instructions": "x", "fields": []}), "has 0 entries"),
+    (lambda text: text.replace('"demos"', '"traces": [], "demos"'), "stands twice"),
+    (lambda text: "[" * 100_000, "nested too deeply"),
     (lambda text: text[:-9], "no JSON"),
-    (lambda text: "[]", "a program is a JSON object"),
+    (lambda text: "[]", "must hold a JSON object, found a list"),
 ]
 
 
@@ -436,6 +443,12 @@ def test_an_unusable_program_is_explained(
     program_file.write_text(change(program_file.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(InputError, match=says):
         load_program(program_file, judge.signature)
+
+
+def test_no_model_of_a_program_is_made(program_file: Path, judge: PromptJudge) -> None:
+    lm = {"model": "openai/x", "cls": "os.system", "api_base": "http://127.0.0.1:1"}
+    program_file.write_text(edited(lm=lm)(program_file.read_text(encoding="utf-8")), encoding="utf-8")
+    assert load_program(program_file, judge.signature).program.lm is None
 
 
 def test_a_missing_program_says_who_writes_one(workspace: Workspace) -> None:

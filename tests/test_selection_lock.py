@@ -96,24 +96,6 @@ def test_no_lock_at_all(tmp_path: Path, text: str | None, message: str) -> None:
         load_lock(path)
 
 
-def test_it_runs_without_the_workspace_s_signature(workspace: Workspace, judge: PromptJudge) -> None:
-    (workspace.signatures / "correctness_v3.py").unlink()
-    again = lock_of(judge).runnable(workspace)
-    assert (again.name, again.fingerprint) == (judge.name, judge.fingerprint)
-    item = load_gold("starter", workspace=workspace).items[0]
-    assert again.messages(item) == judge.messages(item)
-
-
-def test_the_signature_is_the_lock_s_where_the_workspace_s_has_changed(
-    workspace: Workspace, judge: PromptJudge
-) -> None:
-    path = workspace.signatures / "correctness_v3.py"
-    path.write_text(path.read_text(encoding="utf-8").replace("correct", "fine"), encoding="utf-8")
-    changed = PromptJudge("correctness_v3@embedded", workspace=workspace)
-    again = lock_of(judge).runnable(workspace)
-    assert again.fingerprint == judge.fingerprint != changed.fingerprint
-
-
 def test_the_program_is_the_lock_s(workspace: Workspace, judge: PromptJudge) -> None:
     program = dspy.Predict(judge.signature.cls)
     fields = (*judge.signature.cls.input_fields, *judge.signature.cls.output_fields)

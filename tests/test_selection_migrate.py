@@ -340,10 +340,14 @@ def test_a_changed_prompt_of_the_same_name_is_another_judge(judgecal: Run, works
     refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3")
     assert (refused.code, "is the locked judge itself" in refused.err) == (2, True)
     signature.write_text(signature.read_text().replace("reference answer", "true answer", 1))
-    result = json.loads(judgecal("migrate", "--lock", lock, "--to", "correctness_v3", "--json").out)
+    # The old one is in the lock alone now, and a lock runs no code unasked.
+    refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3", "--json")
+    assert (refused.code, "is not the text that was locked" in refused.err) == (2, True)
+    trusting = ("migrate", "--lock", lock, "--trust-lock", "--json", "--to")
+    result = json.loads(judgecal(*trusting, "correctness_v3").out)
     assert result["old"] == result["new"] == "correctness_v3@embedded"
     # Another model alone is to be tried with the locked prompt.
-    refused = judgecal("migrate", "--lock", lock, "--to", "gpt-4o")
+    refused = judgecal(*trusting, "gpt-4o")
     assert (refused.code, "has changed since it was locked" in refused.err) == (2, True)
 
 

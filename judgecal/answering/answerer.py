@@ -181,10 +181,10 @@ class Grader:
         return notes
 
 
-def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace) -> Grader:
+def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace, trust_lock: bool = False) -> Grader:
     """Who grades: a named judge (`correctness_v3@embedded` where none is), or the judge of a lock.
 
-    The band of a lock's judge is what its bias on test may be.
+    The band of a lock's judge is what its bias on test may be; `trust_lock` is as `Lock.runnable` has it.
 
     Raises:
         InputError: both are given, the lock is refused, or the judge's verdicts have no order.
@@ -197,7 +197,12 @@ def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace)
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     locked = load_lock(lock)
-    gold, runnable, bias, band = locked.gold, locked.runnable(workspace), locked.agreement.get("bias"), None
+    gold, runnable, bias, band = (
+        locked.gold,
+        locked.runnable(workspace, trust_lock=trust_lock),
+        locked.agreement.get("bias"),
+        None,
+    )
     if bias is not None and bias.low is not None and bias.high is not None:
         span = common_scale(Scale.parse(gold.scale), runnable.scale).span
         band = 100.0 * max(abs(bias.low), abs(bias.high)) / span

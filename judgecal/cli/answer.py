@@ -13,6 +13,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result, print_text
+from judgecal.cli.row_columns import TrustLock
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def answer(
     gold: shared.GoldName = "starter",
     judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None,
     lock: Lock = None,
+    trust_lock: TrustLock = False,
     drop_contaminated: DropContaminated = None,
     right_at: RightAt = None,
     question: OneQuestion = None,
@@ -129,7 +131,7 @@ def answer(
         questions=questions,
         answerers=called,
         recorded=table.read(questions.asked),
-        grader=choose_grader(judge, lock, workspace=workspace),
+        grader=choose_grader(judge, lock, workspace=workspace, trust_lock=trust_lock),
         options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli import row_columns as rows
 from judgecal.cli.output import Decided, print_result, print_text
 from judgecal.errors import InputError, notice
 
@@ -28,13 +29,14 @@ Markdown = Annotated[
 
 def gate(
     ctx: typer.Context,
-    lock: Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")],
+    lock: rows.LockFile,
     margin: Annotated[
         float | None, typer.Option("--margin", help="The loss that is allowed; the lock's by default.")
     ] = None,
     repeats_max: RepeatsMax = 3,
     level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
     markdown: Markdown = None,
+    trust_lock: rows.TrustLock = False,
     *,
     call: shared.CallArguments,
 ) -> None:
@@ -62,6 +64,7 @@ def gate(
         repeats_max=repeats_max,
         seed=call.seed,
         out=call.name,
+        trust_lock=trust_lock,
     )
     if call.dry_run:
         _preview(planned, json=call.json)

@@ -20,6 +20,7 @@ def judge(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],
+    trust_lock: rows.TrustLock = False,
     *,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
@@ -38,7 +39,7 @@ def judge(
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)
-    runnable = locked.runnable(workspace)
+    runnable = locked.runnable(workspace, trust_lock=trust_lock)
     run = ProductionRun(
         workspace=workspace,
         lock=locked,

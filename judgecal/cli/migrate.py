@@ -41,6 +41,7 @@ def migrate(
     ] = None,
     force: Force = False,
     replace: shared.Replace = False,
+    trust_lock: rows.TrustLock = False,
     *,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
@@ -54,7 +55,7 @@ def migrate(
 
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock)
-    old, new = locked.runnable(workspace), judge_to(to, locked, workspace)
+    old, new = locked.runnable(workspace, trust_lock=trust_lock), judge_to(to, locked, workspace)
     run = MigrateRun(
         workspace,
         locked,

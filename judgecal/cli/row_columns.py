@@ -19,6 +19,12 @@ def column(what: str) -> Any:
 
 
 LockFile = Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")]
+TrustLock = Annotated[
+    bool,
+    typer.Option(
+        "--trust-lock", help="Run the lock's own signature, which is code, where the workspace has another or none."
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from judgecal.judges.chat import JudgeAdapter, read_reply
 from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges
-from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, save_program
+from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 from judgecal.judges.protocol import (
     ITEM_INPUTS,
     Judge,
@@ -38,6 +38,7 @@ __all__ = [
     "lacking_inputs",
     "load_program",
     "local_judges",
+    "program_of",
     "read_reply",
     "save_program",
     "units_of",

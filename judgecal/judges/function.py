@@ -34,8 +34,11 @@ class FunctionJudge:
         inputs: the parameters that an item must have something for.
         fingerprint: 16 hex digits over the file's text and the function's name: another text is another judge.
 
+    Args:
+        locked: the fingerprint that it must have; with another one the file is not run.
+
     Raises:
-        InputError: the file or the function is missing, raises on loading, or has no scale.
+        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked one.
     """
 
     kind: JudgeKind
@@ -43,12 +46,17 @@ class FunctionJudge:
     signature: None = None
     trained_on: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, path: Path, function: str) -> None:
+    def __init__(self, name: str, path: Path, function: str, *, locked: str | None = None) -> None:
         source = read_source(path)
-        module = vars(run_source(path, source))
         self.name = name
-        self._function = _function_of(module, function, path)
         self.fingerprint = digest([function, source])[:16]
+        if locked not in (None, self.fingerprint):
+            raise InputError(
+                f"{name}: its code has changed since it was locked (fingerprint {self.fingerprint}, locked was "
+                f"{locked}): bring {path} back as it was, or run judgecal select again"
+            )
+        module = vars(run_source(path, source))
+        self._function = _function_of(module, function, path)
         self.scale: Scale = _scale_of(module.get(_SCALE), self._function, f"{path}: {function}")
         parameters = inspect.signature(self._function).parameters.values()
         self._names = tuple(one.name for one in parameters)
@@ -86,18 +94,23 @@ class LocalJudge(FunctionJudge):
 
 
 class PythonJudge(FunctionJudge):
-    """A function of the user's, `FILE.py:FUNCTION@python`; the file is in the current folder or in the workspace."""
+    """A function of the user's, `FILE.py:FUNCTION@python`; the file is in the current folder or in the workspace.
+
+    One that was `locked` is in the workspace alone; beside the starter, which is nobody's, in the current folder.
+    """
 
     kind: JudgeKind = "python"
 
-    def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
+    def __init__(self, name: JudgeName, *, workspace: Workspace, locked: str | None = None) -> None:
         file, colon, function = name.signature.rpartition(":")
         if not (colon and file.endswith(".py") and function):
             raise InputError(f"{name} is no judge: write FILE.py:FUNCTION@python")
-        path = Path(file) if Path(file).is_file() else workspace.root / file
-        if not path.is_file():
-            raise InputError(f"{name}: there is no file {file} here or in {workspace.root}")
-        super().__init__(str(name), path, function)
+        folders = (Path(), workspace.root) if locked is None else (workspace.experiments.parent,)
+        path = next((folder / file for folder in folders if (folder / file).is_file()), None)
+        if path is None:
+            here = "here or " * (locked is None)
+            raise InputError(f"{name}: there is no file {file} {here}in {folders[-1]}")
+        super().__init__(str(name), path, function, locked=locked)
 
 
 def local_judges() -> list[str]:

@@ -6,15 +6,17 @@ again; `dspy.Predict(signature).load(path)` reads it too, as our part stands und
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
+from pydantic import ConfigDict
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
@@ -25,7 +27,7 @@ from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
-from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace, write_text
+from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace, read_json, validated, write_text
 
 PROBE = Item("", "", "", "", reference_answers=("",))
 """An empty item: the messages of a judge about it hold everything of the prompt but the item's own text."""
@@ -170,32 +172,75 @@ def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
     Raises:
         InputError: there is no program, it is no JSON of ours, or the signature has changed since.
     """
-    state = _read_json(path)
-    check_schema(state, str(path))
-    ours = state.get(_OURS)
-    if not isinstance(ours, dict) or not {"signature", "signature_fingerprint", "trained_on"} <= ours.keys():
-        raise InputError(f"{path}: not written by judgecal: it does not say which signature it was compiled from")
-    if ours["signature_fingerprint"] != signature.fingerprint:
+    state = read_json(path, absent="there is no compiled program here; judgecal optimize writes one")
+    return program_of(state, signature, str(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _CompiledFrom:
+    """What judgecal writes beside DSPy's own state."""
+
+    signature: str
+    signature_fingerprint: str
+    trained_on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldState:
+    prefix: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SignatureState:
+    instructions: str
+    fields: tuple[_FieldState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramState:
+    """The content of `program.json`: texts and numbers. A model, traces and versions in it are not read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    signature: _SignatureState
+    demos: list[dict[str, Any]]
+    judgecal: _CompiledFrom
+    fields: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    traces: Any = None
+    train: Any = None
+    lm: Any = None
+    metadata: Any = None
+
+
+def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:
+    """The program of a JSON object, for the signature that it was compiled from.
+
+    Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
+
+    Raises:
+        InputError: as `load_program`.
+    """
+    check_schema(state, where)
+    if not isinstance(state.get(_OURS), dict):
+        raise InputError(f"{where}: not written by judgecal: it does not say which signature it was compiled from")
+    read = validated(_ProgramState, state, where)
+    ours = read.judgecal
+    if ours.signature_fingerprint != signature.fingerprint:
         raise InputError(
-            f"{path}: compiled from signature {ours['signature']} with fingerprint "
-            f"{ours['signature_fingerprint'][:8]}, and {signature.name} now has {signature.fingerprint[:8]}: "
+            f"{where}: compiled from signature {ours.signature} with fingerprint "
+            f"{ours.signature_fingerprint[:8]}, and {signature.name} now has {signature.fingerprint[:8]}: "
             "run judgecal optimize again"
         )
+    n_fields = len(signature.cls.fields)
+    if len(read.signature.fields) != n_fields:
+        raise InputError(
+            f"{where}: signature.fields has {len(read.signature.fields)} entries, and {signature.name} has {n_fields} "
+            "fields: run judgecal optimize again"
+        )
     program = dspy.Predict(signature.cls)
+    data = {"signature": dataclasses.asdict(read.signature), "demos": read.demos, "fields": read.fields, "lm": None}
     try:
-        program.load(str(path))
+        program.load_state(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: DSPy cannot load this program ({type(error).__name__}: {error})") from error
-    return ProgramFile(program, frozenset(ours["trained_on"]))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no compiled program here; judgecal optimize writes one") from None
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON: {error}") from error
-    if not isinstance(state, dict):
-        raise InputError(f"{path}: a program is a JSON object")
-    return state
+        raise InputError(f"{where}: DSPy cannot load this program ({type(error).__name__}: {error})") from error
+    return ProgramFile(program, frozenset(ours.trained_on))

@@ -130,11 +130,12 @@ def plan_gate(
     repeats_max: int = REPEATS_MAX,
     seed: int = 0,
     out: str | None = None,
+    trust_lock: bool = False,
 ) -> Gate:
     """A gate of a lock that was read from `path`; nothing is written.
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is the slug of an interrupted gate
-    to go on with, or a name of one's own.
+    to go on with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it.
 
     Raises InputError: lists everything that is not as it was locked, and every option out of range.
     """
@@ -145,7 +146,7 @@ def plan_gate(
     gold = _or_problems(lambda: load_gold(lock.gold.set, workspace=workspace), problems)
     if gold is not None:
         _or_problems(lambda: lock.require_gold(gold), problems)
-    judge = _or_problems(lambda: lock.runnable(workspace), problems)
+    judge = _or_problems(lambda: lock.runnable(workspace, trust_lock=trust_lock), problems)
     if rule is None or gold is None or judge is None or problems:
         raise InputError(problems)
     config = _config(lock, rule, gold, repeats_max=repeats_max, seed=seed)

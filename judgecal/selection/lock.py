@@ -1,7 +1,8 @@
 """`judge.lock.json`: exactly what was chosen, runnable and readable, and refused where a character of it changed.
 
-The lock stands alone: the signature's text, the compiled program and the settings that shape an answer are in it.
-Endpoint, key and price are not: they belong to the workspace that runs it.
+The lock holds all that makes a verdict: the signature's text, the compiled program and the settings that shape an
+answer. Endpoint, key and price are not in it: they belong to the workspace that runs it. What of it is run as code is
+`locked_code`'s to say.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +22,14 @@ from judgecal import __version__
 from judgecal.errors import InputError
 from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, load_program
+from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.judges.prompt import PROBE
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
+from judgecal.selection.locked_code import alone, check_name, home_of_signature
 from judgecal.stats import Calibration
-from judgecal.workspace import SCHEMA, Workspace, check_schema, validated, write_text
+from judgecal.workspace import SCHEMA, Workspace, check_schema, read_json, validated, write_text
 
 _SHA = "sha256"
 _NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
@@ -113,22 +113,37 @@ class LockedJudge(_Closed):
             program=_program(judge, workspace),
             model=None if model is None else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
         )
-        locked.runnable(workspace)
+        if locked.signature is None or locked.model is None:
+            locked._function(workspace)
+            return locked
+        with alone(locked.signature.name, locked.signature.text, workspace) as home:
+            locked._prompt(locked.signature, locked.model, home)
         return locked
 
-    def runnable(self, workspace: Workspace) -> Judge:
-        """The judge, from the lock alone; endpoint, key and price are those of the workspace's alias.
+    def runnable(self, workspace: Workspace, *, trust_lock: bool = False) -> Judge:
+        """The judge, as it was locked; endpoint, key and price are those of the workspace's alias.
 
-        One without a prompt is the workspace's own, as a lock brings no code.
+        Only code of the workspace runs: its signature or function must be what was locked. With `trust_lock` the
+        lock's own text of a signature runs where the workspace has another or none.
 
         Raises:
-            InputError: the alias is gone or names another model or other settings, this judgecal makes another
-                prompt of the locked signature than the one that was locked, or a function's file has changed.
+            InputError: the workspace's signature or function is not what was locked; the alias is gone or names
+                another model or other settings; or this judgecal makes another prompt of the locked signature than
+                the one that was locked.
         """
         if self.signature is None or self.model is None:
             return self._function(workspace)
         _check_model(load_catalogue(workspace).resolve(self.model.alias), self.model)
-        judge = self._prompt(self.signature, self.model, workspace)
+        name, text = self.signature.name, self.signature.text
+        with home_of_signature(name, text, judge=self.judge, workspace=workspace, trust_lock=trust_lock) as home:
+            return self._prompt(self.signature, self.model, home)
+
+    def _prompt(self, signature: LockedSignature, model: LockedModel, home: Workspace) -> PromptJudge:
+        judge = PromptJudge(JudgeName(signature.name, model.alias), workspace=home)
+        if self.program is not None:
+            stored = program_of(self.program, judge.signature, f"{self.judge}: program of its lock")
+            judge.program, judge.trained_on = stored.program, stored.trained_on
+        judge.name = self.judge
         found = reply_fingerprint(judge)
         if found != self.fingerprint:
             raise InputError(
@@ -139,24 +154,19 @@ class LockedJudge(_Closed):
         return judge
 
     def _function(self, workspace: Workspace) -> Judge:
-        judge = judge_named(self.judge, workspace=workspace)
+        """A judge without a prompt; a function's file is held against the lock before it is run."""
+        name = JudgeName.parse(self.judge)
+        if name.kind == "prompt":
+            raise InputError(f"{self.judge}: its lock holds no signature or no model: run judgecal select again")
+        if name.kind == "python":
+            check_name(name.signature.rpartition(":")[0].removesuffix(".py"), f"{self.judge}: the file of this judge")
+            return PythonJudge(name, workspace=workspace, locked=self.fingerprint)
+        judge = judge_named(name, workspace=workspace)
         if judge.fingerprint != self.fingerprint:
             raise InputError(
-                f"{self.judge}: its code has changed since it was locked (fingerprint {judge.fingerprint}, locked was "
-                f"{self.fingerprint}): bring the file back as it was, or run judgecal select again"
+                f"{self.judge}: it has changed since it was locked (fingerprint {judge.fingerprint}, locked was "
+                f"{self.fingerprint}): install the judgecal that the lock names, or run judgecal select again"
             )
-        return judge
-
-    def _prompt(self, signature: LockedSignature, model: LockedModel, workspace: Workspace) -> PromptJudge:
-        with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
-            alone = _lay_out(Path(folder), signature, workspace)
-            judge = PromptJudge(JudgeName(signature.name, model.alias), workspace=alone)
-            if self.program is not None:
-                path = alone.experiments / "program.json"
-                path.write_text(json.dumps(self.program), encoding="utf-8")
-                stored = load_program(path, judge.signature)
-                judge.program, judge.trained_on = stored.program, stored.trained_on
-        judge.name = self.judge
         return judge
 
     @property
@@ -261,14 +271,7 @@ def load_lock(path: Path) -> Lock:
         InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
             is not what was locked.
     """
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no lock here; judgecal select writes one") from None
-    except ValueError as error:
-        raise InputError(f"{path}: no JSON: {error}") from None
-    if not isinstance(table, dict):
-        raise InputError(f"{path}: a lock is a JSON object")
+    table = read_json(path, absent="there is no lock here; judgecal select writes one")
     check_schema(table, str(path))
     content = {key: value for key, value in table.items() if key != _SHA}
     lock = validated(Lock, content, str(path))
@@ -291,21 +294,8 @@ def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:
     if name is None:
         return None
     folder = Path(name) if Path(name).is_dir() else workspace.experiments / name
-    content: dict[str, Any] = json.loads((folder / "program.json").read_text(encoding="utf-8"))
+    content = read_json(folder / "program.json", absent="there is no compiled program here")
     return {**content, "lm": None} if "lm" in content else content
-
-
-def _lay_out(folder: Path, signature: LockedSignature, workspace: Workspace) -> Workspace:
-    """A workspace of one signature, with the models of the real one; read from before it is taken away."""
-    alone = Workspace(folder, folder / "experiments")
-    alone.signatures.mkdir()
-    alone.experiments.mkdir()
-    path = alone.signatures / f"{signature.name}.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(signature.text, encoding="utf-8")
-    if workspace.config_file.exists():
-        shutil.copyfile(workspace.config_file, alone.config_file)
-    return alone
 
 
 def _check_model(found: ModelSpec, locked: LockedModel) -> None:

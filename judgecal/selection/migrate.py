@@ -48,6 +48,7 @@ from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
 from judgecal.selection.confirm import NOISE_CALLS, calibrate, lock_judge
 from judgecal.selection.gate_rule import Loss, loss_of
 from judgecal.selection.lock import Lock, LockedJudge, lock_problems, model_ids, reply_fingerprint, write_lock
+from judgecal.selection.locked_code import check_name
 from judgecal.selection.migrate_result import MigrateResult, OldAndNew, UnscoredSides
 from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.selection.production import input_config
@@ -85,11 +86,12 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
         ) from None
     if is_signature:
         raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
-    judge = judge_named(JudgeName(old.signature, to, old.program), workspace=workspace)
+    check_name(locked.name, f"{lock.judge}: signature.name of its lock")
+    judge = judge_named(JudgeName(locked.name, to, old.program), workspace=workspace)
     if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
         raise InputError(
-            f"--to {to}: signature {old.signature} has changed since it was locked: bring it back to try another model "
-            f"alone, or write {old.signature}@{to} to try both"
+            f"--to {to}: signature {locked.name} has changed since it was locked: bring it back to try another model "
+            f"alone, or write {locked.name}@{to} to try both"
         )
     return judge
 
