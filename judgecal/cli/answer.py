@@ -17,7 +17,16 @@ from judgecal.cli.row_columns import TrustLock
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.answering import Answerer, AnswerResult, AnswerRun, ContextOptions, Dropped, Question, RecordedAnswers
+    from judgecal.answering import (
+        Answerer,
+        AnswerResult,
+        AnswerRun,
+        ContextOptions,
+        Dropped,
+        Grader,
+        Question,
+        RecordedAnswers,
+    )
     from judgecal.goldset import GoldSet
     from judgecal.workspace import Workspace
 
@@ -34,7 +43,23 @@ RightAt = Annotated[
 OneQuestion = Annotated[
     str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
 ]
-Lock = Annotated[Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")]
+
+
+@dataclass(frozen=True, slots=True)
+class GraderArguments:
+    """Who rates the answers."""
+
+    judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None
+    lock: Annotated[
+        Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
+    ] = None
+    trust_lock: TrustLock = False
+
+    def grader(self, workspace: Workspace) -> Grader:
+        """The judge that is named, or the lock's."""
+        from judgecal.answering import choose_grader
+
+        return choose_grader(self.judge, self.lock, workspace=workspace, trust_lock=self.trust_lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +125,18 @@ def answer(
         str | None, typer.Option("--signatures", help="Answerers' signatures, separated by commas.")
     ] = None,
     gold: shared.GoldName = "starter",
-    judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None,
-    lock: Lock = None,
-    trust_lock: TrustLock = False,
     drop_contaminated: DropContaminated = None,
     right_at: RightAt = None,
     question: OneQuestion = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
     *,
+    who: GraderArguments,
     how: ContextArguments,
     table: RecordedArguments,
     call: shared.RunArguments,
 ) -> None:
     """The answerer test: every signature x model pair with the right document in hand, rated by one judge."""
-    from judgecal.answering import AnswerInput, answerers, choose_grader, plan_answers, questions_of
+    from judgecal.answering import AnswerInput, answerers, plan_answers, questions_of
     from judgecal.experiment import together
     from judgecal.goldset import load_gold
 
@@ -131,7 +154,7 @@ def answer(
         questions=questions,
         answerers=called,
         recorded=table.read(questions.asked),
-        grader=choose_grader(judge, lock, workspace=workspace, trust_lock=trust_lock),
+        grader=who.grader(workspace),
         options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,

@@ -29,15 +29,14 @@ Markdown = Annotated[
 
 def gate(
     ctx: typer.Context,
-    lock: rows.LockFile,
     margin: Annotated[
         float | None, typer.Option("--margin", help="The loss that is allowed; the lock's by default.")
     ] = None,
     repeats_max: RepeatsMax = 3,
     level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
     markdown: Markdown = None,
-    trust_lock: rows.TrustLock = False,
     *,
+    lock: rows.LockArguments,
     call: shared.CallArguments,
 ) -> None:
     """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive or changed.
@@ -56,15 +55,15 @@ def gate(
     _check_file(markdown)
     planned = plan_gate(
         shared.workspace_of(ctx),
-        load_lock(lock),
-        lock,
+        load_lock(lock.lock),
+        lock.lock,
         margin=margin,
         level=level,
         budget_usd=call.budget_usd,
         repeats_max=repeats_max,
         seed=call.seed,
         out=call.name,
-        trust_lock=trust_lock,
+        trust_lock=lock.trust_lock,
     )
     if call.dry_run:
         _preview(planned, json=call.json)

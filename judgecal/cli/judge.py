@@ -16,12 +16,11 @@ from judgecal.errors import notice
 def judge(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .jsonl, .json or .parquet.")],
-    lock: rows.LockFile,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],
-    trust_lock: rows.TrustLock = False,
     *,
+    lock: rows.LockArguments,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
 ) -> None:
@@ -38,12 +37,12 @@ def judge(
     from judgecal.tables import open_source
 
     workspace = shared.workspace_of(ctx)
-    locked = load_lock(lock)
-    runnable = locked.runnable(workspace, trust_lock=trust_lock)
+    locked = load_lock(lock.lock)
+    runnable = locked.runnable(workspace, trust_lock=lock.trust_lock)
     run = ProductionRun(
         workspace=workspace,
         lock=locked,
-        lock_path=lock,
+        lock_path=lock.lock,
         source=open_source(file),
         reader=RowReader.of(columns, table.context, runnable),
         judge=runnable,

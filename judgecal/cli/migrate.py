@@ -31,7 +31,6 @@ Force = Annotated[bool, typer.Option("--force", help="Lock the new judge whateve
 
 def migrate(
     ctx: typer.Context,
-    lock: rows.LockFile,
     to: To,
     on: RecentAnswers = None,
     output: Output = None,
@@ -41,8 +40,8 @@ def migrate(
     ] = None,
     force: Force = False,
     replace: shared.Replace = False,
-    trust_lock: rows.TrustLock = False,
     *,
+    lock: rows.LockArguments,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
 ) -> None:
@@ -54,12 +53,12 @@ def migrate(
     from judgecal.selection.migrate import MigrateRun, judge_to
 
     workspace = shared.workspace_of(ctx)
-    locked = load_lock(lock)
-    old, new = locked.runnable(workspace, trust_lock=trust_lock), judge_to(to, locked, workspace)
+    locked = load_lock(lock.lock)
+    old, new = locked.runnable(workspace, trust_lock=lock.trust_lock), judge_to(to, locked, workspace)
     run = MigrateRun(
         workspace,
         locked,
-        lock,
+        lock.lock,
         load_gold(gold or locked.gold.set, workspace=workspace),
         old,
         new,

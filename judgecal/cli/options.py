@@ -110,11 +110,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 def _options_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
+    empty = inspect.Parameter.empty
+    defaults = {
+        field.name: empty if field.default is dataclasses.MISSING else field.default
         for field in dataclasses.fields(group)
+    }
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in defaults.items()
     ]
 
 

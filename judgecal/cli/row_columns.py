@@ -18,13 +18,20 @@ def column(what: str) -> Any:
     return typer.Option(metavar="COL", help=what)
 
 
-LockFile = Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")]
 TrustLock = Annotated[
     bool,
     typer.Option(
         "--trust-lock", help="Run the lock's own signature, which is code, where the workspace has another or none."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class LockArguments:
+    """The lock of a command that needs one, and whether its code may run."""
+
+    lock: Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")]
+    trust_lock: TrustLock = False
 
 
 @dataclass(frozen=True)
