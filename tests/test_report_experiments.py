@@ -64,12 +64,18 @@ def test_gate(judgecal: Run, served: Served) -> None:
     shown += [told(printed[when][printed["metric"]]) for when in ("locked", "now")]
     page = check_page(judgecal, printed, ["flips", "loss", "items", "notes"], *shown)
     assert "Stop using this judge." in page and "FAIL: " in page
-    assert page.count('<article class="case">') == n > 10 and f"{n} items judged otherwise" in page
-    assert f"<summary>{n - 10} more</summary>" in page
+    gold = served.script.gold
+    sealed = {item.item_id for item in gold.select("test")} & {one["item_id"] for one in printed["flipped"]}
+    assert page.count('<article class="case">') == n - len(sealed) > 10 and f"{n} items judged otherwise" in page
+    assert f"<summary>{n - len(sealed) - 10} more</summary>" in page
+    assert sealed and f"{len(sealed)} items that flipped are test items" in page
+    assert not [one for one in sealed if one in page]
 
     card = served.workspace.root / "gold" / "starter" / "items.jsonl"
     card.write_text(card.read_text() + "\n")
-    assert "shown by their ids alone" in page_of(judgecal, "g")  # other bytes: another set
+    changed = page_of(judgecal, "g")  # other bytes: another set
+    assert "where the gold set is gone or has changed, every item counts as one" in changed
+    assert '<article class="case">' not in changed
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
     shown = [told(one["intervals"]["share_passing"], 1, 100.0) for one in printed["systems"]]
     page = check_page(
-        judgecal, printed, ["systems", "rate", "unscored", "notes"], *shown, printed["note"], "4 of 40 unscored"
+        judgecal, printed, ["systems", "rate", "unscored", "notes"], *shown, printed["note"][1:], "4 of 40 unscored"
     )
     assert "Do not read the pass rate as the share that people would pass" in page
 

@@ -1,9 +1,10 @@
-"""Verdicts beside labels: where they fall at the pass mark, how they lie, and the items on which they part most."""
+"""Verdicts beside labels: where they fall at the pass mark, how they lie, and the items on which they part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,22 @@ from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 
+_NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Cut:
     """One judge's verdicts beside the people's labels, each with its scale, on the scale common to both."""
 
     people: Scale
     judge: Scale
 
-    @property
+    @cached_property
     def common(self) -> Scale:
         """The scale that labels and verdicts are brought onto."""
         return common_scale(self.people, self.judge)
 
-    @property
+    @cached_property
     def mark(self) -> float | None:
         """From where on a verdict passes, on the common scale; None where the people did not say what passes."""
         if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
@@ -38,7 +41,7 @@ class Cut:
         middle = common.low + common.span / 2.0
         return middle if common.kind == "binary" or common.pass_at is None else common.pass_at
 
-    @property
+    @cached_property
     def label_mark(self) -> float | None:
         """From where on a label passes, on the common scale; None as `mark`."""
         return self.common.low + self.common.span / 2.0 if self.people.kind == "binary" else self.mark
@@ -58,7 +61,11 @@ class Cut:
         return (self.verdict_at(verdict) - self.label_at(label)) / self.common.span
 
     def error(self, label: Label, verdict: Label) -> str | None:
-        """`false pass` or `false fail`; without a mark `too high`, `too low` or `another word`; None where right."""
+        """How a verdict parts from a label; None where it does not.
+
+        `false pass` or `false fail`; without a mark `too high` or `too low` by more than 10% of the range, or `another
+        word`.
+        """
         mark, label_mark = self.mark, self.label_mark
         if mark is not None and label_mark is not None:
             passed = self.verdict_at(verdict) >= mark
@@ -66,7 +73,7 @@ class Cut:
         apart = self.distance(label, verdict)
         if not self.people.numeric:
             return "another word" if apart else None
-        return None if apart == 0.0 else "too high" if apart > 0.0 else "too low"
+        return None if abs(apart) <= _NEAR + 1e-9 else "too high" if apart > 0.0 else "too low"
 
 
 POINTS = 400
@@ -221,10 +228,6 @@ def _calibration(both: Floats, groups: Sequence[str], cut: Cut) -> tuple[Calibra
     return tuple(found)
 
 
-WORST = 10
-"""Examples of each kind of error that are shown of each judge."""
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """What one judge said of one item.
@@ -232,7 +235,8 @@ class Said:
     Attributes:
         binary: whether its verdicts are pass and fail.
         verdicts: of its repeats; None where unscored.
-        reasoning: of the one that lies farthest from the label.
+        reasoning: of the one that lies farthest from the label, and
+        raw_reply: of it, where the journal holds one.
         error: as `Cut.error` names it, of that one; None where right or unscored.
         distance: of that one, as `Cut.distance`.
         unscored: the error kind where it has no verdict.
@@ -242,75 +246,86 @@ class Said:
     binary: bool
     verdicts: tuple[Label | None, ...]
     reasoning: str
+    raw_reply: str
     error: str | None
     distance: float
     unscored: str | None
 
+    @property
+    def parts(self) -> bool:
+        """Whether it errs, or has no verdict: that counts as the verdict farthest from the label."""
+        return self.error is not None or self.unscored is not None
+
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """An item on which judges and people part: its ratings, what every judge said, and the worst lists it is on."""
+class PartedItem:
+    """An item on which a judge and people part: its label and ratings, and what every judge said.
+
+    `judges_differ`, `people_differ`: whether they part among themselves, at the pass mark where there is one.
+    """
 
     item: Item
     label: Label
     binary: bool
     ratings: tuple[Rating, ...]
     said: tuple[Said, ...]
-    worst_of: tuple[tuple[str, str], ...]
+    judges_differ: bool
+    people_differ: bool
 
     @property
     def n_wrong(self) -> int:
-        """How many judges err."""
-        return sum(one.error is not None for one in self.said)
+        """How many judges err or have no verdict."""
+        return sum(one.parts for one in self.said)
 
     @property
     def distance(self) -> float:
         """Of the judge that is farthest off, 0..1."""
-        return max((abs(one.distance) for one in self.said), default=0.0)
+        return max((1.0 if one.unscored else abs(one.distance) for one in self.said), default=0.0)
 
 
-def strange_examples(stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]) -> tuple[Example, ...]:
-    """The ten worst errors of each kind and judge, as items: an item on which several judges err stands here once.
+def parted_items(stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]) -> tuple[PartedItem, ...]:
+    """Every item on which one of the judges errs or has no verdict.
 
-    Worst is farthest from the label, then farthest from what the single raters said, then first in the file.
-
-    Test items, which are not for reading, are not to be among `items`. Worst first, each with the (judge, kind of
-    error) lists that it is among.
+    Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters are
+    surest. Test items, which are not for reading, are not to be among `items`.
     """
     gold, ratings = stored.gold, dict[str, list[Rating]]()
     for rating in gold.ratings:
         ratings.setdefault(rating.item_id, []).append(rating)
-    said = {column.judge: _judged(stored, column, items) for column in columns}
-    worst: dict[str, list[tuple[str, str]]] = {}
-    for judge, own in said.items():
-        for kind in dict.fromkeys(one.error for one in own.values() if one.error):
-            wrong = [item for item in items if item.item_id in own and own[item.item_id].error == kind]
-            ranked = sorted(wrong, key=lambda item: _badness(stored, own[item.item_id], item, ratings))
-            for item in ranked[:WORST]:
-                worst.setdefault(item.item_id, []).append((judge, str(kind)))
-    examples = (
-        Example(
-            item=item,
-            label=gold.labels[item.item_id],
-            binary=gold.scale.kind == "binary",
-            ratings=tuple(ratings.get(item.item_id, ())),
-            said=tuple(own[item.item_id] for own in said.values() if item.item_id in own),
-            worst_of=tuple(worst[item.item_id]),
-        )
-        for item in items
-        if item.item_id in worst
-    )
-    return tuple(sorted(examples, key=lambda one: -one.distance))
+    people = Cut(gold.scale, gold.scale)
+    every = [_judged(stored, column, items) for column in columns]
+    parted = []
+    for item in items:
+        said = tuple(own[item.item_id] for own in every)
+        if any(one.parts for one in said):
+            label, own = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
+            differ = _judges_differ(said, words=not gold.scale.numeric), _people_differ(own, people)
+            parted.append(PartedItem(item, label, gold.scale.kind == "binary", own, said, *differ))
+    return tuple(sorted(parted, key=lambda one: (-one.distance, -one.n_wrong, -_sure(one))))
+
+
+def _judges_differ(said: Sequence[Said], *, words: bool) -> bool:
+    return len({one.verdicts if words else one.error for one in said if one.unscored is None}) > 1
+
+
+def _people_differ(ratings: Sequence[Rating], people: Cut) -> bool:
+    labels = [one.label for one in ratings if one.rater != GOLD and one.label is not None]
+    return any(people.error(labels[0], one) for one in labels[1:])
+
+
+def _sure(one: PartedItem) -> float:
+    """The share of the single raters who gave the label."""
+    labels = [rating.label for rating in one.ratings if rating.rater != GOLD]
+    return sum(label == one.label for label in labels) / len(labels) if labels else 0.0
 
 
 def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> dict[str, Said]:
     cut, rows = Cut(stored.gold.scale, column.scale), dict[str, list[Judgement]]()
     for row in column.rows:
         rows.setdefault(row.item_id, []).append(row)
+    labels = stored.gold.labels
     return {
-        item.item_id: _farthest(column.judge, cut, stored.gold.labels[item.item_id], rows[item.item_id])
-        for item in items
-        if item.item_id in rows
+        item.item_id: _farthest(column.judge, cut, labels[item.item_id], rows.get(item.item_id, ())) for item in items
     }
 
 
@@ -318,19 +333,10 @@ def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> 
     verdicts, binary = tuple(row.verdict for row in rows), cut.judge.kind == "binary"
     scored = [(row, row.verdict) for row in rows if row.verdict is not None]
     if not scored:
-        failure = rows[0].error
-        return Said(judge, binary, verdicts, rows[0].reasoning, None, 0.0, failure.kind if failure else None)
+        why = rows[0].error.kind if rows and rows[0].error else "missing"
+        told = (rows[0].reasoning, rows[0].raw_reply or "") if rows else ("", "")
+        return Said(judge, binary, verdicts or (None,), *told, None, 0.0, why)
     wrong = [one for one in scored if cut.error(label, one[1])] or scored
     row, verdict = max(wrong, key=lambda one: abs(cut.distance(label, one[1])))
-    apart = cut.distance(label, verdict)
-    return Said(judge, binary, verdicts, row.reasoning, cut.error(label, verdict), apart, None)
-
-
-def _badness(
-    stored: StoredExperiment, said: Said, item: Item, ratings: Mapping[str, Sequence[Rating]]
-) -> tuple[float, float]:
-    """Smaller is worse. Where raters were of one mind, an error is worse than where they were not."""
-    labels = [one.label for one in ratings.get(item.item_id, ()) if one.rater != GOLD]
-    gold = stored.gold.labels[item.item_id]
-    against = sum(label == gold for label in labels) / len(labels) if labels else 0.0
-    return -abs(said.distance), -against
+    apart, error = cut.distance(label, verdict), cut.error(label, verdict)
+    return Said(judge, binary, verdicts, row.reasoning, row.raw_reply or "", error, apart, None)

@@ -183,7 +183,9 @@ class Document:
         about: what was measured on what, in a line.
         facts: at most four numbers that stand under the headline.
         foot: the last line of the page.
-        data: what the page's script filters by, and the numbers for who reads the page with a program.
+        data: the numbers for `report --json`.
+        picture: what stands under the facts on the page: the numbers of the headline beside each other.
+        explorer: the items behind the numbers, on the page alone.
     """
 
     title: str
@@ -194,6 +196,8 @@ class Document:
     run_lines: Sequence[str] = ()
     foot: str = FROM_JOURNAL
     data: Mapping[str, Any] = field(default_factory=dict)
+    picture: Picture | None = None
+    explorer: Block | None = None
 
 
 def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = ()) -> Section:

@@ -75,7 +75,7 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
         InputError: as `Experiment.read_summary`; or the compiled program cannot be read.
     """
     from judgecal.optimize import OptimizeResult, read_prompts
-    from judgecal.report.judges import judges_data, judges_sections
+    from judgecal.report.judges import explorer_of, judges_data, judges_sections
     from judgecal.report.optimize import optimize_document
 
     result, prompts = experiment.read_summary(OptimizeResult), read_prompts(workspace, experiment)
@@ -83,11 +83,12 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
         return optimize_document(result, prompts)
     judges = standing(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
     document = optimize_document(result, prompts, judges_sections(judges))
-    return dataclasses.replace(document, data={**judges_data(judges), **document.data})
+    data = {**judges_data(judges), **document.data}
+    return dataclasses.replace(document, explorer=explorer_of(judges), data=data)
 
 
 def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, with the flipped items' texts where the gold set is what it was.
+    """The document of `gate`, with the flipped items' texts; test items are counted.
 
     Raises:
         InputError: as `Experiment.read_summary`.
@@ -98,12 +99,14 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
     result = experiment.read_summary(GateResult)
     try:
         gold = load_gold(result.gold.set, workspace=workspace)
+        items = gold.select("open") if gold.sha256 == result.gold.sha256 else ()
     except InputError:
-        return gate_document(result, {})  # the page says so
-    wanted = {one.item_id for one in result.flipped} if gold.sha256 == result.gold.sha256 else set[str]()
-    return gate_document(
-        result, {item.item_id: (item.question, item.answer) for item in gold.items if item.item_id in wanted}
-    )
+        items = ()  # which of the items are test items is not known any more: the page shows none and says so
+    texts = {item.item_id: (item.question, item.answer) for item in items}
+    flipped = tuple(one for one in result.flipped if one.item_id in texts)
+    n_sealed = len(result.flipped) - len(flipped)
+    document = gate_document(dataclasses.replace(result, flipped=flipped), texts, n_sealed=n_sealed)
+    return dataclasses.replace(document, data={"result": result})
 
 
 def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:

@@ -51,8 +51,8 @@ _WORDS = (
 )
 
 
-def gate_document(result: GateResult, texts: Texts) -> Document:
-    """What a gate found; `texts` are of the flipped items, empty where the gold set is gone or has changed."""
+def gate_document(result: GateResult, texts: Texts, *, n_sealed: int = 0) -> Document:
+    """What a gate found; `texts` are of the flipped items, beside which `n_sealed` test items flipped too."""
     return Document(
         title=f"{result.experiment}: a locked judge judged anew",
         about=(
@@ -61,7 +61,12 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
         ),
         headline=_headline(result),
         facts=[_loss_fact(result), *_odd_fact(result), _flip_fact(result)],
-        sections=[_flips(result), _loss(result), _items(result, texts), notes_section([*_notes(result)], words=_WORDS)],
+        sections=[
+            _flips(result),
+            _loss(result),
+            _items(result, texts, n_sealed),
+            notes_section([*_notes(result)], words=_WORDS),
+        ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},
@@ -263,17 +268,21 @@ def _calibrated(metric: str) -> str:
     return f"{metric}, calibrated"
 
 
-def _items(result: GateResult, texts: Texts) -> Section:
-    flipped = result.flipped
-    blocks: list[Block] = [Paragraph(_flipped(result), short=True) if flipped else Paragraph("No item flipped.")]
-    if flipped and not texts:
-        blocks.append(Paragraph("The gold set is gone or has changed since, so items are shown by their ids alone."))
+def _items(result: GateResult, texts: Texts, n_sealed: int) -> Section:
+    flipped, n = result.flipped, len(result.flipped) + n_sealed
+    blocks: list[Block] = [Paragraph(_flipped(result), short=True)] if flipped else []
+    blocks += [] if n else [Paragraph("No item flipped.")]
+    if n_sealed:
+        sealed = numbers.count_of(n_sealed, "item")
+        why = "are test items, which are counted and never shown" if n_sealed > 1 else "is a test item, and never shown"
+        gone = "" if texts or flipped else "; where the gold set is gone or has changed, every item counts as one"
+        blocks.append(Paragraph(f"{sealed} that flipped {why}{gone}."))
     records = [_record(one, texts) for one in flipped]
     blocks += records[:_SHOWN]
     if records[_SHOWN:]:
         blocks.append(Folded(f"{numbers.count(len(records) - _SHOWN)} more", records[_SHOWN:]))
     caption = (
-        f"Serves the search for the cause: {numbers.count_of(len(flipped), 'item')} judged otherwise than when the "
+        f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the "
         f"judge was locked{_sides(flipped)}. Changes all to one side look like a drift, to both sides like noise."
     )
     return Section("items", "Flipped items", caption, blocks)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judgecal.errors import UNSEEN, visible
-from judgecal.records import as_plain
+from judgecal.errors import visible
 from judgecal.report.document import Block, Document
 
 _FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
-_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 @cache
@@ -62,15 +59,9 @@ def rendered(template: str, **values: Any) -> str:
 def html(document: Document) -> str:
     """The whole page."""
     script = base64.b64encode(hashlib.sha256(_source("page.js").encode()).digest()).decode()
-    return rendered("page.html", document=document, script_hash=script, data=Markup(script_json(document.data)))
+    return rendered("page.html", document=document, script_hash=script)
 
 
 def frame(document: Document) -> str:
     """The page in a frame of its own, for a notebook."""
     return rendered("frame.html", document=document, page=html(document), **_FRAME)
-
-
-def script_json(value: Any) -> str:
-    """A value as JSON that may stand within a script: nothing in it ends the script or starts a comment."""
-    text = json.dumps(as_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.translate(_IN_SCRIPT))

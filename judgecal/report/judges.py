@@ -13,19 +13,8 @@ from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Document,
-    Gallery,
-    Heading,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-)
-from judgecal.report.examples import Examples, facts
+from judgecal.report.document import Block, Bullets, Cell, Document, Gallery, Paragraph, Picture, Section, Table
+from judgecal.report.explorer import Explorer
 from judgecal.report.judges_charts import ForestRow, differences, forest, matrix
 from judgecal.report.judges_diagnostics import diagnostics
 from judgecal.report.judges_headline import judges_headline
@@ -47,6 +36,7 @@ def judges_document(found: Standing) -> Document:
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
         headline=judges_headline(found),
+        explorer=explorer_of(found),
         sections=judges_sections(found),
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         data=judges_data(found),
@@ -63,8 +53,14 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
     return judges_document(standing(workspace, stored, margin=margin))
 
 
+def explorer_of(found: Standing) -> Explorer:
+    """The items on which judges and people part; test items are counted."""
+    judges, n_open = [one.judge for one in found.result.judges], found.basis.n_items * found.basis.may_choose
+    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items)
+
+
 def judges_data(found: Standing) -> dict[str, Any]:
-    """What the page carries for programs: what the script filters by, and the numbers without the texts."""
+    """The numbers for programs, without the texts."""
     return {
         "experiment": found.result.experiment,
         "run_line": found.result.run_line,
@@ -73,7 +69,6 @@ def judges_data(found: Standing) -> dict[str, Any]:
         "judges": found.losses.judges if found.losses else (),
         "floor": found.losses.floor if found.losses else (),
         "people": found.losses.people if found.losses else (),
-        "examples": facts(found.examples),
     }
 
 
@@ -236,21 +231,10 @@ def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | 
 def _errors(found: Standing) -> Section:
     counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
     no_mark = "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
-    sealed = found.result.gold.n_test_items if found.basis.may_choose else 0
-    unread = " Test items are not among them: who reads them tunes to them." if sealed else ""
-    blocks: list[Block] = [
-        _at_cut(counts, found.chosen) if counts else Paragraph(no_mark),
-        Heading("Strange examples"),
-        Paragraph(
-            f"The ten worst errors of each kind and judge, {len(found.examples)} items, the farthest from the label "
-            f"first; where raters were of one mind before where they were not.{unread}"
-        ),
-        Examples(found.examples, len(found.shapes)),
-    ]
+    blocks: list[Block] = [_at_cut(counts, found.chosen) if counts else Paragraph(no_mark)]
     caption = (
         "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
-        "again; a false fail costs a second look. Read the examples before any number: some will be errors of the "
-        "labels."
+        "again; a false fail costs a second look. Some of both will be errors of the labels."
     )
     return Section("errors", "Where people and judges part", caption, blocks)
 

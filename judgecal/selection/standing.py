@@ -10,7 +10,7 @@ from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
-from judgecal.experiment.verdicts import Example, JudgeShape, judge_shape, strange_examples
+from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
 from judgecal.records import Estimate
 from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
 from judgecal.stats import leading_metric
@@ -58,8 +58,7 @@ class Standing:
     pick: Pick | None  # whom to use; None without losses
     grid: PromptModelGrid  # prompts against models
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
-    # the items on which judges and people part most; never test items where others may choose
-    examples: tuple[Example, ...]
+    parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
 
     @property
     def chosen(self) -> str | None:
@@ -102,7 +101,7 @@ def standing(
         else None,
         grid=prompt_model_grid(table, pairs, metric, test=known),
         shapes=tuple(judge_shape(stored, whole, column, repeats=repeats) for column, repeats in pairs),
-        examples=strange_examples(stored, columns, table.items),
+        parted=parted_items(stored, columns, chosen_on),
     )
 
 
