@@ -25,6 +25,7 @@ ErrorKind = Literal[
     "code",
     "refused",
     "context_length",
+    "length",
 ]
 RETRIED_ON_RESUME: frozenset[str] = frozenset({"transport", "rate_limit", "server", "timeout", "budget"})
 """Errors that lie with the wire and not with the reply: a resumed run tries these again by itself."""

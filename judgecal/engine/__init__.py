@@ -6,6 +6,7 @@ from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
 from judgecal.engine.journal import Journal, LongJournal, read_journal
 from judgecal.engine.limits import Limiter, expected_seconds
+from judgecal.engine.replies import read_guarded
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
 
@@ -30,6 +31,7 @@ __all__ = [
     "cache_folder",
     "counted_remark",
     "expected_seconds",
+    "read_guarded",
     "read_journal",
     "require_prices",
     "run_calls",

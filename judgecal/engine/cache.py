@@ -26,6 +26,7 @@ _MAX_BYTES = 1 << 30
 _STORED = tuple(Reply.__slots__)
 _BATCH = 100
 _BATCH_S = 0.5
+_LARGE = 1 << 16  # characters of a reply that does not wait for others: a hundred like it would fill the memory
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
 
@@ -95,7 +96,7 @@ class ReplyCache:
         if not self._pending:
             self._oldest = time.monotonic()
         self._pending[key] = (key, text, time.time())
-        self.flush(now=len(self._pending) >= _BATCH)
+        self.flush(now=len(self._pending) >= _BATCH or len(text) > _LARGE)
 
     def flush(self, *, now: bool = False) -> None:
         """Write what has waited half a second, or all. A full disk costs the stored copy, not the judgement."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys
 from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.engine.replies import admitted
 from judgecal.engine.scheduler import Places
 from judgecal.engine.transport import Transport
 from judgecal.models import ModelSpec
@@ -161,7 +162,7 @@ class CallRunner:
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            reply, bill = billed(self._spec, messages, await self._sent(messages, repeat))
+            reply, bill = billed(self._spec, messages, admitted(await self._sent(messages, repeat)))
             took = self._loop.time() - start
         except CallFailed as failed:
             unseen = failed.billed

@@ -20,6 +20,7 @@ from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, OwnVerdict, Reading
 from judgecal.engine.limits import Limiter
+from judgecal.engine.replies import read_guarded, shortened
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
@@ -220,8 +221,8 @@ def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:
         repeat=key.repeat,
         unit=key.unit,
         verdict=reading.verdict,
-        reasoning=reading.reasoning,
-        raw_reply=reply.text if reply and reading.verdict is None else None,
+        reasoning=shortened(reading.reasoning),
+        raw_reply=shortened(reply.text) if reply and reading.verdict is None else None,
         error=reading.failure,
         attempts=outcome.attempts,
         latency_s=None if outcome.latency_s is None else round(outcome.latency_s, 6),
@@ -241,10 +242,7 @@ def _reading(call: Call, outcome: Outcome) -> Reading:
         return Reading(None, failure=outcome.failure)
     if reply.stopped == "content_filter":
         return Reading(None, failure=Failure("refused", "the provider's filter withheld the reply"))
-    try:
-        reading = call.read(reply.text)
-    except RecursionError:
-        return Reading(None, failure=Failure("parse", "the reply is nested too deep to be read"))
+    reading = read_guarded(call.read, reply.text)
     if reading.failure and reply.stopped == "length":
         message = f"{reading.failure.message} (the reply was cut at max_tokens)"
         return Reading(None, reading.reasoning, Failure(reading.failure.kind, message))

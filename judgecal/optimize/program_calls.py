@@ -39,7 +39,7 @@ from judgecal.optimize.call_log import CallLog, ProgramCall
 
 _DEFAULT_CONCURRENCY = 16
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
-_OWN_FAULT = ("refused", "context_length", "parse", "out_of_range")
+_OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 
 _asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
 

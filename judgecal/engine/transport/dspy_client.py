@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.engine.replies import count, unreadable
 from judgecal.engine.transport.provider_errors import cannot_be_called, key_refused, no_such_model
 from judgecal.engine.transport.redaction import one_line, secrets_of
+from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, with_version
 from judgecal.records import ErrorKind
 
@@ -51,7 +53,11 @@ def _base(spec: ModelSpec) -> str:
 
 
 class DspyTransport:
-    """DSPy's client: its own HTTP stack for most providers, litellm for the rest."""
+    """DSPy's client: its own HTTP stack for most providers, litellm for the rest.
+
+    Both read a body whole, however large it is, and decompress it before anyone can look at it: what a hostile server
+    can take of the memory is bounded over HTTP by `http` alone. A text of more than 1 MB is dropped here too.
+    """
 
     keeps_time = False
 
@@ -76,12 +82,16 @@ class DspyTransport:
             raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
         except (dspy.LMError, ValueError) as error:
             _raise_known(error, self._spec)
+        except (JudgecalError, MemoryError):
+            raise
+        except Exception as error:
+            raise unreadable(error) from error
         usage = response.usage
         return Reply(
             response.text or "",
             response.model or self._spec.id,
-            prompt_tokens=usage.input_tokens,
-            completion_tokens=usage.output_tokens,
+            prompt_tokens=count(usage.input_tokens),
+            completion_tokens=count(usage.output_tokens),
             stopped=str(response.finish_reason),
         )
 

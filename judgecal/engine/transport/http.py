@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import math
 import urllib.request
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,13 +21,19 @@ from yarl import URL
 
 from judgecal import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.engine.replies import MOST_BYTES, too_large, unreadable
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, redacted, secrets_of
-from judgecal.errors import InputError
+from judgecal.errors import InputError, JudgecalError
 from judgecal.models import ModelSpec
 
-_HEADERS = {"content-type": "application/json", "user-agent": f"judgecal/{__version__}"}
+_HEADERS = {
+    "content-type": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": f"judgecal/{__version__}",
+}
 _DNS_KEPT_S = 300
+_MOST_DIGITS = 400  # of a whole number
 _PLACE = "<judgecal: the text of the last message>"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does not hold up the loop
@@ -87,9 +95,14 @@ class HttpTransport:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._lost(error) from error
-        if not 200 <= status < 300:
-            raise error_of(self._spec, status=status, headers=headers, body=answer, secrets=self._secrets)
-        return self._read(answer)
+        try:
+            if not 200 <= status < 300:
+                raise error_of(self._spec, status=status, headers=headers, body=answer, secrets=self._secrets)
+            return self._read(answer)
+        except (CallFailed, JudgecalError, MemoryError):
+            raise
+        except Exception as error:
+            raise unreadable(error) from error
 
     def _encoded(self, messages: Sequence[Message]) -> bytes:
         """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it."""
@@ -121,7 +134,7 @@ class HttpTransport:
         data = body if len(body) < _WRITTEN_AT_ONCE else io.BytesIO(body)
         # A redirect would carry the key elsewhere, and turn the call into a GET.
         async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as answer:
-            return answer.status, answer.headers, await answer.read()
+            return answer.status, answer.headers, await _bounded(answer)
 
     def _opened(self) -> aiohttp.ClientSession:
         # Not `trust_env`: it reads .netrc, which would stand against the key, and it costs two threads a call.
@@ -130,6 +143,7 @@ class HttpTransport:
             timeout=aiohttp.ClientTimeout(total=self._spec.timeout),
             headers={**_HEADERS, **self._wire.headers},
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # `_bounded` stops in time
         )
         return self._session
 
@@ -142,9 +156,11 @@ class HttpTransport:
         return CallFailed("transport", text, retry=not lasting, billed=billed)
 
     def _read(self, answer: bytes) -> Reply:
+        if len(answer) > MOST_BYTES:
+            raise too_large()
         try:
-            data = json.loads(answer)
-        except (ValueError, RecursionError) as error:
+            data = _decoded(answer)
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
@@ -160,6 +176,56 @@ class HttpTransport:
         said = excerpt(answer, self._secrets) or "it is empty"
         # A status of success: the reply was written, whatever became of it on the way.
         return CallFailed("server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True)
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    """The decompressed body of an answer, or a little more than the most that is read of one.
+
+    Raises:
+        CallFailed: the body is compressed in a way that was not asked for, or not as it says.
+    """
+    inflate = _inflater(answer.headers.get("content-encoding", "").strip().lower())
+    parts, came, size = [], 0, 0
+    while came <= MOST_BYTES and size <= MOST_BYTES and (part := await answer.content.readany()):
+        came += len(part)
+        parts.append(inflate(part, MOST_BYTES + 1 - size) if inflate else part)
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
+def _inflater(encoding: str) -> Callable[[bytes, int], bytes] | None:
+    """What decompresses a body part by part, each to so many bytes at most; None where there is nothing to do."""
+    if encoding in ("", "identity"):
+        return None
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        message = f"the server's answer is compressed by {encoding[:20]!r}, which was not asked for"
+        raise CallFailed("server", message, retry=True, billed=True)
+    inflater: Any = None
+
+    def inflate(part: bytes, most: int) -> bytes:
+        nonlocal inflater
+        if inflater is None:
+            # Some servers send the bare stream for "deflate": it lacks the header, whose low bits are 8.
+            bare = encoding == "deflate" and part[0] & 0xF != 8
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS | 32)
+        try:
+            inflated: bytes = inflater.decompress(part, most)
+            return inflated
+        except zlib.error as error:
+            message = f"the server's answer is not compressed by {encoding}, as it says"
+            raise CallFailed("server", message, retry=True, billed=True) from error
+
+    return inflate
+
+
+def _decoded(answer: bytes) -> Any:
+    """The JSON of an answer; a whole number of more digits than Python reads is taken as infinite."""
+    try:
+        return json.loads(answer)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError:
+        return json.loads(answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf)
 
 
 def _wire_format(spec: ModelSpec) -> WireFormat:
@@ -191,11 +257,6 @@ def _proxy(url: URL) -> URL | None:
     if not proxy or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):
         return None
     return _checked(proxy if "://" in proxy else f"http://{proxy}", f"the proxy for {url.scheme}")
-
-
-def count(value: Any) -> int | None:
-    """A number of tokens, None where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def joined_text(parts: Any) -> str:

@@ -115,7 +115,7 @@ def excerpt(body: bytes, secrets: Sequence[str]) -> str:
     """What a body that is not JSON says, its tags left out."""
     text = body.decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
-        text = re.sub(r"<[^>]*>", " ", text)
+        text = re.sub(r"<[^<>]*>", " ", text)
     return one_line(text, secrets)
 
 
@@ -155,11 +155,11 @@ def _hopeless(spec: ModelSpec, status: int, said: _Said, text: str) -> AuthError
 def _heard(body: bytes) -> _Said:
     try:
         data = json.loads(body)
+        if isinstance(data, list) and data:
+            data = data[0]
+        return _said(data) if isinstance(data, dict) else _Said(excerpt(body, ()))
     except (ValueError, RecursionError):
         return _Said(excerpt(body, ()))
-    if isinstance(data, list) and data:
-        data = data[0]
-    return _said(data) if isinstance(data, dict) else _Said(excerpt(body, ()))
 
 
 def _said(data: Mapping[str, Any]) -> _Said:
@@ -204,7 +204,7 @@ def _until(date: str) -> float | None:
     """Seconds until an HTTP date, 0 where it has passed."""
     try:
         then = email.utils.parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if then.tzinfo is None:
         then = then.replace(tzinfo=datetime.UTC)

@@ -1,0 +1,87 @@
+"""What of a server's answer is let in, whichever transport brings it: at most 1 MB, and nothing that cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from judgecal.engine.calls import CallFailed, Reading, Reply
+from judgecal.records import Failure
+
+MOST_BYTES = 1_000_000
+"""The largest answer that is read, in bytes once decompressed."""
+
+_MOST_TOKENS = 10**9
+_LONGEST_NAME = 200  # of a model, or of the reason why a text ends
+_LONGEST_IN_ROW = 20_000
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
+def admitted(reply: Reply) -> Reply:
+    """A reply fit for a row: no lone surrogate, short names, and counts of tokens that can be, else none.
+
+    Raises:
+        CallFailed: the text is larger than 1 MB.
+    """
+    if len(reply.text) > MOST_BYTES // 4 and len(reply.text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise too_large()
+    return replace(
+        reply,
+        text=_whole(reply.text),
+        model_id=_whole(reply.model_id[:_LONGEST_NAME]),
+        prompt_tokens=count(reply.prompt_tokens),
+        completion_tokens=count(reply.completion_tokens),
+        stopped=_whole(reply.stopped[:_LONGEST_NAME]),
+    )
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
+
+
+def too_large() -> CallFailed:
+    """The failure of a reply that is not read to its end."""
+    message = f"the reply is larger than {MOST_BYTES // 1_000_000} MB: set max_tokens on the model's alias"
+    return CallFailed("length", message, retry=False, billed=True)
+
+
+def unreadable(error: Exception) -> CallFailed:
+    """The failure of an answer that no code of ours or of a library's was ready for; another one would be no better."""
+    return CallFailed("parse", _why_unreadable(error), retry=False, billed=True)
+
+
+def _why_unreadable(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the reply is nested too deep to be read"
+    said = " ".join(_whole(str(error)[:_LONGEST_NAME]).split())
+    return f"the reply cannot be read ({type(error).__name__}: {said})"
+
+
+def read_guarded(read: Callable[[str], Reading], text: str) -> Reading:
+    """What `read` makes of a reply; whatever it raises is a failure `parse`, for no reply may end a run.
+
+    Raises:
+        MemoryError: there is no memory left, which says nothing of the reply.
+    """
+    try:
+        return read(text)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a reply is a stranger's text
+        return Reading(None, failure=Failure("parse", _why_unreadable(error)))
+
+
+def shortened(text: str) -> str:
+    """A text of a reply as a row holds it: of more than 20,000 characters the beginning and the end."""
+    if len(text) <= _LONGEST_IN_ROW:
+        return text
+    half = _LONGEST_IN_ROW // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
+
+
+def _whole(text: str) -> str:
+    """A text with U+FFFD in the place of each unpaired surrogate, for which no encoding has a form."""
+    return text if text.isascii() else _HALF_A_CHARACTER.sub("\ufffd", text)
