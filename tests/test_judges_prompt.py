@@ -331,7 +331,8 @@ WHOLE_REPLIES: list[tuple[str, float | None, str]] = [
     ("[[ ## verdict ## ]]\n85", 85.0, ""),  # no reasoning
     ("[[ ## verdict ## ]] 85\n[[ ## reasoning ## ]] well", 85.0, "well"),
     ("Sure!\n\n[[ ## reasoning ## ]]\nr\n\n[[ ## verdict ## ]]\n85", 85.0, "r"),
-    ("[[ ## verdict ## ]]\n20\n[[ ## verdict ## ]]\n100", 20.0, ""),  # the first counts, as in DSPy
+    ("[[ ## verdict ## ]]\n20\n[[ ## verdict ## ]]\n100", None, ""),  # neither is trusted
+    ("[[ ## verdict ## ]]\n20\n[[ ## verdict ## ]]\n20.0%", 20.0, ""),
     ('{"reasoning": "r", "verdict": 85}', 85.0, "r"),
     ('```json\n{"reasoning": "r", "verdict": "85%"}\n```', 85.0, "r"),
     ("{'verdict': 85}", 85.0, ""),

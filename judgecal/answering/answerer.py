@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import dspy
-from dspy.utils.exceptions import AdapterParseError
-
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError, refuse
-from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named
+from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named, reply_fields
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
@@ -27,7 +23,6 @@ _INPUTS = ("question", "context", "contexts")
 _ANSWER = "answer"
 _DEFAULT_JUDGE = "correctness_v3@embedded"
 _PERCENTAGE = Scale.parse("percentage")
-_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{", re.IGNORECASE)
 
 
 class Answerer:
@@ -48,7 +43,7 @@ class Answerer:
         self.field = _answer_field(self.signature)
         self.model = load_catalogue(workspace).resolve(parsed.model)
         self._adapter = JudgeAdapter()
-        self._json = dspy.JSONAdapter()
+        self._texts = _texts(self.signature)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -76,14 +71,14 @@ class Answerer:
         """The answer as the verdict; an empty one is an answer like any other, a reply without the field is none."""
         if not text.strip():
             return Reading(None, failure=Failure("parse", "the reply is empty"))
-        adapter = self._json if _OBJECT.match(text) else self._adapter
-        try:
-            fields: dict[str, Any] = adapter.parse(self.signature.cls, text)
-        except AdapterParseError:
+        fields: dict[str, Any] = {}
+        for name, value in reply_fields(text, self._texts):
+            fields.setdefault(name, "" if value is None else value)  # the first of two with one name, as in DSPy
+        if self.field not in fields:
             message = f"no {self.field} in the reply: {text.strip()[:80]!r}"
             return Reading(None, failure=Failure("parse", message))
-        others = [str(value) for name, value in fields.items() if name != self.field and isinstance(value, str)]
-        return Reading(str(fields[self.field] or "").strip(), "\n".join(others))
+        others = [str(fields[name]) for name in self._texts if name != self.field and name in fields]
+        return Reading(str(fields[self.field]).strip(), "\n".join(others))
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse documents that the prompt has no place for.
@@ -112,13 +107,18 @@ def _answer_field(signature: LoadedSignature) -> str:
     name = signature.name
     if signature.scale is not None:
         raise InputError(f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer")
-    texts = [field for field, info in signature.cls.output_fields.items() if info.annotation is str]
+    texts = _texts(signature)
     problems = [] if texts else [f"signature {name} cannot answer: it has no text among its outputs"]
     if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
         known = ", ".join(_INPUTS)
         problems.append(f"signature {name}: there is nothing for input {strange}; answerers may ask for {known}")
     refuse(problems)
     return _ANSWER if _ANSWER in texts else texts[-1]
+
+
+def _texts(signature: LoadedSignature) -> list[str]:
+    """The names of the outputs that are texts."""
+    return [field for field, info in signature.cls.output_fields.items() if info.annotation is str]
 
 
 def answerers(signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace) -> tuple[Answerer, ...]:

@@ -1,6 +1,6 @@
 """What can judge: a prompt to a model, a rule of judgecal's own, or a function of the user's."""
 
-from judgecal.judges.chat import JudgeAdapter, read_reply
+from judgecal.judges.chat import JudgeAdapter
 from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges
 from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 from judgecal.judges.protocol import (
@@ -16,6 +16,7 @@ from judgecal.judges.protocol import (
     lacking_inputs,
     units_of,
 )
+from judgecal.judges.reply import read_reply, reply_fields
 from judgecal.workspace import Workspace, find_workspace
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "local_judges",
     "program_of",
     "read_reply",
+    "reply_fields",
     "save_program",
     "units_of",
 ]

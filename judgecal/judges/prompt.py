@@ -20,8 +20,9 @@ from pydantic import ConfigDict
 
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError
-from judgecal.judges.chat import JudgeAdapter, neutralised, read_reply
+from judgecal.judges.chat import JudgeAdapter, neutralised
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
+from judgecal.judges.reply import read_reply
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import signal
@@ -15,10 +16,11 @@ from typing import Any, TextIO
 
 import dspy
 
-from judgecal.engine import Progress, ReplyCache, cache_folder
+from judgecal.engine import Progress, ReplyCache, cache_folder, read_guarded
 from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, read_reply
+from judgecal.judges.chat import neutralised
 from judgecal.optimize.call_log import CALL_LOG, CallLog
 from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
 from judgecal.optimize.training import Training
@@ -51,7 +53,7 @@ class OptimiserAdapter(JudgeAdapter):
         """The fields of a reply."""
         if set(signature.output_fields) != set(self._judged.cls.output_fields):
             return self._own_question(signature, completion)
-        reading = read_reply(self._judged, completion)
+        reading = read_guarded(functools.partial(read_reply, self._judged), completion)
         fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
         fields[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
         if self._judged.reasoning:
@@ -67,8 +69,9 @@ class OptimiserAdapter(JudgeAdapter):
             (only, *more) = signature.output_fields.items()
             if more or only[1].annotation is not str or not text or "[[ ##" in text:
                 raise
-            return {only[0]: text}
-        return fields
+            fields = {only[0]: text}
+        # It may quote texts under test, and goes into prompts: as the instructions of a judge, as a demo.
+        return neutralised(fields)
 
 
 def _typed(signature: LoadedSignature, verdict: Label | None) -> Any:

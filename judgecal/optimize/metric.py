@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 import dspy
 
-from judgecal.judges.chat import read_verdict
+from judgecal.judges.reply import read_verdict
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 

@@ -1,0 +1,182 @@
+"""The reading of a judge's reply: its fields, and the one verdict that they hold.
+
+A reply is cut at DSPy's field markers, or is one JSON object, and the verdict is read from its own text, since DSPy's
+parser takes `true` for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`, `85.0` and `85 out of 100`
+are read; `150`, an empty reply and prose become a failure by name.
+
+A judge may quote the answer under test, and the answer may hold a verdict of its own. So no place in a reply is
+trusted: where it holds two verdicts that differ, wherever they stand, it has none. Thoughts that it begins with are
+left out; a verdict within later ones counts against another, and never by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from judgecal.engine import Reading
+from judgecal.records import Failure
+from judgecal.scale import Label, Scale
+from judgecal.signatures import LoadedSignature
+
+# Every pattern here runs over what a server sends, so each is linear: `^` with nothing before it but the line's blanks.
+_HEADER = re.compile(r"^[^\S\n]*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
+_THOUGHTS = r"(think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
+_OPENING = re.compile(rf"\s*<{_THOUGHTS}>", re.IGNORECASE)
+_TAG = re.compile(rf"<(/?){_THOUGHTS}>", re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json)?", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
+)
+_WRAPPING = " \t\r\n\"'`*_"
+_SHOWN = 80  # characters of a reply in a message
+
+Fields = list[tuple[str, Any]]
+"""Names and values in the order of the reply; a name may stand there twice."""
+
+
+def read_reply(signature: LoadedSignature, text: str) -> Reading:
+    """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or `out_of_range`."""
+    if not text.strip():
+        return Reading(None, failure=Failure("parse", "the reply is empty"))
+    said = _after_thoughts(text)
+    names = [name for name in (signature.verdict, signature.reasoning) if name]
+    fields = reply_fields(said, names)
+    reasoning = str(next((value for name, value in fields if name == signature.reasoning), "")).strip()
+    # What stands within thoughts alone was not said.
+    aloud = _without_thoughts(said)
+    spoken = fields if aloud == said else reply_fields(aloud, names)
+    if all(name != signature.verdict for name, _ in spoken):
+        message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
+        return Reading(None, reasoning, Failure("parse", message))
+    verdict, failure = _one_verdict(signature, [value for name, value in fields if name == signature.verdict])
+    return Reading(verdict, reasoning, failure)
+
+
+def reply_fields(text: str, names: Collection[str]) -> Fields:
+    """The fields of a reply: what stands below its markers, and in it where it is a JSON object and nothing else.
+
+    An object inside prose is left alone: it may be quoted from the text under test.
+
+    Args:
+        names: the output fields, looked for where the object is no strict JSON.
+    """
+    parts = _HEADER.split(text)
+    sections: Fields = [(name, value.strip()) for name, value in zip(parts[1::2], parts[2::2], strict=True)]
+    return sections + _json_fields(text, names)
+
+
+def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Label | None, Failure | None]:
+    """What all values say alike."""
+    verdict, failure = read_verdict(signature, values[0])
+    for value in values[1:]:
+        if read_verdict(signature, value) != (verdict, failure):
+            both = " and ".join(repr(_first_line(str(one))[:_SHOWN]) for one in (values[0], value))
+            return None, Failure("parse", f"two different verdicts in one reply: {both}")
+    return verdict, failure
+
+
+def _after_thoughts(text: str) -> str:
+    """The reply behind the thoughts that it begins with, each up to its first end; nothing where there is no end."""
+    start = 0
+    while opening := _OPENING.match(text, start):
+        closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        if closing is None:
+            return ""
+        start = closing.end()
+    return text[start:]
+
+
+def _without_thoughts(text: str) -> str:
+    """The text without what stands between a tag of thoughts and its end; a tag without an end is a word like any."""
+    kept, start, opened = [], 0, None
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            opened = opened or tag
+        elif opened is not None and tag[2].lower() == opened[2].lower():
+            kept.append(text[start : opened.start()])
+            start, opened = tag.end(), None
+    return "".join((*kept, text[start:])) if start else text
+
+
+def _json_fields(text: str, names: Collection[str]) -> Fields:
+    """The names and values of a reply that is one JSON object, in a fence or not; each as often as it stands there."""
+    inner = text.strip()
+    if fence := _FENCE.match(inner):
+        inner = inner[fence.end() :].strip()
+    inner = inner.removesuffix("```").rstrip()
+    if not (inner.startswith("{") and inner.endswith("}")):
+        return []
+    outermost: Fields = []
+
+    def noted(pairs: Fields) -> dict[str, Any]:
+        outermost[:] = pairs  # the outermost object is the last that is read
+        return dict(pairs)
+
+    try:
+        json.loads(inner, object_pairs_hook=noted, strict=False)
+    except (ValueError, RecursionError):
+        return _loose_fields(inner, names)
+    return outermost
+
+
+def _loose_fields(text: str, names: Collection[str]) -> Fields:
+    """The fields of an object that is no strict JSON (a quote that is not escaped, Python's quotes, a comma too many).
+
+    A value ends where the next name begins, so a field that a text within a value forges stands here as well. Nothing
+    is guessed: a library that mends JSON takes one of two that differ, and minutes for some texts.
+    """
+    known = "|".join(map(re.escape, names))
+    keys = list(re.finditer(rf"""(?:(?<!\w)({known})["'`\\]{{0,4}}|["'](\w{{1,80}})["'])\s{{0,20}}:""", text))
+    ends = [key.start() for key in keys[1:]] + [len(text) - 1]
+    return [
+        (key[1] or key[2], text[key.end() : end].strip(_WRAPPING + ",")) for key, end in zip(keys, ends, strict=False)
+    ]
+
+
+def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
+    """Read one verdict, from the text of its section or a JSON value."""
+    scale = signature.judge_scale()
+    if scale.kind == "nominal":
+        return _read_word(scale, str(value))
+    if scale.kind == "binary":
+        return _read_binary(scale, value)
+    return _read_number(scale, value)
+
+
+def _read_word(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
+    word = _first_line(text)
+    for category in scale.categories:
+        if category.lower() in (word.lower(), word.lower().rstrip(".")):
+            return category, None
+    return None, Failure("parse", f"{word[:_SHOWN]!r} is none of {', '.join(scale.categories)}")
+
+
+def _read_binary(scale: Scale, value: Any) -> tuple[Label | None, Failure | None]:
+    try:
+        return scale.read(value if isinstance(value, bool) else _first_line(str(value)).rstrip(".")), None
+    except ValueError as error:
+        return None, Failure("parse", str(error))
+
+
+def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None]:
+    line = _first_line(str(value))
+    match = _NUMBER.fullmatch(line)
+    if match is None:
+        return None, Failure("parse", f"{line[:_SHOWN]!r} is no number")
+    out_of = match["of"] or match["outof"]
+    if out_of and float(out_of) != scale.high:
+        return None, Failure("parse", f"{line[:_SHOWN]!r} is not out of {scale.high:g}")
+    number = float(match["value"])
+    if not scale.low <= number <= scale.high:
+        return None, Failure("out_of_range", f"{match['value'][:_SHOWN]} lies outside {scale.low:g}..{scale.high:g}")
+    if scale.kind == "ordinal" and number != round(number):
+        return None, Failure("parse", f"{number:g} is no whole number")
+    return number, None
+
+
+def _first_line(text: str) -> str:
+    stripped = text.strip(_WRAPPING)
+    return stripped.splitlines()[0].strip(_WRAPPING) if stripped else ""
