@@ -14,20 +14,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import (
-    Call,
-    CallFailed,
-    CallRunner,
-    Journal,
-    Limiter,
-    Places,
-    Policy,
-    Purse,
-    Reading,
-    Reply,
-    run_calls,
-)
-from judgecal.engine.limits import Budget
+from judgecal.engine import Call, CallFailed, CallRunner, Journal, Limiter, Places, Policy, Reading, Reply, run_calls
+from judgecal.engine.budget import Budget, Purse
 from judgecal.engine.replies import MOST_BYTES, admitted, shortened
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from judgecal.engine.calls import CallFailed, Reading, Reply
 from judgecal.records import Failure
@@ -13,14 +12,13 @@ from judgecal.records import Failure
 MOST_BYTES = 1_000_000
 """The largest answer that is read, in bytes once decompressed."""
 
-_MOST_TOKENS = 10**9
 _LONGEST_NAME = 200  # of a model, or of the reason why a text ends
 _LONGEST_IN_ROW = 20_000
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def admitted(reply: Reply) -> Reply:
-    """A reply fit for a row: no lone surrogate, short names, and counts of tokens that can be, else none.
+    """A reply fit for a row: no lone surrogate, and short names.
 
     Raises:
         CallFailed: the text is larger than 1 MB.
@@ -31,15 +29,8 @@ def admitted(reply: Reply) -> Reply:
         reply,
         text=_whole(reply.text),
         model_id=_whole(reply.model_id[:_LONGEST_NAME]),
-        prompt_tokens=count(reply.prompt_tokens),
-        completion_tokens=count(reply.completion_tokens),
         stopped=_whole(reply.stopped[:_LONGEST_NAME]),
     )
-
-
-def count(value: Any) -> int | None:
-    """A number of tokens, None where it is none."""
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def too_large() -> CallFailed:

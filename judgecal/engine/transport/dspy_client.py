@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.replies import count, unreadable
+from judgecal.engine.replies import unreadable
 from judgecal.engine.transport.provider_errors import cannot_be_called, key_refused, no_such_model
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import JudgecalError
@@ -90,8 +90,8 @@ class DspyTransport:
         return Reply(
             response.text or "",
             response.model or self._spec.id,
-            prompt_tokens=count(usage.input_tokens),
-            completion_tokens=count(usage.output_tokens),
+            prompt_tokens=usage.input_tokens,
+            completion_tokens=usage.output_tokens,
             stopped=str(response.finish_reason),
         )
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
-from judgecal.engine.replies import count
-from judgecal.engine.transport.http import joined_text, system_text
+from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
 

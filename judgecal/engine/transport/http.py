@@ -259,6 +259,11 @@ def _proxy(url: URL) -> URL | None:
     return _checked(proxy if "://" in proxy else f"http://{proxy}", f"the proxy for {url.scheme}")
 
 
+def count(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def joined_text(parts: Any) -> str:
     """The text of a list of parts, less those that are a model's thoughts."""
     if not isinstance(parts, list):
