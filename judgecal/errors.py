@@ -77,6 +77,11 @@ def visible(text: str) -> str:
     return UNSEEN.sub(_code, text)
 
 
+def visible_line(text: str) -> str:
+    """Visible text that stays on its line: a name that holds line ends starts none."""
+    return visible(text).replace("\n", "\u240a").replace("\t", " ")
+
+
 def _code(match: re.Match[str]) -> str:
     point = ord(match[0])
     if point < 0x20:

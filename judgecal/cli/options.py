@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from judgecal.cli.output import print_json, print_text
+from judgecal.cli.output import print_json, print_line
 from judgecal.cli.streams import uncoloured
 from judgecal.errors import notice
 
@@ -150,12 +150,12 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
-    print_text(
+    print_line(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
     )
     if look is not None:
-        print_text(look)
+        print_line(look)
 
 
 def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str = "") -> str | None:
@@ -171,7 +171,7 @@ def show_look(look: str | None, *, json: bool) -> None:
     if json:
         print_json({"test_look": look})
     else:
-        print_text(look or "A run would spend no look at test: no test item is among these.")
+        print_line(look or "A run would spend no look at test: no test item is among these.")
 
 
 def say_unscored(n: int, journal: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from judgecal.cli.streams import encodable
-from judgecal.errors import UNSEEN
+from judgecal.errors import UNSEEN, visible_line
 
 if TYPE_CHECKING:
     from judgecal.records import Result
@@ -30,6 +30,11 @@ class Decided(typer.Exit):
 def print_text(text: str) -> None:
     """Text on stdout, and a line end; every word of a result goes this way."""
     print(text, flush=True)  # noqa: T201
+
+
+def print_line(text: str) -> None:
+    """One line on stdout, whatever the names in it hold."""
+    print_text(visible_line(text))
 
 
 def print_result(result: Result, document: Document, *, json: bool, full: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_json, print_text
+from judgecal.cli.output import print_json, print_line, print_text
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def report(
     if json:
         print_json({"path": str(path)})
     else:
-        print_text(str(path))
+        print_line(str(path))
 
 
 def _print(workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool) -> None:
@@ -70,7 +70,7 @@ def _print(workspace: Workspace, experiment: str, report: Report, form: Format, 
     if json:
         print_json(report.as_json())
     elif form is Format.HTML:
-        print_text(str(report.write(find_experiment(workspace, experiment).folder / "report.html")))
+        print_line(str(report.write(find_experiment(workspace, experiment).folder / "report.html")))
     elif form is Format.MD:
         print_text(report.markdown)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_result, print_text
+from judgecal.cli.output import print_line, print_result
 from judgecal.errors import InputError
 
 
@@ -54,7 +54,7 @@ def score(
         run.check()
         shared.show_plan(run.plan(), json=call.json)
         if run.tied and not call.json:
-            print_text(_of_ties(len(run.tied)))
+            print_line(_of_ties(len(run.tied)))
         return
     result, stored = run.run()
     found = standing(workspace, stored, margin=MARGIN, result=result)

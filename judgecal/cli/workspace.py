@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_document, print_json, print_text
+from judgecal.cli.output import print_document, print_json, print_line
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
     from judgecal.workspace import init_workspace
 
     made = init_workspace(directory)
-    print_text(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
+    print_line(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
     notice(f"next: cd {made.root} && judgecal optimize")
 
 

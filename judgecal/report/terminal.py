@@ -9,7 +9,7 @@ from functools import singledispatch
 
 from rich.cells import cell_len
 
-from judgecal.errors import visible
+from judgecal.errors import visible, visible_line
 from judgecal.report import document as doc
 
 _GAP = 2  # columns between two columns of a table
@@ -46,12 +46,12 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> 
     drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
     titled = sum(bool(inner) for _, inner in drawn) > 1
     for section, inner in drawn:
-        parts += [visible(section.title)] if inner and titled and section.title else []
+        parts += [visible_line(section.title)] if inner and titled and section.title else []
         parts += inner
     if headline.unknown:
         parts.append("Not known:\n" + "\n".join(screen.prose(one, first="- ", rest="  ") for one in headline.unknown))
     last = [*document.run_lines, *([f"next: {headline.next}"] if headline.next else [])]
-    parts.append("\n".join(map(visible, last)))
+    parts.append("\n".join(map(visible_line, last)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -77,19 +77,19 @@ def _bullets(block: doc.Bullets, screen: _Screen) -> str:
 
 @_block.register
 def _lines(block: doc.Lines, screen: _Screen) -> str:
-    return "\n".join(visible(line) for line in block.lines)
+    return "\n".join(visible_line(line) for line in block.lines)
 
 
 @_block.register
 def _picture(block: doc.Picture, screen: _Screen) -> str:
     if block.numbers is None:
         return screen.prose(f"{block.title}: {block.says}" if block.title else block.says)
-    return "\n".join(filter(None, (visible(block.title), _table(block.numbers, screen))))
+    return "\n".join(filter(None, (visible_line(block.title), _table(block.numbers, screen))))
 
 
 @_block.register
 def _folded(block: doc.Folded, screen: _Screen) -> str:
-    return "\n".join([visible(block.title), *_blocks(block.blocks, screen)])
+    return "\n".join([visible_line(block.title), *_blocks(block.blocks, screen)])
 
 
 @_block.register
@@ -105,18 +105,18 @@ def _record(block: doc.Record, screen: _Screen) -> str:
 
 @_block.register
 def _diff(block: doc.Diff, screen: _Screen) -> str:
-    return "\n".join(f"{sign} {visible(text)}" for sign, text in block.lines())
+    return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
 
 
 @_block.register
 def _table(block: doc.Table, screen: _Screen) -> str:
-    rows = [[visible(cell.text) for cell in row] for row in block.cells()]
-    header = [visible(text) for text in block.header]
+    rows = [[visible_line(cell.text) for cell in row] for row in block.cells()]
+    header = [visible_line(text) for text in block.header]
     drawn = [
         _grid([header[place] for place in places], _part(rows, places), min(block.left, len(places)), screen.width)
         for places in _fitting(header, rows, block.left, screen.width)
     ]
-    return "\n".join(filter(None, (visible(block.title), "\n\n".join(drawn))))
+    return "\n".join(filter(None, (visible_line(block.title), "\n\n".join(drawn))))
 
 
 def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
