@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -172,21 +174,102 @@ def test_a_lock_whose_decision_is_logged_is_no_other(tmp_path: Path, gold: GoldS
     assert looks_so_far(experiments, gold) == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", r"test_looks.jsonl:2: no test look can be read"),
-        ('{"gold": "s"}', r"test_looks.jsonl:2: no test look can be read"),
-        (
-            '{"schema": 2, "at": "", "experiment": "a", "kind": "decision", "by": "", "judges": [], "content": "", '
-            '"items": ""}',
-            "newer than this judgecal",
-        ),
-    ],
-)
-def test_a_broken_log_of_looks_is_refused(tmp_path: Path, gold: GoldSet, line: str, message: str) -> None:
+def test_a_log_of_a_later_judgecal_is_refused(tmp_path: Path, gold: GoldSet) -> None:
     look(tmp_path, gold, "ab")
+    row = json.loads((tmp_path / "test_looks.jsonl").read_text())
     with (tmp_path / "test_looks.jsonl").open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(InputError, match=message):
+        file.write(json.dumps({**row, "schema": 2}) + "\n")
+    with pytest.raises(InputError, match="newer than this judgecal"):
         look(tmp_path, gold, "ac")
+
+
+ROW = {
+    "schema": 1, "at": "", "experiment": "a", "kind": "decision", "by": "", "judges": [], "content": "", "items": ""
+}  # fmt: skip
+DAMAGED = [
+    b"{",
+    b'{"gold": "s"}',
+    b"null",
+    b"[1]",
+    b"\xff\xfe",
+    b"\0\0\0",
+    b"[" * 100_000,
+    json.dumps({**ROW, "judges": [[1]]}).encode(),
+    json.dumps(ROW).replace('"at": ""', '"at": 1e400').encode(),
+    json.dumps({**ROW, "kind": []}).encode(),
+    json.dumps({**ROW, "kind": "gate", "items": None}).encode(),
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED)
+def test_a_damaged_look_is_named_once_and_counts(
+    tmp_path: Path, gold: GoldSet, line: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A count too small would take a decision at a level that it has no right to."""
+    log = tmp_path / "test_looks.jsonl"
+    assert look(tmp_path, gold, "ab") == (1, True)
+    with log.open("ab") as file:
+        file.write(line + b"\n")
+    assert look(tmp_path, gold, "ab") == (2, False)
+    assert look(tmp_path, gold, "ac") == (3, True)
+    assert looks_so_far(tmp_path, gold) == 3
+    assert capsys.readouterr().err.count(f"{log}:2: no test look can be read from this line") == 1
+
+
+def test_a_line_torn_at_any_byte_counts_as_one(tmp_path: Path, gold: GoldSet) -> None:
+    log = tmp_path / "test_looks.jsonl"
+    look(tmp_path, gold, "ab"), look(tmp_path, gold, "ac")
+    whole = log.read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in range(first + 1, len(whole) + 1, 7):
+        log.write_bytes(whole[:end])
+        assert looks_so_far(tmp_path, gold) == 2
+        assert look(tmp_path, gold, "ad") == (3, True)
+        assert looks_so_far(tmp_path, gold) == 3
+    log.write_bytes(whole[:first] + b"\n" + whole[first:])  # an empty line was none
+    assert looks_so_far(tmp_path, gold) == 2
+
+
+def test_what_a_folder_lost_is_not_counted_twice(tmp_path: Path, gold: GoldSet) -> None:
+    (tmp_path / "one").mkdir()
+    look(tmp_path, gold, "ab", experiment="one")
+    (tmp_path / "one" / "test_looks.jsonl").write_bytes(b"{")
+    assert looks_so_far(tmp_path, gold) == 1
+    (tmp_path / "test_looks.jsonl").unlink()
+    assert looks_so_far(tmp_path, gold) == 1
+
+
+LOOKER = """
+import sys
+from pathlib import Path
+from judgecal.experiment import look_at_test
+from judgecal.goldset import load_gold
+folder, who, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+gold = load_gold(str(folder / "gold" / "s"))
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(rounds):
+    about = dict(experiment="e", kind="decision", by="x", judges=[f"{who}-{n}"])
+    print(look_at_test(folder / "experiments", gold, gold.items, **about).number, flush=True)
+"""
+
+
+def test_six_processes_at_once_count_every_look(tmp_path: Path, gold: GoldSet) -> None:
+    """Six times twenty decisions: each number from 1 to 120 is given once."""
+    assert len(gold.items) > 100
+    command = [sys.executable, "-c", LOOKER, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([*command, who, "20"], **pipes) for who in "abcdef"]  # type: ignore[call-overload]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        numbers = [int(line) for process in processes for line in process.communicate(timeout=240)[0].split()]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert sorted(numbers) == list(range(1, 121))
+    assert looks_so_far(tmp_path / "experiments", gold) == 120

@@ -10,7 +10,8 @@ another name is no new set, nor is one that has grown, or whose labels were mend
 
 A decision is written in the log and in the folder of the experiment that it was taken in. What the log lacks is counted
 from those folders, from results of experiments that name a decision, and from the locks beside `experiments/`, and
-written back.
+written back. A line that cannot be read is named and counts as one decision on whatever test labels are asked about:
+to count one too few is what would err.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from filelock import FileLock
+
 from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
 from judgecal.records import Item, digest
-from judgecal.workspace import SCHEMA, check_schema
+from judgecal.workspace import SCHEMA, check_schema, json_object
 
 LOOKS_FILE = "test_looks.jsonl"
+_LOCK_FILE = ".test_looks.lock"
 LookKind = Literal["decision", "report", "gate"]
 _DECISION = "decision"
 _SHARED = 0.5
@@ -95,20 +100,24 @@ def look_at_test(
         judges: the fingerprints of those who are decided on.
 
     Raises:
-        InputError: the log cannot be read.
+        InputError: a line of the log was written by a later judgecal.
     """
-    rows, lost = _looks(experiments, gold)
-    if lost:
-        _write_back(experiments, lost)
-        rows = [*rows, *lost]
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": experiment, "kind": kind, "by": by}
     this = {**about, "judges": sorted(set(judges)), **_content(gold, items)}
-    look = _placed(rows, this)
-    if look.new:
-        _append(experiments, this)
     folder = experiments / experiment
-    if kind == _DECISION and folder.is_dir() and all(_key(row) != _key(this) for row in _rows(folder / LOOKS_FILE)):
-        _append(folder, this)
+    experiments.mkdir(parents=True, exist_ok=True)
+    # No other process may look between the reading, which gives this look its number, and the writing.
+    with FileLock(experiments / _LOCK_FILE):
+        rows, lost, unreadable = _looks(experiments, gold)
+        if lost:
+            _write_back(experiments, lost)
+            rows = [*rows, *lost]
+        look = _placed(rows, this, unreadable)
+        if look.new:
+            _append(experiments, this)
+        of_folder = _rows(folder / LOOKS_FILE)[0] if kind == _DECISION and folder.is_dir() else [this]
+        if all(_key(row) != _key(this) for row in of_folder):
+            _append(folder, this)
     return look
 
 
@@ -116,9 +125,9 @@ def foresee_look(
     experiments: Path, gold: GoldSet, items: Iterable[Item], *, by: str, judges: Iterable[str] = ()
 ) -> Look:
     """Which decision a run would take; nothing is written. Without judges, who may not be known yet, a new one."""
-    rows, lost = _looks(experiments, gold)
+    rows, lost, unreadable = _looks(experiments, gold)
     this = {"kind": _DECISION, "by": by, "judges": sorted(set(judges)), **_content(gold, items)}
-    return _placed([*rows, *lost], this)
+    return _placed([*rows, *lost], this, unreadable)
 
 
 def looks_so_far(experiments: Path, gold: GoldSet) -> int:
@@ -135,17 +144,20 @@ def _content(gold: GoldSet, items: Iterable[Item]) -> dict[str, Any]:
     return {"n_items": len(test), "content": content, "items": " ".join(shas)}
 
 
-def _placed(rows: Sequence[_Row], this: _Row) -> Look:
-    """Its place among the decisions on these test labels; a look that decides nothing stands behind the last."""
+def _placed(rows: Sequence[_Row], this: _Row, unreadable: int) -> Look:
+    """Its place among the decisions on these test labels; a look that decides nothing stands behind the last.
+
+    Those that cannot be read stand before all others, for none of them may be passed over.
+    """
     before: list[tuple[Any, ...]] = []
     for row in rows:
         if _key(row) == _key(this) and this["kind"] == _DECISION:
-            return Look(len(before) + 1, new=False)
+            return Look(unreadable + len(before) + 1, new=False)
         if row["kind"] == _DECISION and _key(row) not in before and _same_items(row, this):
             before.append(_key(row))
     if this["kind"] == _DECISION:
-        return Look(len(before) + 1, new=True)
-    return Look(len(before), all(_key(row) != _key(this) for row in rows))
+        return Look(unreadable + len(before) + 1, new=True)
+    return Look(unreadable + len(before), all(_key(row) != _key(this) for row in rows))
 
 
 def _key(row: _Row) -> tuple[Any, ...]:
@@ -158,11 +170,16 @@ def _same_items(a: _Row, b: _Row) -> bool:
     return len(ours & theirs) >= _SHARED * min(len(ours), len(theirs)) > 0.0
 
 
-def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row]]:
-    """The looks of the log, and decisions that it lacks: those of experiments' folders and of locks."""
-    rows = _rows(experiments / LOOKS_FILE)
+def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row], int]:
+    """The looks of the log, decisions that it lacks (of experiments' folders and of locks), how many are unreadable."""
+    rows, unreadable = _rows(experiments / LOOKS_FILE)
     keys = {_key(row) for row in rows}
-    folders = [row for path in sorted(experiments.glob(f"*/{LOOKS_FILE}")) for row in _rows(path)]
+    folders: list[_Row] = []
+    for path in sorted(experiments.glob(f"*/{LOOKS_FILE}")):
+        of_folder, torn = _rows(path)
+        folders += of_folder
+        if all(row["experiment"] != path.parent.name for row in rows):  # else the log has what the folder lost
+            unreadable += torn
     lost = {_key(row): row for row in sorted(folders, key=lambda row: str(row["at"])) if _key(row) not in keys}
     for path in sorted(experiments.glob("*/summary.json")):
         logged = (path.parent / LOOKS_FILE).exists() or path.parent.name in {row["experiment"] for row in rows}
@@ -173,7 +190,7 @@ def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row]]:
         row, known = _decision_of(path, gold, name=path.name), [*rows, *lost.values()]
         if row and not any(_same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known):
             lost[_key(row)] = row
-    return rows, list(lost.values())
+    return rows, list(lost.values()), unreadable
 
 
 def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
@@ -221,25 +238,48 @@ def _write_back(experiments: Path, lost: Sequence[_Row]) -> None:
 
 
 def _append(folder: Path, row: _Row) -> None:
+    """One line in one write; behind a line that was torn it begins a line of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    with (folder / LOOKS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"schema": SCHEMA, "at": now, **row}) + "\n")
+    line = json.dumps({"schema": SCHEMA, "at": now, **row}) + "\n"
+    path = folder / LOOKS_FILE
+    with path.open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else f"\n{line}"
+        file.write(line.encode("ascii"))
 
 
-_COLUMNS = ("at", "experiment", "kind", "by", "judges", "content", "items")
+_COLUMNS = ("at", "experiment", "kind", "by", "content", "items")
 
 
-def _rows(path: Path) -> list[_Row]:
+def _rows(path: Path) -> tuple[list[_Row], int]:
+    """The looks of a log, and how many of its lines cannot be read; those are named."""
     if not path.exists():
-        return []
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        return [], 0
+    rows: list[_Row] = []
+    lines = [(number, line) for number, line in enumerate(path.read_bytes().split(b"\n"), start=1) if line.strip()]
+    for number, line in lines:
         try:
-            row = json.loads(line)
-            _key(row), [row[name] for name in _COLUMNS]
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}:{number}: no test look can be read from this line: {error}") from error
+            row = json_object(line, "")
+            if not all(isinstance(row.get(name), str) for name in _COLUMNS) or not _texts(row.get("judges")):
+                raise InputError(f"it needs the texts {', '.join(_COLUMNS)} and the list judges")
+        except InputError as error:
+            _say_unreadable_line(f"{path}:{number}", str(error).removeprefix(": "))
+            continue
         check_schema(row, f"{path}:{number}")
         rows.append(row)
-    return rows
+    return rows, len(lines) - len(rows)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+@cache
+def _say_unreadable_line(where: str, why: str) -> None:
+    """Once a run, as `_say_unreadable`."""
+    notice(
+        f"judgecal: {where}: no test look can be read from this line ({why}): it counts as one decision on the test "
+        "labels, as nobody can say that it was none; mend the line, or delete it where you know that it was none"
+    )
