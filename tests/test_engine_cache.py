@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,11 +67,43 @@ def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
         ReplyCache(tmp_path / "cache")
 
 
-def test_a_damaged_row_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"text": 1',
+        "[]",
+        "null",
+        "{}",
+        '{"text": 1, "model_id": "m"}',
+        '{"text": "x", "model_id": null}',
+        '{"text": "x", "model_id": "m", "prompt_tokens": "9"}',
+        '{"text": "x", "model_id": "m", "prompt_tokens": 1e400}',
+        '{"text": "x", "model_id": "m", "latency_s": NaN}',
+        '{"text": "x", "model_id": "m", "prompt_tokens": 1' + "0" * 400 + "}",
+        '{"text": "x", "model_id": "m", "more": 1}',
+        "[" * 100_000,
+        b"\x00\xff",
+        7,
+    ],
+)
+def test_a_damaged_row_is_named_and_not_there(tmp_path: Path, text: object, capsys: pytest.CaptureFixture[str]) -> None:
     with ReplyCache(tmp_path) as cache:
-        cache._db.execute("INSERT INTO replies VALUES ('k', '{\"text\": 1', 0)")
-        with pytest.raises(InputError, match="--no-cache"):
-            cache.get("k")
+        cache._db.execute("INSERT INTO replies VALUES ('k', ?, 0)", (text,))
+        assert cache.get("k") is None
+        assert "replies.sqlite: no stored reply k can be read" in capsys.readouterr().err
+        cache.put("k", Reply("anew", "m"))
+        assert cache.get("k") == Reply("anew", "m")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+def test_replies_are_the_user_s_alone_to_read(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    with ReplyCache(folder) as cache:
+        cache.put("k", Reply("x", "m"))
+        cache.flush(now=True)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in [folder, *folder.iterdir()]}
+    assert modes.pop("cache") == 0o700
+    assert "replies.sqlite" in modes and set(modes.values()) == {0o600}, modes
 
 
 def test_a_store_that_takes_no_more_costs_no_judgement(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, read_journal
-from judgecal.errors import BusyError, InputError
+from judgecal.engine import Journal, LongJournal, read_journal
+from judgecal.errors import BusyError, JudgecalError
 from judgecal.records import ErrorKind, Failure, Judgement, Key
 
 
@@ -124,20 +125,38 @@ BROKEN = {
     "a list for an id": json.dumps({**_GOOD, "item_id": ["i1"]}).encode(),
     "a text for a repeat": json.dumps({**_GOOD, "repeat": "0"}).encode(),
     "true for a verdict": json.dumps({**_GOOD, "verdict": True}).encode(),
+    "no number": json.dumps({**_GOOD, "verdict": float("nan")}).encode(),
+    "a number beyond all": json.dumps(_GOOD).replace("85.0", "1e400").encode(),
+    "a number of 400 digits": json.dumps({**_GOOD, "prompt_tokens": 10**400}).encode(),
+    "a list for tokens": json.dumps({**_GOOD, "prompt_tokens": [1]}).encode(),
+    "a number for a text": json.dumps({**_GOOD, "reasoning": 5}).encode(),
+    "a number for a unit": json.dumps({**_GOOD, "unit": 5}).encode(),
+    "null for attempts": json.dumps({**_GOOD, "attempts": None}).encode(),
+    "a list without end": b"[" * 100_000,
+    "NUL bytes": b"\0" * 64,
+    "a byte order mark": b"\xef\xbb\xbf" + json.dumps(_GOOD).encode(),
+    "an unknown error": json.dumps({**_GOOD, "error": {"kind": "boom", "message": ""}}).encode(),
     "a text for an error": json.dumps({**_GOOD, "error": "boom"}).encode(),
 }
 
 
 @pytest.mark.parametrize("line", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_line_in_the_middle_is_named(path: Path, line: bytes) -> None:
+def test_a_broken_line_in_the_middle_is_named_once_and_not_there(
+    path: Path, line: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(path, row("i1"), row("i2"))
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + line + b"\n" + second)
-    with pytest.raises(InputError, match=r"judgements\.jsonl:2: no judgement"):
-        Journal(path)
-    path.write_bytes(first + second)
-    with Journal(path) as journal:  # the failed opening let go of the lock
-        assert len(journal.latest) == 2
+    damaged = path.read_bytes()
+    for _ in range(2):
+        with Journal(path) as journal:
+            assert sorted(key.item_id for key in journal.latest) == ["i1", "i2"]
+    assert [one.item_id for one in read_journal(path)] == ["i1", "i2"]
+    assert capsys.readouterr().err.count(f"{path}:2: no judgement can be read from this line") == 1
+    assert path.read_bytes() == damaged
+    with LongJournal(path) as journal:
+        journal.append(row("i3"))
+        assert sorted(key.item_id for key in journal.latest) == ["i1", "i2", "i3"]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00", "\U0001f642", "line\nbreak\r", "\u2028"])
@@ -295,3 +314,33 @@ def test_a_hundred_thousand_rows_are_read_in_seconds(path: Path) -> None:
     with Journal(path) as journal:
         assert len(journal.latest) == 100_000
     assert time.process_time() - start < 6.0  # about 1 on a machine of today
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no open file")
+def test_whoever_deletes_the_lock_file_lets_no_second_writer_in(path: Path) -> None:
+    with Journal(path) as journal:
+        (path.parent / ".judgements.lock").unlink()
+        with pytest.raises(BusyError, match="another judgecal process"):
+            Journal(path)
+        journal.append(row("i1"))
+    write(path, row("i2"))
+    assert [one.item_id for one in read_journal(path)] == ["i1", "i2"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no open file")
+@pytest.mark.parametrize("again", [False, True])
+def test_a_journal_that_was_deleted_takes_no_row(path: Path, again: bool) -> None:
+    with Journal(path) as journal:
+        journal.append(row("i1"))
+        shutil.rmtree(path.parent)
+        if again:
+            write(path, row("other"))
+        with pytest.raises(JudgecalError, match=r"was deleted or replaced while this ran.* gone with it"):
+            journal.append(row("i2"))
+    assert not again or [one.item_id for one in read_journal(path)] == ["other"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+def test_a_journal_is_the_user_s_alone_to_read(path: Path) -> None:
+    write(path, row("i1"))
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, say_damaged
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import canonical_json
@@ -57,7 +58,8 @@ class ReplyCache:
     def __init__(self, folder: Path, *, max_bytes: int = _MAX_BYTES) -> None:
         self.path = folder / "replies.sqlite"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))  # SQLite's own files beside it take its mode
             # Calls come from the engine's own thread where a notebook's loop holds this one; never two at once.
             self._db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
@@ -78,14 +80,21 @@ class ReplyCache:
         self._db.close()
 
     def get(self, key: str) -> Reply | None:
-        """The reply stored under a key. InputError where the file is damaged."""
+        """The reply stored under a key; one that is damaged is named and counts as not there.
+
+        Raises InputError: the file itself is damaged.
+        """
         if key in self._pending:
             self.flush(now=True)
         try:
             row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-            return None if row is None else Reply(**json.loads(row[0]))
-        except (sqlite3.Error, ValueError, TypeError) as error:
+        except sqlite3.Error as error:
             raise self._unusable(error) from error
+        try:
+            return None if row is None else _reply_of(row[0])
+        except DAMAGED as error:
+            say_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
+            return None
 
     def put(self, key: str, reply: Reply) -> None:
         """Store a reply; the newest under a key stays. Replies go to the file by the hundred, or after half a second.
@@ -126,6 +135,16 @@ class ReplyCache:
             "OFFSET (SELECT COUNT(*) / 2 FROM replies))"
         )
         self._db.execute("VACUUM")
+
+
+_reply_types = FieldTypes(Reply)
+
+
+def _reply_of(text: str) -> Reply:
+    """Raises one of DAMAGED: it is no reply that was stored."""
+    reply = Reply(**json.loads(text))
+    _reply_types.check(reply)
+    return reply
 
 
 def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int) -> str:

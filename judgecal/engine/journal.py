@@ -1,31 +1,40 @@
 """The journal: `judgements.jsonl`, append-only, one line a judgement after its retries.
 
 A line is handed to the operating system as soon as its judgement is there, so that `kill -9` at any moment loses
-at most the calls in flight. A torn last line is cut off and said. For one key the last line wins.
+at most the calls in flight. A torn last line is cut off and said. For one key the last line wins. A line that cannot
+be read is named and counts as not there: its call is made again. The file holds texts of users, so it is theirs alone
+to read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
+import math
+import operator
 import os
 import sys
 from collections.abc import Iterator, MutableMapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from types import NoneType
-from typing import IO, Any
+from typing import IO, Any, get_args, get_type_hints
 
 from filelock import FileLock, Timeout
 
-from judgecal.errors import BusyError, InputError
-from judgecal.records import RETRIED_ON_RESUME, Failure, Judgement, Key
+from judgecal.errors import BusyError, JudgecalError, notice
+from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key
 
 _WINDOW = 1 << 16  # bytes that are read at once from the end
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-_LABELS = (int, float, str, NoneType)  # and not bool
+_decode = json.JSONDecoder().decode
+_ERROR_KINDS = frozenset(get_args(ErrorKind))
+PRIVATE = 0o600
+"""The mode of files that hold users' texts and replies to them."""
+DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a damaged line of JSON raises."""
 
 
 class Journal:
@@ -39,7 +48,6 @@ class Journal:
 
     Raises:
         BusyError: another process holds it.
-        InputError: a line in the middle cannot be read; the message names it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -68,11 +76,13 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(path)
         try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._file = os.open(path, flags, PRIVATE)
+            _hold(self._file, path)
             self.mended = cut_torn_line(path)
             self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
         except BaseException:
-            self._lock.release()
+            Journal.__exit__(self)
             raise
 
     def __enter__(self) -> Journal:
@@ -90,14 +100,26 @@ class Journal:
         """Add one row; it is out of this process when the call returns.
 
         Raises:
+            JudgecalError: the file was deleted or replaced since it was opened.
             OSError: the disk is full or the folder read-only; no part of the row is left in the file.
             ValueError: the journal is closed.
         """
         if self._closed:
             raise ValueError(f"{self.path}: the journal is closed")
         if self._file is not None:
+            self._check_place(self._file)
             self._write(self._file, line_of(judgement))
         self.latest[judgement.key] = judgement
+
+    def _check_place(self, file: int) -> None:
+        """Refuse to write on into a file that no name leads to: the row would be lost with it."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.path is None or os.path.samestat(self.path.stat(), os.fstat(file)):
+                return
+        raise JudgecalError(
+            f"{self.path} was deleted or replaced while this ran, and the judgements in it are gone with it: run the "
+            "command again; where its replies are in the cache, they cost nothing"
+        )
 
     def _write(self, file: int, line: bytes) -> None:
         """A line is one write, whole or taken back: nobody else writes to the file."""
@@ -130,11 +152,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[Judgement]:
-    """The rows of a journal in their order; none where there is no file.
-
-    Raises:
-        InputError: a line is no judgement; the message names file and line.
-    """
+    """The rows of a journal in their order; none where there is no file, and lines that are no judgement are named."""
     return (row for _, row in _located_rows(path))
 
 
@@ -149,12 +167,43 @@ def _located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
                 return  # a line being written right now, or torn: not a judgement yet
             end += len(line)
             try:
-                yield end, row_of(line)
-            except (ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"{path}:{number}: no judgement can be read from this line ({error}); "
-                    "mend or delete the line, its call will be made again"
-                ) from error
+                row = row_of(line)
+            except DAMAGED as error:
+                say_damaged(f"{path}:{number}", "judgement", str(error))
+                continue
+            yield end, row
+
+
+@cache
+def say_damaged(where: str, what: str, why: str) -> None:
+    """Name a line that cannot be read; once a run, for a file is read more often than that."""
+    notice(
+        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and its call "
+        "will be made again; mend or delete the line"
+    )
+
+
+def _hold(file: int, path: Path) -> None:
+    """Lock the file itself too: the lock beside it may be deleted by hand while somebody writes.
+
+    Windows deletes no open file, and a file system without such locks has the other one alone.
+    """
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy(path) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
+                raise
+
+
+def _busy(journal: Path) -> BusyError:
+    return BusyError(
+        f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --name"
+    )
 
 
 def _locked(journal: Path) -> FileLock:
@@ -163,9 +212,7 @@ def _locked(journal: Path) -> FileLock:
     try:
         lock.acquire()
     except Timeout:
-        raise BusyError(
-            f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --name"
-        ) from None
+        raise _busy(journal) from None
     return lock
 
 
@@ -273,10 +320,9 @@ def line_of(row: Judgement) -> bytes:
 def row_of(line: bytes) -> Judgement:
     """Read a line; texts that many rows share are held once.
 
-    Raises:
-        ValueError, TypeError, KeyError: the line is no judgement.
+    Raises one of DAMAGED: the line is no judgement.
     """
-    values = json.loads(line.decode())  # from bytes it would first guess the encoding
+    values = _decode(line.decode())  # from bytes it would first guess the encoding
     if not isinstance(values, dict):
         raise TypeError("a judgement is a JSON object")
     error = values.get("error")
@@ -284,9 +330,40 @@ def row_of(line: bytes) -> Judgement:
         values["error"] = Failure(error["kind"], error["message"])
     _intern(values)
     row = Judgement(**values)
-    if type(row.repeat) is not int or type(row.verdict) not in _LABELS:
-        raise TypeError("repeat must be a whole number, verdict a number, a word or null")
+    _judgement_types.check(row)
+    if row.error is not None and not (row.error.kind in _ERROR_KINDS and type(row.error.message) is str):
+        raise ValueError(f"{row.error.kind!r:.40} is no kind of error")
     return row
+
+
+class FieldTypes:
+    """What the fields of a dataclass may hold: values of their types, of numbers those that a double holds."""
+
+    _MOST = 1 << 53  # of whole numbers: more tokens, attempts or repeats than anybody has
+
+    def __init__(self, kind: type) -> None:
+        hints = get_type_hints(kind)
+        self._allowed = [(name, get_args(hint) or (hint,)) for name, hint in hints.items()]
+        self._values = operator.attrgetter(*hints)
+        self._known: set[tuple[type, ...]] = set()  # the types of good ones: few combinations occur
+
+    def check(self, one: object) -> None:
+        """Raises: TypeError, ValueError: names the first field that holds something else."""
+        values = self._values(one)
+        types = tuple(map(type, values))
+        if types not in self._known:
+            for (name, allowed), value, kind in zip(self._allowed, values, types, strict=True):
+                if kind not in allowed and not (kind is int and float in allowed):
+                    raise TypeError(f"{name} cannot be {value!r:.40}")
+            self._known.add(types)
+        for value, kind in zip(values, types, strict=True):
+            if kind is float and not math.isfinite(value):
+                raise ValueError(f"{value!r} is no number")
+            if kind is int and abs(value) > self._MOST:
+                raise ValueError("a number is too large")
+
+
+_judgement_types = FieldTypes(Judgement)
 
 
 def _intern(values: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,7 @@ from typing import Any
 
 from judgecal.engine import Message, Outcome, Reply
 from judgecal.engine.cache import cache_key
-from judgecal.engine.journal import cut_torn_line
-from judgecal.errors import InputError
+from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, cut_torn_line, say_damaged
 from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
 
@@ -44,17 +44,13 @@ class ProgramCall:
 
 
 class CallLog:
-    """The calls of an optimiser in a file that is made if it is not there; a context manager.
-
-    Raises:
-        InputError: a line in the middle cannot be read; the message names it.
-    """
+    """The calls of an optimiser in a file that is made if it is not there; a context manager."""
 
     def __init__(self, path: Path, optimizer: str) -> None:
         self._optimizer = optimizer
         cut_torn_line(path)
         self._replies = dict(_read(path))
-        self._file = path.open("ab", buffering=0)
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE), "ab", buffering=0)
 
     def __enter__(self) -> CallLog:
         return self
@@ -97,19 +93,31 @@ def _row(call: ProgramCall, outcome: Outcome, optimizer: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Iterator[tuple[str, Reply]]:
-    """Key and reply of each call that need not be made again; the last line of a key wins."""
+    """Key and reply of each call that need not be made again; the last line of a key wins, a damaged one is named."""
     if not path.exists():
         return
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                row = json.loads(line)
-                if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
-                    continue
-                names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
-                yield row["key"], Reply(row["text"] or "", **{name: row[name] for name in names})
-            except (ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"{path}:{number}: no call can be read from this line ({error}); mend or delete the line, its "
-                    "call will be made again"
-                ) from error
+                call = _call_of(json.loads(line))
+            except DAMAGED as error:
+                say_damaged(f"{path}:{number}", "call", str(error))
+                continue
+            if call is not None:
+                yield call
+
+
+def _call_of(row: dict[str, Any]) -> tuple[str, Reply] | None:
+    """Key and reply; None of a failure that another try can mend.
+
+    Raises one of DAMAGED: the row is no call.
+    """
+    if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
+        return None
+    names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
+    reply = Reply(row["text"] or "", **{name: row[name] for name in names})
+    _reply_types.check(reply)
+    return str(row["key"]), reply
+
+
+_reply_types = FieldTypes(Reply)
