@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import os
+import secrets
 import shutil
 import tomllib
 from collections import Counter
@@ -32,6 +33,7 @@ _T = TypeVar("_T")
 At = Callable[[Sequence[str]], str]
 """From the keys that lead to a value to `file:line`, as messages name it."""
 
+_LONGEST_IN_DRAFT = 200  # characters of a file's name, as file systems take 255 bytes
 _COPIED = ("signatures", "gold", "judgecal.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _EXPERIMENTS_README = """# Experiments
@@ -148,8 +150,12 @@ def shown(path: Path) -> str:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A draft beside a file; it takes the file's place, whole, when the block ends without an exception."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    """A draft beside a file; it takes the file's place, whole, when the block ends without an exception.
+
+    Its name cannot be foreseen and it is made anew, so that no link put there before leads the writing elsewhere.
+    """
+    draft = path.with_name(f".{path.name[:_LONGEST_IN_DRAFT]}.{secrets.token_hex(8)}.draft")
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield draft
         with draft.open("rb") as file:

@@ -430,3 +430,22 @@ def test_near_constant_off_step_and_between() -> None:
 def test_nominal_strata_are_its_categories() -> None:
     gold = build({"a": {str(n): "xy"[n % 2] for n in range(100)}}, scale="nominal")
     assert "thin_stratum" not in kinds(gold)
+
+
+def test_a_card_of_another_name_than_its_folder_is_refused(tmp_path: Path) -> None:
+    """Results name the set by its card, and `report` and `select` look it up by its folder."""
+    folder = make(tmp_path, card=CARD.replace('"small"', '"other"'))
+    with pytest.raises(InputError, match="the name is 'other' and the folder 'small': make them the same"):
+        load_gold(folder)
+    (folder / "card.toml").write_text(CARD.replace('name = "small"\n', ""), encoding="utf-8")
+    assert load_gold(folder).name == "small"
+
+
+def test_simulated_crlf_checkout_is_the_same_set(tmp_path: Path) -> None:
+    folder = make(tmp_path, documents=[{"document_id": "d", "text": "one\r\ntwo"}])
+    before = load_gold(folder)
+    for path in folder.iterdir():
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    after = load_gold(folder)
+    assert (after.sha256, after.items, after.ratings) == (before.sha256, before.items, before.ratings)
+    assert after.documents == before.documents

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from judgecal.workspace import (
     check_keys,
     find_workspace,
     init_workspace,
+    json_object,
     read_toml,
     replacing,
     starter_root,
@@ -219,3 +221,60 @@ def test_lists_are_cut_and_the_rest_is_counted() -> None:
     refuse([])
     with pytest.raises(InputError, match=r"^0\n1\n\.\.\. and 1,198 more problems$"):
         refuse([str(n) for n in range(1200)], most=2)
+
+
+# --- drafts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_that_waits_for_a_draft_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "foreseen")
+    (tmp_path / ".file.foreseen.draft").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "file", "theirs")
+    assert victim.read_text() == "mine" and not (tmp_path / "file").exists()
+
+
+def test_no_two_drafts_have_one_name_and_none_is_left(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 240)
+    with replacing(path) as one, replacing(path) as other:
+        assert one != other and one.parent == other.parent == tmp_path
+        one.write_text("1"), other.write_text("2")
+    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [(path.name, "1")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+def test_a_written_file_has_the_usual_mode(tmp_path: Path) -> None:
+    usual = tmp_path / "usual"
+    usual.touch()
+    write_text(tmp_path / "file", "x")
+    assert (tmp_path / "file").stat().st_mode == usual.stat().st_mode
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "no JSON"),
+        (b"[]", "found a list"),
+        (b"null", "found null"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": -Infinity}', "is no JSON number"),
+        (b'{"a": 1e400}', "1e400 is too large"),
+        (b'{"a": 1' + b"0" * 400 + b"}", "401 digits"),
+        (b'{"a": "\\ud800"}', "half of a character"),
+        (b'{"a": {"b": 1, "b": 2}}', "'b' stands twice"),
+        (b'{"a": "\xff"}', "w:1: not UTF-8"),
+        (b'\xef\xbb\xbf{"a": 1}', "no JSON"),
+        (b'{"a": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"a": "\0"}', "no JSON"),
+    ],
+)
+def test_json_that_is_no_object_of_ours(data: bytes, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        json_object(data, "w")
+    assert json_object(b'{"a": [1, 2.5, "\\u00fc", null]}', "w") == {"a": [1, 2.5, "\u00fc", None]}

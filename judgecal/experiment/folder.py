@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, JudgecalError
 from judgecal.records import Result, as_plain, digest
 from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated, write_text
 
@@ -74,7 +74,15 @@ class Experiment:
         return validated(kind, stored, str(self.summary))
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
-        """Write a result as `summary.json` in one step, so that a reader never meets half of it."""
+        """Write a result as `summary.json` in one step, so that a reader never meets half of it.
+
+        Raises JudgecalError: the folder was deleted since it was opened, and the judgements with it.
+        """
+        if not self.folder.is_dir():
+            raise JudgecalError(
+                f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run the command "
+                "again; where its replies are in the cache, they cost nothing"
+            )
         text = json.dumps({"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.summary, text + "\n")
 

@@ -131,9 +131,6 @@ def _card_gaps(gold: GoldSet) -> Findings:
     for key in ("version", "licence", "source", "made_by"):
         if not getattr(gold.card, key):
             yield CARD, f"no {key}: say it, so that others can judge what the set is good for"
-    folder = gold.path.absolute().name
-    if gold.name != folder:
-        yield CARD, f"the name is {gold.name!r} and the folder {folder!r}: make them the same"
     for rater in gold.raters:
         if rater not in gold.card.raters:
             yield CARD, f"no [raters.{rater}]: say who it is, and with which instructions"

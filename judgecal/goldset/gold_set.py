@@ -42,8 +42,8 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
 class GoldSet:
     """A set of items with what people said of them; items, ratings and documents in file order.
 
-    `sha256` is of the content: card, items, ratings and documents, byte by byte. `lines`: the line of each row, by the
-    file and the row's ids; empty for a set that was never in a file.
+    `sha256` is of the content: card, items, ratings and documents, line ends aside. `lines`: the line of each row, by
+    the file and the row's ids; empty for a set that was never in a file.
     """
 
     name: str
@@ -166,6 +166,7 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
     """
     folder = _find(name_or_path, workspace)
     card, problems = try_card(folder / CARD)
+    problems += _wrong_name(folder, card)
     items = _load_items(folder, problems)
     ratings = _load_ratings(folder, card.scale if card else None, items, problems)
     documents = _load_documents(folder, items, problems)
@@ -185,6 +186,17 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
         sha256=content_sha(folder),
         lines=lines,
     )
+
+
+def _wrong_name(folder: Path, card: Card | None) -> list[str]:
+    """Results name a set by its card and look it up by its folder; a hidden folder is a set being written."""
+    name = folder.absolute().name
+    if card is None or card.name == name or name.startswith("."):
+        return []
+    return [
+        f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the same, or a report "
+        "would look for another set"
+    ]
 
 
 def _wrong_scale(folder: Path, card: Card, ratings: Iterable[Rating]) -> list[str]:
@@ -312,12 +324,12 @@ def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
 
 
 def content_sha(folder: Path) -> str:
-    """sha256 over the name, the length and the bytes of each of the set's files that exists."""
+    """sha256 over the name, the length and the text of each of the set's files that exists, whatever its line ends."""
     total = hashlib.sha256()
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         path = folder / name
         if path.exists():
-            data = read_bytes(path)
+            data = read_bytes(path).replace(b"\r\n", b"\n")
             total.update(f"{name}:{len(data)}\n".encode())
             total.update(data)
     return total.hexdigest()
