@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import json
 import re
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
+from judgecal.selection.row_items import Layout
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
 from judgecal.workspace import find_workspace
@@ -193,6 +195,18 @@ def test_a_name_that_is_taken_gets_a_number(judgecal: Run, workspace_dir: Path, 
         ("  =1+1", "'  =1+1"),
         ("@SUM(A1)", "'@SUM(A1)"),
         ("-cmd", "'-cmd"),
+        ("-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"),
+        ("- 2 + 3", "'- 2 + 3"),
+        ("- cmd|' /C calc'!A0", "'- cmd|' /C calc'!A0"),
+        ("- HYPERLINK (A1)", "'- HYPERLINK (A1)"),
+        ("- =1+1", "'- =1+1"),
+        ("--1+A1", "'--1+A1"),
+        ("\t=1", "'\t=1"),
+        ("- one\n- two", "- one\n- two"),
+        ("- 2 eggs, or 3", "- 2 eggs, or 3"),
+        ("-", "-"),
+        ("---", "---"),
+        ("-inf", "-inf"),
         ("+49 30", "'+49 30"),
         ("-5", "-5"),
         ("+1e3", "+1e3"),
@@ -206,10 +220,24 @@ def test_formulas_are_defused_and_nothing_else(
     judgecal: Run, workspace_dir: Path, lock: Path, cell: str, written: str
 ) -> None:
     table = write(workspace_dir / "in.jsonl", [{**ROWS[0], "n": cell}])
-    assert judgecal("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS).code == 0
+    ran = judgecal("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS)
+    assert ran.code == 0
     assert read(workspace_dir / "out.csv")[0]["n"] == written
+    said = "1 cells that a spreadsheet would run as formulas got an apostrophe in front (n 1)"
+    assert (said in ran.err) == (cell != written)
     assert judgecal("judge", table, "--lock", lock, "-o", "out.jsonl", *COLUMNS).code == 0
     assert read(workspace_dir / "out.jsonl")[0]["n"] == cell
+
+
+def test_a_table_may_be_wide(tmp_path: Path) -> None:
+    """A hundred thousand columns are laid out in a moment; what grew with their square took minutes."""
+    path = tmp_path / "wide.csv"
+    names = ",".join(f"c{number}" for number in range(100_000))
+    path.write_text(f"{names}\n", encoding="utf-8")
+    layout = Layout.of(open_source(path), tmp_path / "out.csv", words=False)
+    begun = time.process_time()
+    assert layout.notes == ()
+    assert time.process_time() - begun < 5.0
 
 
 def test_the_same_command_resumes_and_equal_rows_are_judged_once(

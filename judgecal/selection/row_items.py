@@ -174,7 +174,8 @@ class Layout:
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence on each column that is not what one expects."""
-        lost = [name for name in self.source.columns if name not in self.own]
+        own = set(self.own)  # a table may have a million columns
+        lost = [name for name in self.source.columns if name not in own]
         renamed = [
             f"the table has a column {name} already: what is added is called {here}"
             for name, here in self.names.items()

@@ -16,6 +16,9 @@ CELL_LIMIT = 32_767
 _MARK = "'"
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _NUMBER_LIKE = re.compile(r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE)
+_CALL = re.compile(r"\w\s*\(")
+_FORMULA_INSIDE = re.compile(r"[\s\-－]*[=+@＝＋＠\"(]")
+_COMPUTED = re.compile(r"[\s\d.,+*/^%&()\-－]*")
 _TRUTH = frozenset({"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"})
 # The first letters of the months in English, German, Spanish, French, Italian, Polish and Portuguese.
 _MONTHS = (
@@ -31,6 +34,33 @@ _LONGEST_DATE = 40
 def defuse(text: str) -> str:
     """The text as it goes into a cell."""
     return _MARK + text if text.startswith(_MARK) or _is_risky(text) else text
+
+
+def runs(text: str) -> bool:
+    """Whether a spreadsheet runs a cell of a CSV file: what begins with a formula character, but for numbers.
+
+    A minus is a formula where what follows can be one: a call, a link to another program (`-2+3+cmd|' /C calc'!A0`), or
+    a single expression without a space, which it computes. Behind "- " most texts are the first point of a list.
+    """
+    begin = text.lstrip(" \u00a0")
+    if begin[:1] not in _FORMULA or _is_number(begin):
+        return False
+    if begin[0] not in "-－":
+        return True
+    if not any(map(str.isalnum, begin)):
+        return False  # "-", or a rule of them
+    if begin[1:2] not in (" ", "\u00a0", "\n"):
+        return True
+    called = "|" in begin or ("(" in begin and _CALL.search(begin) is not None)
+    return called or _FORMULA_INSIDE.match(begin) is not None or _COMPUTED.fullmatch(begin) is not None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def undo(cell: str) -> str:

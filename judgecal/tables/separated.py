@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, refuse
-from judgecal.tables.cells import defuse
+from judgecal.errors import InputError, listed, notice, refuse
+from judgecal.tables.cells import runs
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.table import FileSource, Piece, Row
 from judgecal.tables.text import text_lines
@@ -137,38 +137,33 @@ def _header(cells: Sequence[str], where: str, delimiter: str) -> tuple[tuple[str
 
 @contextlib.contextmanager
 def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
+    marked: Counter[str] = Counter()
+
+    def safe(name: str, cell: str) -> str:
+        if not cell or cell[0].isalnum() or not runs(cell):
+            return cell
+        marked[name] += 1
+        return f"'{cell}"
+
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
     with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        out.writerow(map(_safe, (*output.own, *output.added)))
+        out.writerow([safe("the header", name) for name in (*output.own, *output.added)])
 
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
             for row, values in zip(piece.rows, added, strict=True):
-                own = [_safe(row.cells.get(name, "")) for name in output.own]
-                out.writerow([*own, *(_safe(_cell(value)) for value in values)])
+                own = [safe(name, row.cells.get(name, "")) for name in output.own]
+                out.writerow(
+                    [*own, *(safe(name, _cell(value)) for name, value in zip(output.added, values, strict=True))]
+                )
 
         yield write
-
-
-def _safe(cell: str) -> str:
-    """A cell that no spreadsheet runs; numbers stay numbers, a negative one too."""
-    if not _begins_formula(cell.lstrip(" \u00a0")[:1]) or _is_number(cell):
-        return cell
-    return defuse(cell)
-
-
-@functools.cache
-def _begins_formula(first: str) -> bool:
-    """Whether a spreadsheet runs a cell that begins so: an x behind it leaves no number or date to be defused."""
-    return first not in ("", "'") and defuse(f"{first}x") != f"{first}x"
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    if marked:
+        columns = listed([f"{name} {count:,}" for name, count in marked.most_common()])
+        notice(
+            f"judgecal: {marked.total():,} cells that a spreadsheet would run as formulas got an apostrophe in front "
+            f"({columns}); .jsonl and .parquet hold every text as it is"
+        )
 
 
 def _cell(value: Any) -> str:
