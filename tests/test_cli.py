@@ -110,7 +110,7 @@ def test_models_prints_one_object(judgecal: Run, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("command", ["score", "optimize"])
 def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command: str) -> None:
-    ran = judgecal(command, "--gold", "starter")
+    ran = judgecal(command, "--gold", "starter", "--full")
     assert ran.code == 0
     for part in (" n ", "unscored", "macro_agreement", "run: gold:starter@", "|seed:0|version:", "experiment: "):
         assert part in ran.out

@@ -243,7 +243,7 @@ def test_without_references_the_floor_is_the_constant(judgecal: Run, tmp_path: P
     found = one_object(recorded(judgecal, path, "--json"))
     assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"] == "embedded compares with a reference answer, and some items have none"
-    assert found["floor_reason"][1:] in " ".join(recorded(judgecal, path).out.split())
+    assert found["floor_reason"][1:] in " ".join(recorded(judgecal, path, "--full").out.split())
 
 
 def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path) -> None:
@@ -257,7 +257,7 @@ def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
     assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"] == "embedded gives percentages, and the labels of this set have no order"
-    text = recorded(judgecal, path).out
+    text = recorded(judgecal, path, "--full").out
     assert "accuracy: an unscored item counts as a wrong verdict" in text
 
 

@@ -23,7 +23,6 @@ from judgecal.experiment.people import (
 )
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Judgement
-from judgecal.report.judges_people import stand_in_note
 from judgecal.scale import Label, Scale
 from judgecal.selection.standing import standing
 from judgecal.workspace import Workspace, find_workspace
@@ -134,11 +133,8 @@ def test_a_judge_that_was_not_asked_about_ties_is_not_judged_by_them(gold: GoldS
     assert found.raters["ann"].difference == 0.0 and found.reason is None
     partly = Column("j", gold.scale, [row for row in judge.rows if row.item_id in asked])
     found = judge_beside_people(table, partly)
-    assert found.at_worst is None
-    assert stand_in_note(found, 0.03) == (
-        "cannot tell whether it may stand in for a person: beside ann: the judge was not asked about 33 of the 120 "
-        "items"
-    )
+    assert (found.at_worst, found.shown(0.03)) == (None, None)
+    assert found.reason == "beside ann: the judge was not asked about 33 of the 120 items"
 
 
 def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> None:

@@ -112,10 +112,33 @@ def test_the_terminal_keeps_to_its_width(width: int) -> None:
     words = doc.Paragraph("some words that are wrapped " * 20, short=True)
     made = document("x")
     made = dataclasses.replace(made, sections=[doc.Section("one", "x", "x", [table, words])])
-    lines = terminal(made, width=width).splitlines()
+    lines = terminal(made, width=width, full=True).splitlines()
     assert max(map(cell_len, lines)) <= width
     joined = "\n".join(lines)
     assert all(name in joined for name in header) and joined.count("0.842") == 9
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
+    """Ten rows, the last ones among them; the columns that fit; the next command at the end."""
+    header = ["judge", *(f"metric_{number}" for number in range(9))]
+    rows = [[f"judge {number}", *["0.842 [0.781, 0.903]"] * 9] for number in range(30)]
+    table = doc.Table(header, [*rows, ["floor", *["0.500"] * 9]], title="t " * 50, short=True, last=1)
+    words = doc.Paragraph("some words that are wrapped " * 40, short=True)
+    made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table, words])])
+    lines = terminal(made, width=width).splitlines()
+    assert max(map(cell_len, lines)) <= width and len(lines) <= 27
+    assert lines[-1] == "next: judgecal select x" and lines[-3] == "... and more: --full"
+    assert [line for line in lines if line.startswith("judge ")][-1].startswith("judge 8")
+    assert "... 21 more: --full" in lines and any(line.startswith("floor") for line in lines)
+
+
+def test_colours_are_for_a_screen_alone() -> None:
+    made = dataclasses.replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])])
+    assert "\x1b" not in terminal(made)
+    coloured = terminal(made, colour=True)
+    assert coloured.startswith("\x1b[1;32mx y.\x1b[0m\n") and coloured.count("\x1b") == 2
+    assert "\x1b[2J" not in terminal(document(EVIL), colour=True)
 
 
 def test_what_is_not_short_stands_on_the_page_alone() -> None:

@@ -114,14 +114,14 @@ def test_text_is_the_table_and_markdown_is_short(judgecal: Run, slug: str) -> No
     text = judgecal("report", slug).out
     printed = judgecal("agreement", "--gold", "made", "--judgements", "x.jsonl").err  # no such file: nothing is run
     assert "x.jsonl" in printed
-    assert text.startswith("Use sharp: the best of 2 here")
-    assert "2 judges on made@" in text and "run: gold:made@" in text
+    assert text.startswith("Use sharp to triage")
+    assert "2 judges on made@" in text and "run: gold:made@" in judgecal("report", slug, "--full").out
     assert text.splitlines()[-1] == f"next: judgecal select {slug}"
     assert "Cost and latency" not in text and "Cost and latency" in judgecal("report", slug, "--full").out
     short = judgecal("report", slug, "--format", "md").out
-    assert short.startswith("**Use sharp: ") and "Not known:" in short
+    assert short.startswith("**Use sharp to triage") and "Not known:" in short
     # 20 half answers pass, one of 40 fails is unscored: 20 of 39.
-    assert "| lax | 20 of 39 (51%) | 0 of 20 (0%) |" in short
+    assert re.search(r"\| lax \|.*\| 59/60 \| 51% \| 0% \|", short)
     assert len(short) < 5_000 and ATTACK not in short
 
 
@@ -151,7 +151,7 @@ def test_no_look_is_logged_by_a_report(judgecal: Run, slug: str, workspace_dir: 
 
 def test_json_says_the_decision(judgecal: Run, slug: str) -> None:
     found = json.loads(judgecal("report", slug, "--json").out)
-    assert found["headline"]["sentence"].startswith("Use sharp: ") and found["choice"]["judge"] == "sharp"
+    assert found["headline"]["sentence"].startswith("Use sharp to triage") and found["choice"]["judge"] == "sharp"
     assert (
         found["headline"]["kind"] == "use"
         and found["headline"]["unknown"]
@@ -166,10 +166,10 @@ GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
 @pytest.mark.parametrize(
     ("scale", "labels", "wrong", "n_groups", "splits", "says"),
     [
-        ('kind = "nominal"', ("a", "b", "c"), "c", 20, OPEN, "Use right: the best of 2 here"),
-        (GRADES, (4, 2, 0), 0, 20, OPEN, "Use right: the best of 2 here"),
-        (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "Use right: the best of 2 here"),
-        (GRADES, (4, 2, 0), 0, 5, OPEN, "Cannot tell whom to use: right has macro_agreement 1.000."),
+        ('kind = "nominal"', ("a", "b", "c"), "c", 20, OPEN, "Use right to triage"),
+        (GRADES, (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
+        (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
+        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use: 5 questions. Label about 15 more"),
         (GRADES, (4, 2, 0), 0, 20, OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"), "Choose nobody"),
     ],
     ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],
@@ -194,7 +194,7 @@ def test_every_scale_has_its_page(
     text = "".join(Parsed(page).text)
     assert says in text and ">NaN<" not in page and "None" not in text
     assert judgecal("report", slug).out.startswith(says)
-    assert judgecal("report", slug, "--format", "md").out.startswith(f"**{says.partition(' has ')[0]}")
+    assert judgecal("report", slug, "--format", "md").out.startswith(f"**{says}")
 
 
 # --- the decision
@@ -214,6 +214,12 @@ CHEAPER = Pick("B", "A", ("B", "A"), 0.95)
 LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
 
 
+def line(judge: str, value: float | None, **more: Any) -> SimpleNamespace:
+    """A line of the agreement table, 5 points to either side."""
+    found = Estimate(value, (value or 0.0) - 0.05, (value or 0.0) + 0.05, n=220, n_groups=110)
+    return SimpleNamespace(judge=judge, decided_by=lambda _metric: found, **more)
+
+
 def found_with(
     *,
     judges: tuple[JudgeLoss, ...] = LOSSES,
@@ -227,10 +233,15 @@ def found_with(
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0} | gold
     entries = [
-        SimpleNamespace(judge=one.judge, retest=None if gold else object(), calibrated={}, stand_in=None)
-        for one in judges
+        line(one.judge, one.value, retest=None if gold else object(), calibrated={}, stand_in=None) for one in judges
     ]
-    result = SimpleNamespace(experiment="x", gold=SimpleNamespace(**about), judges=entries, raters=())
+    result = SimpleNamespace(
+        experiment="x",
+        gold=SimpleNamespace(set="made", scale="binary", **about),
+        judges=entries,
+        raters=(),
+        floor=(line("best constant", 0.5),),
+    )
     floor = (FloorLoss("constant 50", constant), FloorLoss("embedded", embedded))
     return Standing(
         result=cast("AgreementResult", result),
@@ -246,6 +257,7 @@ def found_with(
         grid=PromptModelGrid(()),
         shapes=(),
         parted=(),
+        alike=tuple((one.judge,) for one in judges),
     )
 
 
@@ -256,8 +268,13 @@ def in_full(found: Standing) -> str:
 
 def test_the_cheaper_judge_first_in_the_headline() -> None:
     found = judges_headline(found_with())
-    assert (found.kind, found.sentence) == ("use", "Use B: at most 2.1 points below the best.")
-    assert found.because == ("0.200 instead of 2.000 USD per 1,000; 3 of 220 unscored; 110 questions, curated.",)
+    assert found.kind == "tied"
+    assert found.sentence == "Use B to triage; whether it could replace a person is not known."
+    assert found.because == (
+        "It agrees with people on 89.0% of answers [84.0, 94.0], good and bad ones weighing alike; always saying 50 "
+        "reaches 50.0%.",
+        "It is 1.0 points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000.",
+    )
     assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal select x ")
     assert [one for one in found.unknown if "production" in one] and found.next == "judgecal select x"
 
@@ -265,16 +282,19 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
     made = found_with(constant=loss(-0.01, 0.02, 0.05))
     assert made.chosen is None and judges_headline(made).kind == "none"
-    assert in_full(made).startswith(
-        "Use none of them: the best, A, is not shown to agree with people better than always saying 50 (2.0 points, "
-        "-1.0 to 5.0). 3 of 220"
+    assert in_full(made) == (
+        "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The best, A, "
+        "agrees with people on 90.0% of answers [85.0, 95.0], good and bad ones weighing alike; always saying 50 "
+        "reaches 50.0% (2.0 points apart, -1.0 to 5.0)."
     )
 
 
 def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
     made = found_with(judges=LOSSES[:1], pick=Pick("A", "A", ("A",), 0.95))
+    assert judges_headline(made).kind == "use"
     assert in_full(made).startswith(
-        "Use A: macro_agreement 0.900 [0.850, 0.950], and no other judge to hold it against. 0 of 220 unscored"
+        "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of answers "
+        "[85.0, 95.0]"
     )
 
 
@@ -500,7 +520,7 @@ def test_a_notebook_shows_the_page_in_a_frame(slug: str) -> None:
     frame = found._repr_html_()
     (attributes,) = Parsed(frame).all("iframe")
     assert attributes["srcdoc"] == found.html and attributes["sandbox"] == "allow-scripts"
-    assert repr(found).startswith("Report('rec: judges held against people': Use sharp: ")
+    assert repr(found).startswith("Report('rec: judges held against people': Use sharp to triage")
 
 
 def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_dir: Path) -> None:
@@ -515,7 +535,7 @@ def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_di
     page = path.read_text(encoding="utf-8")
     parsed = Parsed(page)
     text = "".join(parsed.text)
-    assert "2 experiments" in text and "Use sharp: the best of 2 here" in text
+    assert "2 experiments" in text and "Use sharp to triage" in text
     assert "there is no report of this kind" in text
     assert [one["href"] for one in parsed.all("a")] == ["rec/report.html"] and parsed.all("script") == []
 

@@ -165,7 +165,7 @@ def answer(
         shared.show_plan(together([run.preview() for run in runs]), json=call.json)
         return
     results = [run.run(question=question) for run in runs]
-    _print(results, json=call.json)
+    _print(results, json=call.json, full=call.full)
     _finish(runs, results)
 
 
@@ -179,7 +179,7 @@ def _contaminated(workspace: Workspace, gold: GoldSet, experiment: str | None) -
     return read_contaminated(find_experiment(workspace, experiment), gold=gold.name, gold_sha256=gold.sha256)
 
 
-def _print(results: Sequence[AnswerResult], *, json: bool) -> None:
+def _print(results: Sequence[AnswerResult], *, json: bool, full: bool) -> None:
     """One object, that of further contexts under `also`; or one text below the other."""
     from judgecal.report.answer import answer_document, question_document
 
@@ -192,7 +192,7 @@ def _print(results: Sequence[AnswerResult], *, json: bool) -> None:
         document = question_document(result, asked) if asked else answer_document(result)
         if place:
             print_text("\n")
-        print_result(result, document, json=json)
+        print_result(result, document, json=json, full=full)
 
 
 def _finish(runs: Sequence[AnswerRun], results: Sequence[AnswerResult]) -> None:

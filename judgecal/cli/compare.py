@@ -29,6 +29,7 @@ def compare(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say whether it would look at test labels, and at which level.")
     ] = False,
+    full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
@@ -48,4 +49,4 @@ def compare(
         shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)
         return
     result = run.run()
-    print_result(result, compare_document(result), json=json)
+    print_result(result, compare_document(result), json=json, full=full)

@@ -73,7 +73,7 @@ def gate(
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
     result = run_gate(planned)
     document = gate_document(result, {})
-    print_result(result, document, json=call.json)
+    print_result(result, document, json=call.json, full=call.full)
     if markdown is not None:
         _write(markdown, markdown_of(document))
     raise Decided(result.decision)

@@ -20,13 +20,13 @@ Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 
 @app.command("list")
 @grouped
-def list_command(ctx: typer.Context, as_json: Json = False) -> None:
+def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) -> None:
     """The gold sets of the workspace."""
     from judgecal.goldset import list_sets
     from judgecal.report.gold import list_document
 
     result = list_sets(workspace_of(ctx))
-    print_result(result, list_document(result), json=as_json)
+    print_result(result, list_document(result), json=as_json, full=full)
 
 
 @app.command("check")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgecal.cli.options import Json, workspace_of
+from judgecal.cli.options import Full, Json, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
 
@@ -91,6 +91,7 @@ def import_command(
     force: Annotated[
         bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")
     ] = False,
+    full: Full = False,
     as_json: Json = False,
     *,
     table: ImportArguments,
@@ -115,7 +116,7 @@ def import_command(
         mapping = read_mapping(table.mapping or ())
         common |= {"scale": str(table.scale), "force": force}
         result = import_gold(files[0], name=name, columns=columns, mapping=mapping, **common)
-    print_result(result, import_document(result), json=as_json)
+    print_result(result, import_document(result), json=as_json, full=full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ def sheet_command(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", help="Only N items, drawn at random; by default all.")
     ] = None,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Write blind, shuffled sheets for people to label in a spreadsheet; `gold import --sheet` reads them back."""
@@ -175,7 +177,7 @@ def sheet_command(
     told = (*result.notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
     result = dataclasses.replace(result, notes=told)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {found.to}{found.made_new}"
-    print_result(result, sheets_document(result, following), json=as_json)
+    print_result(result, sheets_document(result, following), json=as_json, full=full)
 
 
 def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:

@@ -54,7 +54,7 @@ def judge(
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    print_result(result, judge_document(result), json=call.json)
+    print_result(result, judge_document(result), json=call.json, full=call.full)
     if result.n_unscored:
         error = result.columns["error"]
         notice(f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why")

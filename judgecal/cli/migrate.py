@@ -76,7 +76,7 @@ def migrate(
         shared.show_plan(plan, json=call.json, look=shared.would_look(run.foresee(), run.gold.name))
         return
     result = run.run()
-    print_result(result, migrate_document(result), json=call.json)
+    print_result(result, migrate_document(result), json=call.json, full=call.full)
     shared.say_unscored(result.n_unscored, run.experiment.journal)
     raise Decided(result.decision)
 

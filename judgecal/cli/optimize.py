@@ -57,5 +57,5 @@ def optimize(
             print_line(preview.own_calls)
         return
     result = run.run()
-    print_result(result, optimize_document(result), json=call.json)
+    print_result(result, optimize_document(result), json=call.json, full=call.full)
     shared.finish(n_unscored=run.unscored(), journal=run.experiment.journal)

@@ -42,6 +42,7 @@ class CallArguments:
     dry_run: DryRun = False
     seed: Seed = 0
     name: Name = None
+    full: Full = False
     json: Json = False
 
 

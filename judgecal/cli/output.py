@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from judgecal.cli.streams import encodable
+from judgecal.cli.streams import encodable, in_colour
 from judgecal.errors import UNSEEN, visible_line
 
 if TYPE_CHECKING:
@@ -54,10 +55,13 @@ def print_result(result: Result, document: Document, *, json: bool, full: bool =
 
 
 def print_document(document: Document, *, full: bool = False) -> None:
-    """A document at the terminal's width."""
+    """A document at the terminal's width, 80 columns where that is unknown; in colour where a terminal shows it."""
     from judgecal.report.terminal import terminal
 
-    print_text(terminal(document, width=shutil.get_terminal_size((80, 24)).columns, full=full))
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size((80, 24)).columns
+    with in_colour(colour):
+        print_text(terminal(document, width=width, full=full, colour=colour))
 
 
 def print_json(value: Any) -> None:

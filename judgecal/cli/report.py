@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-import shutil
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_json, print_line, print_text
+from judgecal.cli.output import print_document, print_json, print_line, print_text
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,4 +73,4 @@ def _print(workspace: Workspace, experiment: str, report: Report, form: Format, 
     elif form is Format.MD:
         print_text(report.markdown)
     else:
-        print_text(report.text(width=shutil.get_terminal_size((80, 24)).columns, full=full))
+        print_document(report.document, full=full)

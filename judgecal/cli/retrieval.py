@@ -120,6 +120,7 @@ def retrieval(
     ] = None,
     chart: Annotated[File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")] = None,
     name: shared.Name = None,
+    full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Where the reference document of each question ranks: the retriever tested alone."""
@@ -151,7 +152,7 @@ def retrieval(
         report.write(chart)
     elif chart is not None:
         chart.write_bytes(chart_file(result, chart.suffix.lower()))
-    print_result(result, report.document, json=json)
+    print_result(result, report.document, json=json, full=full)
 
 
 def _plan(

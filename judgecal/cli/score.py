@@ -26,7 +26,6 @@ def score(
     gold: shared.GoldName = "starter",
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
     repeats: shared.Repeats = 1,
-    full: shared.Full = False,
     *,
     call: shared.RunArguments,
 ) -> None:
@@ -58,7 +57,7 @@ def score(
         return
     result, stored = run.run()
     found = standing(workspace, stored, margin=MARGIN, result=result)
-    print_result(result, judges_document(found), json=call.json, full=full)
+    print_result(result, judges_document(found), json=call.json, full=call.full)
     n_unscored = sum(one.n_unscored for one in result.judges)
     shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
 

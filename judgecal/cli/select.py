@@ -104,7 +104,7 @@ def select(
         shared.show_plan(run.preview(), json=call.json, look=look)
         return
     result = run.run()
-    print_result(result, select_document(result), json=call.json)
+    print_result(result, select_document(result), json=call.json, full=call.full)
     if result.chosen is None:
         raise typer.Exit(_NOBODY)
     shared.finish(n_unscored=result.n_unscored, journal=run.experiment.journal)

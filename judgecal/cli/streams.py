@@ -180,3 +180,17 @@ def claim_descriptors() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+@contextlib.contextmanager
+def in_colour(wanted: bool) -> Iterator[None]:
+    """Let the colours of a document pass to stdout, whose texts a renderer has made harmless itself."""
+    stream = sys.stdout
+    if not wanted or not isinstance(stream, SafeStream):
+        yield
+        return
+    before, stream.coloured = stream.coloured, True
+    try:
+        yield
+    finally:
+        stream.coloured = before

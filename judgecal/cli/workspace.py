@@ -26,7 +26,7 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
     notice(f"next: cd {made.root} && judgecal optimize")
 
 
-def models(ctx: typer.Context, json: shared.Json = False) -> None:
+def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
     """Aliases with litellm id, price, context window, and whether the key is present."""
     from judgecal.models import load_catalogue
 
@@ -35,7 +35,7 @@ def models(ctx: typer.Context, json: shared.Json = False) -> None:
         shown = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env", "key_present")
         print_json({"models": [{name: getattr(spec, name) for name in shown} for spec in specs]})
         return
-    print_document(_models_document(list(specs)))
+    print_document(_models_document(list(specs)), full=full)
 
 
 def _models_document(specs: Sequence[ModelSpec]) -> Document:

@@ -14,9 +14,10 @@ from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
 from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
+from judgecal.stats.paired import PairedDifference
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.stand_in import MIN_SHARED, beside
-from judgecal.stats.strata import too_thin
+from judgecal.stats.strata import Stratum, too_thin
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,14 @@ class JudgeLoss:
 
 @dataclass(frozen=True, slots=True)
 class FloorLoss:
-    """What the best constant, or `embedded`, loses against a judge: paired, with its interval."""
+    """What the best constant, or `embedded`, loses against a judge: paired, with its interval.
+
+    `strata`: of the labels that the difference rests on.
+    """
 
     judge: str
     loss: Estimate
+    strata: tuple[Stratum, ...] = ()
 
     @property
     def shown(self) -> bool:
@@ -183,11 +188,12 @@ class _Pairs:
 
     def floor(self, column: Column) -> FloorLoss:
         other = (column.scale, column.rows, 1)
-        found = self._against(self.table.items, self.table.labels, other, calibrate=not column.constant)
+        made = self._compared(self.table.items, self.table.labels, other, calibrate=not column.constant)
+        found = _decided(made, self.metric)
         if metric_facts(self.metric).direction == "less" and found.value is not None:
             low, high = (None if end is None else -end for end in (found.high, found.low))
             found = dataclasses.replace(found, value=-found.value, low=low, high=high)
-        return FloorLoss(column.judge, found)
+        return FloorLoss(column.judge, found, made.strata)
 
     def people(self) -> tuple[PersonLoss, ...]:
         """The best judge less each rater, both against the other raters; of those who share enough items with them."""
@@ -218,8 +224,18 @@ class _Pairs:
         other: tuple[Scale, Sequence[Judgement], int],
         *,
         best: tuple[Column, int] | None = None,
-        calibrate: bool = True,
     ) -> Estimate:
+        return _decided(self._compared(items, labels, other, best=best), self.metric)
+
+    def _compared(
+        self,
+        items: Sequence[Item],
+        labels: Sequence[Label],
+        other: tuple[Scale, Sequence[Judgement], int],
+        *,
+        best: tuple[Column, int] | None = None,
+        calibrate: bool = True,
+    ) -> PairedDifference:
         """The best judge's value less another's, once calibrated where the metric asks for it: what the other loses."""
         (column, repeats), (scale, rows, others) = best or self.best, other
         both, people, groups = max(repeats, others), self.table.gold.scale, [item.group for item in items]
@@ -232,7 +248,7 @@ class _Pairs:
         asked = metric_facts(self.metric).calibrated
         once = calibrated(labels, mapped, scale=people, scales=scales, groups=groups, asked=asked)
         sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
-        found = compare_paired(
+        return compare_paired(
             labels,
             sides["best"],
             sides["other"],
@@ -246,10 +262,14 @@ class _Pairs:
             n_perm=1,  # the interval needs no p value
             more_error=once.error_of_fit("best", "other"),
         )
-        thin = too_thin(found.strata, self.metric)
-        if thin is None:
-            return found.difference
-        return dataclasses.replace(found.difference, low=None, high=None, method="", reason=thin)
+
+
+def _decided(found: PairedDifference, metric: str) -> Estimate:
+    """The difference, without an interval where it rests on too few items."""
+    thin = too_thin(found.strata, metric)
+    if thin is None:
+        return found.difference
+    return dataclasses.replace(found.difference, low=None, high=None, method="", reason=thin)
 
 
 def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:

@@ -29,7 +29,10 @@ _CLIPPED = 2_000  # characters of a text on a page; what it is about is long tol
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows all."""
+    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows all.
+
+    Beside the headline a terminal has room for a table of ten rows and little else.
+    """
 
     short: bool = field(default=False, kw_only=True)
 
@@ -75,7 +78,9 @@ class Cell:
 class Table(Block):
     """A table; a row of one cell is a heading across it.
 
-    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided for.
+    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided for. A
+    terminal shows ten rows: the first ones and the `last`, and the columns that fit, so that those that decide come
+    first.
     """
 
     header: Sequence[str]
@@ -83,6 +88,7 @@ class Table(Block):
     left: int = 1
     title: str = ""
     chosen: str | None = None
+    last: int = 0
 
     def cells(self) -> list[list[Cell]]:
         """The rows with every cell a `Cell`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -15,17 +16,17 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import Block, Bullets, Cell, Document, Gallery, Paragraph, Picture, Section, Table
 from judgecal.report.explorer import Explorer
+from judgecal.report.intervals import in_points
 from judgecal.report.judges_charts import ForestRow, differences, forest, matrix
 from judgecal.report.judges_diagnostics import diagnostics
-from judgecal.report.judges_headline import judges_headline
+from judgecal.report.judges_headline import deciding, judges_headline
 from judgecal.report.judges_people import ceiling_notes, people_section
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing, standing
 from judgecal.stats.breakdown import Part
-from judgecal.stats.metrics import columns_of, metric_facts
+from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
-_ELSEWHERE = ("mean_agreement", "tpr", "tnr")  # a constant wins the first; errors at the mark have a table
 _TURNS = 5  # pairs whose order turns that are named
 
 
@@ -133,7 +134,11 @@ def _priced(usd: float | None) -> str:
 
 def _agreement(found: Standing) -> Section:
     result = found.result
-    blocks: list[Block] = [_table(found), Bullets(list(_notes(result, found.metric)), short=True)]
+    blocks: list[Block] = [
+        _table(found),
+        Bullets(list(_first_notes(result)), short=True),
+        Bullets(list(_notes(result, found.metric))),
+    ]
     caption = (
         "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters are what "
         "people reach with each other, on all items that they share, those without a gold label too. How the judges "
@@ -143,38 +148,80 @@ def _agreement(found: Standing) -> Section:
 
 
 def _table(found: Standing) -> Table:
-    """A line a judge, the floor, and each rater among the others; every metric of each stands in the diagnostics."""
+    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater among the others.
+
+    Every metric of each stands in the diagnostics.
+    """
     result, metric = found.result, found.metric
-    first = result.judges[0].agreement
-    names = [name for name in columns_of(first, result.gold.scale) if metric_facts(name).unit == "share"]
-    names = [name for name in names if metric_facts(name).name not in (metric, *_ELSEWHERE)]
-
-    once = metric_facts(metric).calibrated and any(one.calibrated for one in result.judges)
-
-    def row(one: Entry, indent: str = "") -> list[str]:
-        return [
-            f"{indent}{one.judge}",
-            f"{one.n}/{one.n_expected}",
-            str(one.n_unscored),
-            numbers.estimate(one.decided_by(metric)),
-            *([numbers.plain(one.as_wrong[metric].value)] if once else []),
-            *(numbers.plain(value.value if (value := one.agreement.get(name)) else None) for name in names),
-        ]
-
-    decides = f"{metric} once calibrated" if once else metric
-    header = [
-        "judge",
-        "n",
-        "unscored",
-        f"{decides} [{first[metric].level:.4g}]",
-        *(["as it is"] if once else []),
-        *names,
-    ]
-    rows = [*(row(one) for one in result.judges), ["floor"], *(row(one, "  ") for one in result.floor)]
+    by_name = {one.judge: one for one in result.judges}
+    firsts = sorted((by_name[names[0]] for names in found.alike), key=lambda one: _rank(one, metric))
+    named = {names[0]: names for names in found.alike}
     people = [one for one in result.raters if one.enough]
-    if people:
-        rows += [["people, each against each other one"], *(row(one, "  ") for one in people)]
-    return Table(header, rows, short=True, chosen=found.chosen)
+    floor = [one for one in result.floor if one.judge not in by_name]
+    lines: list[tuple[str, Entry]] = [(_same(named[one.judge]), one) for one in firsts]
+    lines += [(f"{one.judge} (floor)", one) for one in floor] + [(f"{one.judge} (person)", one) for one in people]
+    columns = _columns([one for _, one in lines], metric)
+    chosen = next((_same(names) for names in found.alike if found.chosen in names), None)
+    return Table(
+        ["judge", *columns],
+        [[name, *(cell(one) for cell in columns.values())] for name, one in lines],
+        title=_weighing(found, bool(people)),
+        short=True,
+        chosen=chosen,
+        last=len(floor) + len(people),
+    )
+
+
+def _same(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
+
+
+def _rank(one: Entry, metric: str) -> tuple[bool, float]:
+    """Best first, without a value last."""
+    value = one.decided_by(metric).value
+    return value is None, -(value or 0.0)
+
+
+def _weighing(found: Standing, people: bool) -> str:
+    """What the numbers of the table are."""
+    once = " once calibrated" if any(one.calibrated for one in found.result.judges) else ""
+    beside = "; a person against each other one" if people else ""
+    return f"Agreement with people{once}, in % ({found.metric}{beside})"
+
+
+def _columns(lines: Sequence[Entry], metric: str) -> dict[str, Callable[[Entry], str]]:
+    """Header -> cell of a line, those that decide first; what says nothing here is left out."""
+    level = lines[0].agreement[metric].level
+    columns: dict[str, Callable[[Entry], str]] = {
+        f"agreement [{level:.4g}]": lambda one: numbers.estimate(in_points(deciding(one, metric)), 1)
+    }
+    if any(one.calibrated for one in lines):
+        columns["raw"] = lambda one: numbers.points(one.as_wrong[metric].value)
+    if any(one.n_unscored for one in lines) or len({one.n_expected for one in lines}) > 1:
+        columns["n"] = lambda one: f"{one.n}/{one.n_expected}"
+    for header, base in (("false pass", "tnr"), ("false fail", "tpr")):
+        name = next((name for name in lines[0].agreement if metric_facts(name).name == base), None)
+        if name is not None:
+            columns[header] = partial(_missed, metric=name)
+    return columns
+
+
+def _missed(one: Entry, *, metric: str) -> str:
+    value = one.agreement[metric].value if metric in one.agreement else None
+    return numbers.percent(None if value is None else 1.0 - value)
+
+
+def _first_notes(result: AgreementResult) -> Iterator[str]:
+    """What the reader of the table must know: what is unscored, what was passed over, looks at test labels."""
+    gold = result.gold
+    for one in result.judges:
+        if one.n_unscored:
+            why = ", ".join(f"{count} {kind}" for kind, count in one.unscored.items())
+            yield f"{one.judge}: {one.n_unscored} of {one.n_expected} unscored ({why})."
+    yield from map(sentence, result.notes)
+    if gold.n_test_items:
+        yield f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is logged."
+    yield f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}."
 
 
 def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
@@ -182,21 +229,14 @@ def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
     yield f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items alone."
     reasons = {one.decided_by(metric).reason for one in judges if one.decided_by(metric).low is None}
     yield from (f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons)))
-    for one in judges:
-        if one.n_unscored:
-            why = ", ".join(f"{count} {kind}" for kind, count in one.unscored.items())
-            yield f"{one.judge}: {one.n_unscored} of {one.n_expected} unscored ({why})."
     yield from order_notes(judges, metric)
     if gold.n_unlabelled:
         ties = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people" * (
             gold.n_tied > 0
         )
         yield f"{gold.n_unlabelled} items have no gold label and are left out{ties}."
-    yield from (sentence(note) for note in (result.floor_reason, *result.notes) if note)
+    yield from [sentence(result.floor_reason)] if result.floor_reason else []
     yield from ceiling_notes(result)
-    if gold.n_test_items:
-        yield f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is logged."
-    yield f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}."
 
 
 def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
@@ -230,13 +270,19 @@ def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | 
 
 def _errors(found: Standing) -> Section:
     counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
-    no_mark = "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
-    blocks: list[Block] = [_at_cut(counts, found.chosen) if counts else Paragraph(no_mark)]
+    blocks: list[Block] = list(_at_mark(counts, found))
     caption = (
         "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
         "again; a false fail costs a second look. Some of both will be errors of the labels."
     )
     return Section("errors", "Where people and judges part", caption, blocks)
+
+
+def _at_mark(counts: Sequence[tuple[str, Part]], found: Standing) -> Iterator[Block]:
+    if counts:
+        yield _at_cut(counts, found.chosen)
+    elif found.result.gold.scale != "nominal":  # words have none, whatever the card says
+        yield Paragraph("The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one.")
 
 
 def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
@@ -246,7 +292,7 @@ def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
         [judge, _share_of(at.false_passes, at.fails, strong=True), _share_of(at.false_fails, at.passes)]
         for judge, at in counts
     ]
-    return Table(header, rows, short=True, chosen=chosen)
+    return Table(header, rows, chosen=chosen)
 
 
 def _share_of(n: int | None, of: int | None, *, strong: bool = False) -> Cell:

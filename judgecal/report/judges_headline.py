@@ -1,78 +1,217 @@
-"""The headline of a result about judges: whom to use, how sure that is, and what is not known beside it."""
+"""What a result about judges comes to: whom to use and for what, how sure that is, and what is not known beside it.
+
+One function decides, over what `selection.standing` knows: score, agreement, report, the index and select print it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
-from judgecal.experiment.losses import JudgeLoss, LossPicture
+from judgecal.errors import listed
+from judgecal.experiment.losses import LossPicture
+from judgecal.experiment.result import Entry, RaterEntry
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.judges_people import stand_in_note
-from judgecal.report.wording import sentence
 from judgecal.selection.standing import Pick, Standing
+from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED
+from judgecal.stats.strata import stratum_that_drives
+
+MIN_QUESTIONS = 20
+"""On fewer questions nobody is recommended: one question is worth five points or more."""
+
+
+def deciding(one: Entry, metric: str) -> Estimate:
+    """The number that a line is decided by; a person's as it is, where that is better than once calibrated."""
+    mapped = one.decided_by(metric)
+    if not isinstance(one, RaterEntry):
+        return mapped
+    return max(one.as_wrong[metric], mapped, key=lambda found: found.value or 0.0)
 
 
 def judges_headline(found: Standing) -> Headline:
-    """Whom to use, how sure that is, and at what price."""
-    slug = found.result.experiment
+    """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
+    slug, gold = found.result.experiment, found.result.gold
+    report = f"judgecal report {slug} --format html"
     if found.losses is None or found.pick is None:
         why = next((one.reason for one in found.values.values() if one.reason), "nothing was judged")
-        return Headline(
-            "too few",
-            f"Cannot tell whom to use: no {found.metric}, as {why}.",
-            next=f"judgecal report {slug} --format html",
-        )
-    kind, act, reasons = _decision(found, found.losses, found.pick)
-    because = "; ".join([*reasons[1:], *_in_a_persons_place(found, found.pick), *_scope(found, found.pick)])
-    follow = f"judgecal select {slug}" if found.chosen else f"judgecal report {slug} --format html"
-    return Headline(
-        kind, f"{act}: {reasons[0]}.", (sentence(because),), tuple(_unknown(found, found.losses, found.pick)), follow
-    )
-
-
-def _decision(found: Standing, losses: LossPicture, pick: Pick) -> tuple[str, str, list[str]]:
-    """Kind, what to do, and why."""
-    best, constant = pick.best, losses.floor[0]
-    several = len(losses.judges) > 1
-    once = " once calibrated" if any(one.calibrated for one in found.result.judges) else ""
-    value = f"{best} has {found.metric} {numbers.plain(_loss_of(losses, best).value)}{once}"
+        return Headline("too few", f"Cannot tell whom to use: {why}.", next=report)
+    losses, pick = found.losses, found.pick
+    unknown, best = tuple(_unknown(found, losses, pick)), pick.best
     if pick.judge is None:
-        why = "all of its items are test items, which confirm and do not choose"
-        return "none", "Choose nobody from this", [why, value]
-    if constant.loss.low is None:
-        return ("too few", "Cannot tell whom to use", [value, constant.loss.reason or "there is no interval"])
-    if not constant.shown:
-        who = f"the best, {best}, is" if several else f"{best} is"
-        said = constant.judge.removeprefix("constant ")
-        why = f"{who} not shown to agree with people better than always saying {said} ({_points(constant.loss)})"
-        return "none", "Use none of them" if several else "Do not use it yet", [why]
-    if not several:
-        shown = numbers.estimate(found.values[pick.judge])
-        return ("use", f"Use {pick.judge}", [f"{found.metric} {shown}{once}, and no other judge to hold it against"])
-    return ("use", f"Use {pick.judge}", list(_against_the_rest(found, losses, pick, _loss_of(losses, pick.judge))))
+        what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
+        return Headline("none", what, (agreement_sentence(found, best, best),), unknown, report)
+    few = _too_few(found, losses)
+    if few is not None:
+        so_far = f"So far {best}{', the best,' * (len(losses.judges) > 1)}"
+        label = f"judgecal gold sheet {gold.set} -o sheet.csv"
+        return Headline("too few", few, (agreement_sentence(found, best, so_far),), unknown, label)
+    if not losses.floor[0].shown:
+        return Headline("none", _nobody(found, losses, best), (_below_floor(found, losses, best),), unknown, report)
+    tied = _tied(found, losses, best)
+    because = [
+        agreement_sentence(found, pick.judge),
+        *_below_a_person(found, pick.judge),
+        *_beside_the_best(found, losses, pick),
+        *_not_told_apart(found, pick, tied),
+    ]
+    alone = (pick.judge,) in found.alike
+    kind = "use" if alone and not tied else "tied"
+    return Headline(kind, _use(found, pick.judge), tuple(because), unknown, f"judgecal select {slug}")
 
 
-def _loss_of(losses: LossPicture, judge: str) -> JudgeLoss:
-    return next(one for one in losses.judges if one.judge == judge)
+def _use(found: Standing, judge: str) -> str:
+    """For what a judge is good: in a person's place only where that is shown."""
+    stand_in = next(one for one in found.result.judges if one.judge == judge).stand_in
+    may = None if stand_in is None else stand_in.shown(found.margin)
+    if may:
+        return f"Use {judge}: it may stand in for a person."
+    if may is None:
+        return f"Use {judge} to triage; whether it could replace a person is not known."
+    return f"Use {judge} to triage, not to replace a person."
 
 
-def _against_the_rest(found: Standing, losses: LossPicture, pick: Pick, chosen: JudgeLoss) -> Iterator[str]:
-    judges, best = losses.judges, pick.best
-    if chosen.judge == best and chosen.high is not None:
-        most = numbers.points(chosen.high)
-        yield f"the best of {len(judges)} here; were another truly better, it loses at most {most} points"
-    elif chosen.high is not None:
-        yield f"at most {numbers.points(chosen.high)} points below the best"
-    else:
-        yield f"{numbers.points(chosen.loss)} points below the best, without a bound ({chosen.reason})"
-    if chosen.judge != best and chosen.loss:
-        yield from _price(found, chosen.judge, best)
-    others = [one for one in pick.within if one != chosen.judge]
-    if not others:
-        yield f"no other of the {len(judges)} is shown to stay within {100.0 * found.margin:g} points"
-    elif len(others) == len(judges) - 1 and not any(one.loss for one in judges):
-        yield f"all {len(judges)} agree with people alike"
+def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
+    """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
+    result, metric = found.result, found.metric
+    entry = next(one for one in result.judges if one.judge == judge)
+    graded, weighing = _by(found, entry)
+    to = "to" if graded else "on"
+    parts = [f"{who} agrees with people {to} {_share(deciding(entry, metric), graded)}{weighing}"]
+    people = [one for one in result.raters if one.enough]
+    if people:
+        beside = [next(one for one in rater.judges if one.judge == judge) for rater in people]
+        own = _between([deciding(one, metric).value for one in people])
+        its = _between([deciding(one, metric).value for one in beside])
+        parts.append(f"people agree with each other {to} {own}, and it with each of them {to} {its}")
+    floor = numbers.percent(result.floor[0].decided_by(metric).value, 1)
+    said = always(found.losses.floor[0].judge, result.gold.scale) if found.losses else "the best constant"
+    parts.append(f"{said} reaches {floor}")
+    return "; ".join(parts) + "."
+
+
+def _by(found: Standing, entry: Entry) -> tuple[bool, str]:
+    """Whether labels are graded, and what weighs alike in the number."""
+    scale = found.result.gold.scale
+    if scale == "nominal":
+        return False, ""
+    if scale == "binary":
+        return False, ", good and bad ones weighing alike"
+    once = " once calibrated" if entry.calibrated else ""
+    return True, f"{once}, low, middle and high labels weighing alike"
+
+
+def _share(one: Estimate, graded: bool) -> str:
+    """`84.9% of answers [82.3, 87.0]`; graded labels agree to a share and not on answers."""
+    of = "" if graded else " of answers"
+    value, low, high = (numbers.points(end) for end in (one.value, one.low, one.high))
+    return f"{value}%{of}" if one.low is None else f"{value}%{of} [{low}, {high}]"
+
+
+def _between(values: Sequence[float | None]) -> str:
+    """`87%`, or `91 to 95%`."""
+    ends = sorted(numbers.points(value, 0) for value in values if value is not None)
+    if not ends:
+        return "an unknown share"
+    low, high = min(ends, key=float), max(ends, key=float)
+    return f"{high}%" if low == high else f"{low} to {high}%"
+
+
+def always(constant: str, scale: str) -> str:
+    """`always saying 45`, of a constant by its name."""
+    said = constant.removeprefix("constant ")
+    word = {"0": "fail", "1": "pass"}.get(said, said) if scale == "binary" else said
+    return f"always saying {word}"
+
+
+def _nobody(found: Standing, losses: LossPicture, best: str) -> str:
+    than = always(losses.floor[0].judge, found.result.gold.scale)
+    if len(losses.judges) == 1:
+        return f"Do not use {best} yet: it is not shown to agree with people better than {than}."
+    return f"Use none of these {len(losses.judges)} judges: none is shown to agree with people better than {than}."
+
+
+def _below_floor(found: Standing, losses: LossPicture, best: str) -> str:
+    who = f"The best, {best}," if len(losses.judges) > 1 else "It"
+    lead = losses.floor[0].loss
+    where = _choosing(found)
+    apart = f" ({numbers.points(lead.value)} points apart, {_ends(lead)}{where})"
+    return agreement_sentence(found, best, who).removesuffix(".") + f"{apart}."
+
+
+def _ends(found: Estimate) -> str:
+    return f"{numbers.points(found.low)} to {numbers.points(found.high)}"
+
+
+def _too_few(found: Standing, losses: LossPicture) -> str | None:
+    """How many more questions to label, and of which kind; None where there are enough to decide by."""
+    floor, n_groups = losses.floor[0], found.basis.n_groups
+    if n_groups >= MIN_QUESTIONS and floor.loss.low is not None:
+        return None
+    thin = [one for one in floor.strata if one.thin and one.more]
+    more = [MIN_QUESTIONS - n_groups, *(math.ceil((one.more or 0) * n_groups / one.n) for one in thin)]
+    more += [needed for needed in (questions_to_show(floor.loss),) if needed is not None]
+    if max(more) < 1:
+        return f"Too little to tell whom to use: {floor.loss.reason}."
+    driver = stratum_that_drives(floor.strata)
+    kinds = [f'at least {one.more} more "{one.name}" labels' for one in thin]
+    kinds += [f'above all with "{driver.name}" labels'] if driver is not None and not thin else []
+    which = f", {'with ' * bool(thin)}{' and '.join(kinds)}" if kinds else ""
+    here = numbers.count_of(n_groups, "question")
+    return f"Too few questions to tell whom to use: {here}. Label about {numbers.count(max(more))} more{which}."
+
+
+def questions_to_show(lead: Estimate) -> int | None:
+    """About how many more questions would show a lead, were it what it looks; None without one, or out of reach."""
+    if lead.value is None or lead.low is None or lead.value <= 0.0 or lead.low > 0.0:
+        return None
+    more = math.ceil(lead.n_groups * ((lead.value - lead.low) / lead.value) ** 2) - lead.n_groups
+    return max(1, more) if more <= OUT_OF_REACH else None
+
+
+def _tied(found: Standing, losses: LossPicture, best: str) -> list[str]:
+    """The judges that are not shown to be worse than the best, without those that gave its verdicts."""
+    same = next(names for names in found.alike if best in names)
+    others = [one for one in losses.judges if one.judge not in same]
+    return [one.judge for one in others if one.low is None or one.low <= 0.0]
+
+
+def _not_told_apart(found: Standing, pick: Pick, tied: Sequence[str]) -> Iterator[str]:
+    same = next(names for names in found.alike if pick.judge in names)
+    twins = [name for name in same if name != pick.judge]
+    if twins:
+        yield f"{_and(twins)} gave the same verdicts."
+    others = [name for name in tied if name != pick.judge]
+    beside = "it" if pick.judge == pick.best or pick.judge not in tied else f"it or {pick.best}"
+    if others:
+        where = _choosing(found)
+        yield f"{_and(others)} cannot be told from {beside}{where}."
+
+
+def _choosing(found: Standing) -> str:
+    """Which questions a choice rests on, where they are not all."""
+    if not found.result.gold.n_test_items or not found.basis.may_choose:
+        return ""
+    return f" on the {numbers.count(found.basis.n_groups)} questions of train and dev"
+
+
+def _and(names: Sequence[str]) -> str:
+    """`a, b and c`; of many the first ones."""
+    return listed(list(names)) if len(names) > 4 else " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _beside_the_best(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
+    """What a judge costs that is not the best one, and how much it may lose."""
+    chosen = next(one for one in losses.judges if one.judge == pick.judge)
+    if chosen.judge == pick.best or not chosen.loss:
+        return
+    price = ", ".join(_price(found, chosen.judge, pick.best))
+    loss = f"{numbers.points(chosen.loss)} points below {pick.best}, the best"
+    bound = (
+        f", without a bound ({chosen.reason})" if chosen.high is None else f", at most {numbers.points(chosen.high)}"
+    )
+    yield f"It is {loss}{bound}{f', for {price}' if price else ''}."
 
 
 def _price(found: Standing, judge: str, best: str) -> Iterator[str]:
@@ -86,15 +225,6 @@ def _price(found: Standing, judge: str, best: str) -> Iterator[str]:
         yield f"{numbers.money(ours)} USD per 1,000, as much as the best"
 
 
-def _scope(found: Standing, pick: Pick) -> Iterator[str]:
-    """Unscored, questions, sampling: what the rest of the sentence rests on."""
-    name = pick.judge or pick.best
-    shown = next(one for one in found.candidates if one.judge == name)
-    yield f"{numbers.count(shown.n_unscored)} of {numbers.count(shown.n_expected)} unscored"
-    sampling = {"random": "drawn at random", "curated": "curated"}.get(found.sampling)
-    yield ", ".join(filter(None, (f"{numbers.count(found.basis.n_groups)} questions", sampling)))
-
-
 def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
     """What weighs most comes first."""
     yield from _unconfirmed(found, pick)
@@ -103,6 +233,14 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
             yield f"Whether it is better than {one.judge}, which is free: {_points(one.loss)}."
     if found.result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
+    stand_in = next(one for one in found.result.judges if one.judge == (pick.judge or pick.best)).stand_in
+    if stand_in is not None and stand_in.at_worst is None:
+        yield f"Whether {pick.judge or pick.best} could replace a person: {stand_in.reason}."
+    lead = losses.floor[0].loss
+    to_show = questions_to_show(lead)
+    if pick.judge is not None and to_show is not None:
+        more = f"about {numbers.count(to_show)} more questions"
+        yield f"Whether {pick.best} beats the best constant: {more} would show it, if it is as good as it looks."
     if pick.more_questions is not None:
         more = f"about {numbers.count(pick.more_questions)} more questions would show it"
         yield f"Whether {pick.cheaper} is good enough: {more}, if it is as good as it looks."
@@ -130,11 +268,19 @@ def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
     yield f"Whether it holds on questions that did not choose it: {confirms}"
 
 
-def _in_a_persons_place(found: Standing, pick: Pick) -> Iterator[str]:
-    """What the judge to use, or the best one, is good for beside people."""
-    one = next(one for one in found.result.judges if one.judge == (found.chosen or pick.best))
-    if one.stand_in is not None:
-        yield f"in a person's place: {stand_in_note(one.stand_in, found.margin)}"
+def _below_a_person(found: Standing, judge: str) -> Iterator[str]:
+    """Why a judge is not said to stand in for a person, where that was tested."""
+    stand_in = next(one for one in found.result.judges if one.judge == judge).stand_in
+    if stand_in is None or stand_in.at_worst is None or stand_in.shown(found.margin):
+        return
+    if stand_in.at_worst > -found.margin:
+        yield "It is not shown to agree with every person better than a constant does."
+        return
+    worst, rater, n = min((one.at_worst or 0.0, rater, one.n) for rater, one in stand_in.raters.items())
+    yield (
+        f"It may lie up to {numbers.points(-worst)} points below {rater} ({numbers.count(n)} shared items), and "
+        f"{100.0 * found.margin:g} are allowed."
+    )
 
 
 def _no_people(found: Standing) -> Iterator[str]:

@@ -26,10 +26,9 @@ def people_section(found: Standing) -> Section | None:
         Table(
             ["judge", "points below, at worst", "beside", "items", "decision"],
             [_row(judge.judge, stand_in, found.margin) for judge, stand_in in judges],
-            short=True,
             chosen=found.chosen,
         ),
-        Bullets(list(_reasons(judges, found.margin)), short=True),
+        Bullets(list(_reasons(judges, found.margin))),
         _by_rater(judges),
         *_alt_tests(found.result),
         *_latent(found.result.latent),
@@ -62,20 +61,6 @@ def _reasons(judges: list[tuple[JudgeEntry, StandIn]], margin: float) -> Iterato
         elif not found.shown(margin) and found.at_worst is not None and found.at_worst > -margin:
             yield f"{judge.judge} is not shown to agree with every person better than a constant does."
     yield from (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items())
-
-
-def stand_in_note(found: StandIn, margin: float) -> str:
-    """What a headline says of a judge in a person's place, without a full stop."""
-    may = found.shown(margin)
-    if may is None:
-        return f"cannot tell whether it may stand in for a person: {found.reason}"
-    worst, rater, n = min((one.at_worst or 0.0, rater, one.n) for rater, one in found.raters.items())
-    shown = f"at worst {numbers.points(-worst)} points below {rater} ({numbers.count(n)} items)"
-    if may:
-        return f"it may stand in for a person: {shown}"
-    if found.at_worst is not None and found.at_worst > -margin:
-        return "good to triage alone: not shown to agree with people better than a constant does"
-    return f"good to triage alone: {shown}, and {100.0 * margin:g} are allowed"
 
 
 def _by_rater(judges: list[tuple[JudgeEntry, StandIn]]) -> Table:

@@ -31,9 +31,9 @@ class Report:
         """The short form for a pull request."""
         return markdown(self.document)
 
-    def text(self, *, width: int = 80, full: bool = False) -> str:
-        """For a terminal of so many columns; every block where `full`."""
-        return terminal(self.document, width=width, full=full)
+    def text(self, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
+        """For a terminal of so many columns, see `terminal`."""
+        return terminal(self.document, width=width, full=full, colour=colour)
 
     def as_json(self) -> dict[str, Any]:
         """For scripts: the headline, what reproduces the numbers, and what the page carries for programs."""

@@ -1,4 +1,7 @@
-"""A document for a terminal: the headline first, the next command last, nothing wider than the screen."""
+"""A document for a terminal: the headline first, the next command last, nothing wider than the screen.
+
+Short, it is the headline, the short blocks and the next command, in at most 27 lines; with `full` all that there is.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,18 @@ from rich.cells import cell_len
 from judgecal.errors import visible, visible_line
 from judgecal.report import document as doc
 
+_LINES = 27  # of the short form, headline and next command among them
+_ROWS = 10  # of a table in the short form
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
+_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
+_TONES = {
+    "\x1b[1;32m": ("use", "pass", "better", "told apart", "A", "B", "sound"),
+    "\x1b[1;31m": ("none", "fail", "worse", "findings", "warning"),
+    "\x1b[1;33m": ("tied", "too few", "inconclusive", "changed", "cannot tell", "rescaled only"),
+}
+"""Bold green, red and yellow, each with the kinds of headlines that have it; the others are bold alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,14 @@ class _Screen:
 
     width: int
     full: bool
+    colour: bool
+
+    def strong(self, text: str, kind: str = "") -> str:
+        """Lines in bold, in the colour of a kind of headline; as they are where the screen has no colours."""
+        if not self.colour:
+            return text
+        tone = next((tone for tone, kinds in _TONES.items() if kind in kinds), _BOLD)
+        return "\n".join(f"{tone}{line}{_RESET}" for line in text.split("\n"))
 
     def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
         """A paragraph, wrapped; a long word keeps its letters together."""
@@ -37,22 +57,50 @@ class _Screen:
         )
 
 
-def terminal(document: doc.Document, *, width: int = 80, full: bool = False) -> str:
-    """The document as plain text; tables and prose stay within `width` columns. `full`: not only the short blocks."""
-    screen = _Screen(max(width, 40), full)
+def terminal(document: doc.Document, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
+    """The document as text of at most `width` columns, but for a command or a path that is longer.
+
+    Args:
+        full: every block, what is not known, and the run lines; not only the headline and the short blocks.
+        colour: headline in bold and colour, and the chosen row in bold; for a screen alone.
+    """
+    screen = _Screen(max(width, 40), full, colour)
     headline = document.headline
-    parts = ["\n".join(map(screen.prose, (headline.sentence, *headline.because))), screen.prose(document.about)]
-    parts += ["\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)]
+    head = "\n".join(
+        [screen.strong(screen.prose(headline.sentence), headline.kind), *map(screen.prose, headline.because)]
+    )
+    following = visible_line(f"next: {headline.next}") if headline.next else ""
+    if full:
+        parts = [head, *_all(document, screen)]
+        last = "\n".join(filter(None, [*map(visible_line, document.run_lines), following]))
+    else:
+        drawn = [part for section in document.sections for part in _blocks(section.blocks, screen)]
+        about = [screen.prose(document.about)] if document.about else []
+        parts, last = _cut([head, *about, *drawn], _LINES - 2 * bool(following)), following
+    return "\n\n".join(part for part in (*parts, last) if part)
+
+
+def _all(document: doc.Document, screen: _Screen) -> Iterable[str]:
+    """What stands between headline and run lines in the full form."""
+    yield screen.prose(document.about)
+    yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
     drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
     titled = sum(bool(inner) for _, inner in drawn) > 1
     for section, inner in drawn:
-        parts += [visible_line(section.title)] if inner and titled and section.title else []
-        parts += inner
-    if headline.unknown:
-        parts.append("Not known:\n" + "\n".join(screen.prose(one, first="- ", rest="  ") for one in headline.unknown))
-    last = [*document.run_lines, *([f"next: {headline.next}"] if headline.next else [])]
-    parts.append("\n".join(map(visible_line, last)))
-    return "\n\n".join(part for part in parts if part)
+        if inner and titled and section.title:
+            yield visible_line(section.title)
+        yield from inner
+    if document.headline.unknown:
+        unknown = (screen.prose(one, first="- ", rest="  ") for one in document.headline.unknown)
+        yield "\n".join(["Not known:", *unknown])
+
+
+def _cut(parts: Sequence[str], lines: int) -> list[str]:
+    """As many of the parts as so many lines hold, an empty one between them; what is cut off is said."""
+    shown = "\n\n".join(filter(None, parts)).split("\n")
+    if len(shown) <= lines:
+        return ["\n".join(shown)]
+    return ["\n".join(shown[: lines - 2]).rstrip("\n"), "... and more: --full"]
 
 
 def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:
@@ -84,7 +132,7 @@ def _lines(block: doc.Lines, screen: _Screen) -> str:
 def _picture(block: doc.Picture, screen: _Screen) -> str:
     if block.numbers is None:
         return screen.prose(f"{block.title}: {block.says}" if block.title else block.says)
-    return "\n".join(filter(None, (visible_line(block.title), _table(block.numbers, screen))))
+    return "\n".join(filter(None, (screen.prose(block.title), _table(block.numbers, screen))))
 
 
 @_block.register
@@ -110,13 +158,22 @@ def _diff(block: doc.Diff, screen: _Screen) -> str:
 
 @_block.register
 def _table(block: doc.Table, screen: _Screen) -> str:
-    rows = [[visible_line(cell.text) for cell in row] for row in block.cells()]
+    cells, left_out = block.cells(), 0
+    if not screen.full and len(cells) > _ROWS:
+        left_out = len(cells) - _ROWS
+        cells = [*cells[: _ROWS - block.last], *cells[len(cells) - block.last :]]
+    rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
+    chosen = next(
+        (at for at, row in enumerate(cells) if block.chosen is not None and row[0].text == block.chosen), None
+    )
+    fitting = _fitting(header, rows, block.left, screen.width)
     drawn = [
-        _grid([header[place] for place in places], _part(rows, places), min(block.left, len(places)), screen.width)
-        for places in _fitting(header, rows, block.left, screen.width)
+        _grid([header[place] for place in places], _part(rows, places), min(block.left, len(places)), screen, chosen)
+        for places in (fitting if screen.full else fitting[:1])
     ]
-    return "\n".join(filter(None, (visible_line(block.title), "\n\n".join(drawn))))
+    more = f"... {left_out:,} more: --full" if left_out else ""
+    return "\n".join(filter(None, (screen.prose(block.title), "\n\n".join(drawn), more)))
 
 
 def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
@@ -156,20 +213,21 @@ def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) 
     ]
 
 
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> str:
+def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None) -> str:
     """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
     widths = _widths(header, rows)
     least = _narrowest(header, rows, left)
-    while sum(widths) + _GAP * (len(widths) - 1) > width:
+    while sum(widths) + _GAP * (len(widths) - 1) > screen.width:
         spare = [place for place in range(left) if widths[place] > least[place]]
         if not spare:
             break
         widths[max(spare, key=lambda place: widths[place])] -= 1
     rule = "-" * (sum(widths) + _GAP * (len(widths) - 1))
     lines = [*_line(header, widths, left), rule]
-    for row in rows:
+    for at, row in enumerate(rows):
         across = len(row) == 1 < len(header)
-        lines += textwrap.wrap(row[0], width) or [""] if across else _line(row, widths, left)
+        drawn = textwrap.wrap(row[0], screen.width) or [""] if across else _line(row, widths, left)
+        lines += map(screen.strong, drawn) if at == chosen else drawn
     return "\n".join(lines)
 
 

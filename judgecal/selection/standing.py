@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.agreement import Column, StoredExperiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
@@ -59,6 +59,7 @@ class Standing:
     grid: PromptModelGrid  # prompts against models
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
+    alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
 
     @property
     def chosen(self) -> str | None:
@@ -102,7 +103,17 @@ def standing(
         grid=prompt_model_grid(table, pairs, metric, test=known),
         shapes=tuple(judge_shape(stored, whole, column, repeats=repeats) for column, repeats in pairs),
         parted=parted_items(stored, columns, chosen_on),
+        alike=_alike(columns),
     )
+
+
+def _alike(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
+    """Judges by their verdicts, in the order asked for; what is unscored counts as one."""
+    groups: dict[frozenset[object], list[str]] = {}
+    for column in columns:
+        verdicts = frozenset((row.item_id, row.unit, row.repeat, row.verdict) for row in column.rows)
+        groups.setdefault(verdicts, []).append(column.judge)
+    return tuple(map(tuple, groups.values()))
 
 
 def _pick(measured: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str, may_choose: bool) -> Pick:
