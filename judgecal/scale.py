@@ -28,7 +28,7 @@ _FORMS = "percentage, ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (import o
 _ROUNDING = 1e-9
 _OFF_STEP = 1e-6  # of a step
 _POINTS = re.compile(r"points:(-?\d+(?:\.\d+)?):(-?\d+(?:\.\d+)?)(?::(\d+(?:\.\d+)?))?")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text."""
+    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text.
+
+    An unpaired surrogate, which has no UTF-8, is written as its escape: JSON gives it back as it was.
+    """
     with replacing(path) as draft:
-        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

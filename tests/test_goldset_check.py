@@ -429,3 +429,15 @@ def test_four_times_the_items_take_about_four_times_as_long(case: str, tmp_path:
 
     seconds(100)  # what is loaded on first use
     assert seconds(4_000) < 12.0 * seconds(1_000)
+
+
+@pytest.mark.parametrize("piece", [".", ". \n", ".    ", "Dr. ", "5. ", "a.\n\n", "!?", "\n", '."'])
+def test_the_sentences_of_a_long_text_are_counted_in_time_to_its_length(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = piece * (size // len(piece)) + "x"
+        start = time.process_time()
+        sentences(text)
+        return time.process_time() - start
+
+    took = min(seconds(30_000), seconds(30_000))
+    assert seconds(300_000) <= max(20.0 * took, 0.3)

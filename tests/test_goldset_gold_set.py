@@ -449,3 +449,16 @@ def test_simulated_crlf_checkout_is_the_same_set(tmp_path: Path) -> None:
     after = load_gold(folder)
     assert (after.sha256, after.items, after.ratings) == (before.sha256, before.items, before.ratings)
     assert after.documents == before.documents
+
+
+NAMES_OF_ITEMS: dict[str, Any] = {
+    "item_id": "a\ud800", "group": "\udfff", "system": "s\ud800", "tags": ["t", "\ud800"], "fields": {"\ud800": "x"},
+    "reference_documents": ["d\ud800"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES_OF_ITEMS)
+def test_half_a_character_in_a_name_is_named_with_its_line(tmp_path: Path, name: str) -> None:
+    items = [ITEMS[0], {**ITEMS[1], name: NAMES_OF_ITEMS[name]}]
+    found = [problem for problem in problems_of(make(tmp_path, items=items)) if "surrogate" in problem]
+    assert len(found) == 1 and f"items.jsonl:2: {name} holds an unpaired surrogate (U+D" in found[0]

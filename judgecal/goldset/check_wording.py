@@ -145,7 +145,9 @@ _ABBREVIATION = re.compile(
 _NUMBERED = re.compile(r"(?:\b(?:Nos?|Nr)|^\s*\d{1,3})\.$", re.IGNORECASE)
 _GERMAN_DATE = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(r"\s*(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
-_SENTENCE_END = re.compile(r"[.!?]+[\"')\]”]*(?=\s+[^\s\W]|\s*$)|[。！？]|\n\s*\n")
+# Possessive, and from the first of a row: a text may be a million full stops.
+_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"')\]”]*+(?=\s+[^\s\W]|\s*$)|[。！？]|\n\s*\n")
+_LOOKED_AT = 80  # characters on either side of the end of a sentence
 _WH = re.compile(r"\b(?:who|whom|whose|when|where|which|what|why|how)\b", re.IGNORECASE)
 _ASKS_MORE = re.compile(
     r"\b(?:and|or|list|name|describe|explain|summari[sz]e|compare|why|all|every|each|steps|reasons?"
@@ -164,18 +166,20 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        if _is_end(text[start : end.end()], text[end.end() :]):
+        if _is_end(text, start, end.end()):
             found.append(text[start : end.end()].strip())
             start = end.end()
     found.append(text[start:].strip())
     return [piece for piece in found if piece]
 
 
-def _is_end(piece: str, rest: str) -> bool:
+def _is_end(text: str, start: int, end: int) -> bool:
+    """Whether a sentence from `start` ends at `end`; no more is looked at than decides it."""
+    piece, rest = text[max(start, end - _LOOKED_AT) : end], text[end : end + _LOOKED_AT]
     if _ABBREVIATION.search(piece) and rest.strip():
         return False
     if _NUMBERED.search(piece):
-        return not rest.lstrip()[:1].isdigit() and not piece.strip()[:1].isdigit()
+        return not rest.lstrip()[:1].isdigit() and not text[start : start + _LOOKED_AT].strip()[:1].isdigit()
     return not (_GERMAN_DATE.search(piece) and _MONTH.match(rest))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,12 @@ _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
 _RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason"})
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 
+# What items are counted and found by: these end up in files and on pages as they are.
+_NAMES = frozenset({"item_id", "group", "system", "tags", "fields", "document_id", "reference_documents", "rater"})
+
 # JSON allows whole numbers that no float can hold.
 _HUGE = 1e300
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,9 @@ class _Fields:
         self.row, self.where, self.problems = row, where, problems
         if not known.issuperset(row):
             problems.extend(check_keys(row, known, where))
+        for key, value in row.items():
+            if key in _NAMES and (half := _half_a_character(value)):
+                self.fail(f"{key} holds an unpaired surrogate ({half}), which no file or page can hold: take it out")
 
     def fail(self, what: str) -> None:
         self.problems.append(f"{self.where}: {what}")
@@ -107,6 +115,14 @@ class _Fields:
     def parts(self, key: str, *, form: str) -> list[Any]:
         """A list that may be absent."""
         return self._fit(key, lambda value: isinstance(value, list), f"a list of {form}") or []
+
+
+def _half_a_character(value: Any) -> str | None:
+    """The first unpaired surrogate of a name, of a list of them, or of the names of an object, as its code."""
+    for text in (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ():
+        if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
+            return f"U+{ord(half[0]):04X}"
+    return None
 
 
 def _is_number(value: Any) -> bool:

@@ -53,7 +53,7 @@ def shortened(name: str, width: int) -> str:
 def _visible(value: Any) -> Any:
     """The renderer ends the whole process at a character that XML may not hold."""
     if isinstance(value, dict):
-        return {key: _visible(inner) for key, inner in value.items()}
+        return {visible(key): _visible(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_visible(inner) for inner in value]
     return visible(value) if isinstance(value, str) else value

@@ -24,6 +24,7 @@ FROM_SUMMARY = (
     "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no model was "
     "called, and nothing here is loaded from elsewhere."
 )
+_COMPARED_LINES = 200
 _CLIPPED = 2_000  # characters of a text on a page; what it is about is long told by then
 
 
@@ -159,7 +160,10 @@ class Diff(Block):
 
     def lines(self) -> list[tuple[str, str]]:
         """The sign of each line (`-`, `+` or a space), and the line."""
-        found = difflib.ndiff(self.before.splitlines(), self.after.splitlines())
+        before, after = self.before.splitlines(), self.after.splitlines()
+        if max(len(before), len(after)) > _COMPARED_LINES:  # line by line would take the cube of their number
+            return [*(("-", line) for line in before), *(("+", line) for line in after)]
+        found = difflib.ndiff(before, after)
         return [(line[0], line[2:]) for line in found if line[0] in " -+"]
 
 
