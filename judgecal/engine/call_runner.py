@@ -18,6 +18,7 @@ from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import admitted
 from judgecal.engine.scheduler import Places
 from judgecal.engine.transport import Transport
+from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.models import ModelSpec
 from judgecal.records import Failure
 
@@ -103,6 +104,8 @@ class CallRunner:
         self._policy = policy
         self._cache = cache
         self._shared = shared
+        self._secrets = () if spec.embedded else secrets_of(spec)
+        self._sent_secrets = () if spec.embedded else sent_secrets(spec)
         self._rng = random.Random(policy.seed)
         self._key_of = RequestKeys(spec)
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
@@ -162,11 +165,12 @@ class CallRunner:
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            reply, bill = billed(self._spec, messages, admitted(await self._sent(messages, repeat)))
+            answer = admitted(self._redacted(await self._sent(messages, repeat)))
+            reply, bill = billed(self._spec, messages, answer)
             took = self._loop.time() - start
         except CallFailed as failed:
             unseen = failed.billed
-            outcome.failure = Failure(failed.kind, str(failed))
+            outcome.failure = Failure(failed.kind, redacted(str(failed), self._secrets))
             return self._slowed_down(failed, outcome.attempts, began)
         finally:
             self._purse.settle(self._spec.alias, worst, bill, unseen=unseen)
@@ -174,6 +178,9 @@ class CallRunner:
         outcome.reply, outcome.failure, outcome.cost_usd = reply, None, bill.usd
         outcome.latency_s = took if reply.latency_s is None else reply.latency_s
         return None
+
+    def _redacted(self, reply: Reply) -> Reply:
+        return redacted_reply(reply, self._secrets, sent=self._sent_secrets)
 
     async def _sent(self, messages: Sequence[Message], repeat: int) -> Reply:
         """`Transport.send`, ended by our own clock where the transport does not keep time."""

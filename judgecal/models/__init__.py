@@ -1,5 +1,15 @@
 """Models: aliases and prices, and the embedded one."""
 
+from judgecal.models.address import shown_address
 from judgecal.models.catalogue import ALIASES, EMBEDDED, PROVIDERS, Catalogue, ModelSpec, load_catalogue, with_version
 
-__all__ = ["ALIASES", "EMBEDDED", "PROVIDERS", "Catalogue", "ModelSpec", "load_catalogue", "with_version"]
+__all__ = [
+    "ALIASES",
+    "EMBEDDED",
+    "PROVIDERS",
+    "Catalogue",
+    "ModelSpec",
+    "load_catalogue",
+    "shown_address",
+    "with_version",
+]

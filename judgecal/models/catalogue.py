@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
 
 from judgecal.errors import InputError, unknown_name
+from judgecal.models.address import shown_address
 from judgecal.workspace import Workspace, check_keys, read_toml, validated
 
 EMBEDDED = "embedded"
@@ -191,9 +192,13 @@ class ModelSpec:
         return value
 
     def settings(self) -> dict[str, Any]:
-        """Everything that can change a reply or its price, for fingerprints and configs; never a key."""
+        """Everything that can change a reply or its price, for fingerprints and configs; never a key.
+
+        Of the endpoint stands here what may be shown.
+        """
         kept = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens")
-        return {name: getattr(self, name) for name in kept}
+        values = {name: getattr(self, name) for name in kept}
+        return values if self.api_base is None else {**values, "api_base": shown_address(self.api_base)}
 
 
 _NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
@@ -256,7 +261,7 @@ class _AliasTable(BaseModel):
         if secret or "@" in value:  # which is not quoted
             raise ValueError(f"api_base {_NO_PASSWORD}")
         if not (parts and named and parts.scheme in ("http", "https")):
-            raise ValueError(f"api_base must be an http or https address, found {value!r}")
+            raise ValueError(f"api_base must be an http or https address, found {shown_address(value)!r}")
         return value
 
 

@@ -15,6 +15,7 @@ from tests.torture.conftest import LEVEL
 from tests.torture.world import SET, World
 
 KEY = "sk-torture/Kq8+7Zw%=&xy0123456789abcdefABCDEF"
+TOKEN = "t0ken1n2path3abcdef4567890"
 _KEY_HEADER = re.compile(rb"\r\n(?:authorization: bearer|x-api-key:|x-goog-api-key:) *([^\r]+)", re.IGNORECASE)
 
 
@@ -23,6 +24,9 @@ def forms() -> dict[str, bytes]:
     encoded = base64.b64encode(KEY.encode()).decode()
     aligned = base64.b64encode(b"Bearer " + KEY.encode()).decode()
     texts = {
+        "token in the address": TOKEN,
+        "first half": KEY[: len(KEY) // 2],
+        "last half": KEY[len(KEY) // 2 :],
         "raw": KEY,
         "percent-encoded": quote(KEY, safe=""),
         "percent-encoded but for slashes": quote(KEY),
@@ -35,7 +39,7 @@ def forms() -> dict[str, bytes]:
 
 def echo(text: str) -> str:
     """The key in every form that a server might send back."""
-    return f"{text} " + " | ".join(form.decode() for name, form in forms().items() if name != "most of it")
+    return f"{text} " + " | ".join(form.decode() for form in forms().values())
 
 
 def failing(status: str) -> Callable[[], Answer]:
@@ -77,7 +81,10 @@ SERVERS: dict[str, Callable[[], Answer]] = {
 }
 
 
-@pytest.mark.parametrize("model", ["openai/mine", "anthropic/mine", "gemini/mine", "mistral/mine"])
+@pytest.mark.parametrize(
+    "model",
+    ["openai/mine", "anthropic/mine", "gemini/mine", "mistral/mine", "openai/mine by dspy", "openai/mine by litellm"],
+)
 @pytest.mark.parametrize("server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"])
 def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: str) -> None:
     world.make(3)
@@ -89,7 +96,9 @@ def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: s
         return SERVERS[server]()
 
     with running(script) as stub:
-        world.alias(stub.api_base, id=model, key_env="MY_KEY", timeout=5.0)
+        name, _, transport = model.partition(" by ")
+        address = stub.api_base.replace("/v1", f"/{TOKEN}/v1")
+        world.alias(address, id=name, key_env="MY_KEY", timeout=5.0, transport=transport or "auto")
         world.run(world.score(), timeout=240.0)
         if server == "good":
             world.run(["models"])
@@ -100,7 +109,7 @@ def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: s
     found = [
         f"{path.relative_to(world.folder)}: {name}"
         for path in world.folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != "judgecal.toml"  # the user's own, with the address in it
         for name, form in forms().items()
         if form in path.read_bytes()
     ]

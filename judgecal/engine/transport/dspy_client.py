@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import unreadable
-from judgecal.engine.transport.provider_errors import cannot_be_called, key_refused, no_such_model
+from judgecal.engine.transport.provider_errors import (
+    REDIRECTS,
+    cannot_be_called,
+    key_refused,
+    no_such_model,
+    redirected,
+)
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, with_version
@@ -21,6 +29,7 @@ _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs ou
 _NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
 # What litellm says where nothing was sent and no other call can do better.
 _HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
+_redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("judgecal_redirects", default=None)
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
@@ -52,6 +61,40 @@ def _base(spec: ModelSpec) -> str:
     return with_version(base, "v1") if appended else base
 
 
+@functools.cache
+def _follow_no_redirect_of_ours() -> None:
+    """Have httpx, which litellm's clients call by, follow no redirect of a call from here; once a process.
+
+    litellm has no setting for it, and would send the texts to wherever the server says. Calls of others in this
+    process, in whose context `_redirects` is not set, are left as they are.
+    """
+    import httpx
+
+    send, send_async = httpx.Client.send, httpx.AsyncClient.send
+
+    def stay(client: httpx.Client, request: httpx.Request, **options: Any) -> Any:
+        if _redirects.get() is None:
+            return send(client, request, **options)
+        return _noted(send(client, request, **{**options, "follow_redirects": False}))
+
+    async def stay_async(client: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
+        if _redirects.get() is None:
+            return await send_async(client, request, **options)
+        return _noted(await send_async(client, request, **{**options, "follow_redirects": False}))
+
+    setattr(httpx.Client, "send", stay)  # noqa: B010 - to a type checker a method is no variable
+    setattr(httpx.AsyncClient, "send", stay_async)  # noqa: B010
+
+
+def _noted(response: Any) -> Any:
+    """A response that leads nowhere; where it should have led is noted."""
+    if response.has_redirect_location:
+        if (noted := _redirects.get()) is not None:
+            noted.append(response.headers["location"])
+        response.next_request = None
+    return response
+
+
 class DspyTransport:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest.
 
@@ -64,6 +107,7 @@ class DspyTransport:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._lm = dspy_client(spec, retries=0)
+        _follow_no_redirect_of_ours()
 
     async def close(self) -> None:
         """DSPy's client closes its own connections."""
@@ -72,6 +116,8 @@ class DspyTransport:
         """One attempt at one call, with the errors of `Transport.send`."""
         import dspy
 
+        elsewhere: list[str] = []
+        _redirects.set(elsewhere)
         try:
             with dspy.context(disable_history=True):
                 sent = self._lm.acall(self._request(messages))
@@ -81,11 +127,15 @@ class DspyTransport:
         except UnicodeError as error:
             raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
         except (dspy.LMError, ValueError) as error:
+            if elsewhere or getattr(error, "status", None) in REDIRECTS:
+                raise redirected(self._spec, next(iter(elsewhere), None), secrets_of(self._spec)) from error
             _raise_known(error, self._spec)
         except (JudgecalError, MemoryError):
             raise
         except Exception as error:
             raise unreadable(error) from error
+        finally:
+            _redirects.set(None)
         usage = response.usage
         return Reply(
             response.text or "",

@@ -13,7 +13,6 @@ import math
 import urllib.request
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import aiohttp
@@ -23,7 +22,7 @@ from judgecal import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import MOST_BYTES, too_large, unreadable
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
-from judgecal.engine.transport.redaction import one_line, redacted, secrets_of
+from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import InputError, JudgecalError
 from judgecal.models import ModelSpec
 
@@ -74,8 +73,6 @@ class HttpTransport:
         self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
         self._proxy = _proxy(self._url)
         self._secrets = secrets_of(spec)
-        if self._proxy and self._proxy.password:
-            self._secrets += (self._proxy.password, self._proxy.raw_password or self._proxy.password)
         self._session: aiohttp.ClientSession | None = None
         self._shared: tuple[object, ...] = ()
         self._around: tuple[str, str] | None = None
@@ -166,11 +163,7 @@ class HttpTransport:
             raise self._no_reply("is not a JSON object", answer)
         if found := error_inside(self._spec, data=data, secrets=self._secrets):
             raise found
-        reply = self._wire.reply(data)
-        if any(secret in text for secret in self._secrets for text in (reply.text, reply.model_id)):
-            model_id = redacted(reply.model_id, self._secrets)
-            return replace(reply, text=redacted(reply.text, self._secrets), model_id=model_id)
-        return reply
+        return self._wire.reply(data)
 
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
         said = excerpt(answer, self._secrets) or "it is empty"

@@ -6,11 +6,13 @@ that was sent: only prose that opens with a refusal of the key or the account ca
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import email.utils
 import json
 import math
 import re
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +55,9 @@ _STATUS_OF_WORD = {
     "invalid_request_error": 400,
 }
 _OVERLOADED = (503, 529)
-_NO_CALL_CAN = (301, 302, 303, 307, 308, 405, 407, 410)
+REDIRECTS = (301, 302, 303, 307, 308)
+_NO_CALL_CAN = (*REDIRECTS, 405, 407, 410)
+_ADDRESS = "(is api_base right?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,26 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
     return AuthError(f"model {spec.alias} ({spec.id}) cannot be called: {text}")
 
 
+def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) -> AuthError:
+    """The error of a server that sends its calls elsewhere: the texts, and perhaps the key, would go along.
+
+    `location` is where, None where the client does not say.
+    """
+    host = "another address"
+    with contextlib.suppress(ValueError):
+        if location is not None:
+            host = urllib.parse.urlsplit(location).netloc.rpartition("@")[2] or "another path of its own"
+    return cannot_be_called(
+        spec, one_line(f"its server redirects to {host}, which is not followed {_ADDRESS}", secrets)
+    )
+
+
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
     """The error of an answer that is no reply: `headers` without regard to case, `secrets` what no text may hold."""
+    if status in REDIRECTS and (location := headers.get("location")):
+        return redirected(spec, location, secrets)
     return _judged(spec, status, _heard(body), headers, secrets)
 
 
@@ -148,7 +168,7 @@ def _hopeless(spec: ModelSpec, status: int, said: _Said, text: str) -> AuthError
     if said.words & _MODEL_WORDS or (status == 404 and "model" in said.text.lower()):
         return no_such_model(spec, text)
     if status == 404 or status in _NO_CALL_CAN:
-        return cannot_be_called(spec, f"{text} (is api_base right?)")
+        return cannot_be_called(spec, f"{text} {_ADDRESS}")
     return None
 
 
