@@ -233,7 +233,7 @@ def test_a_table_may_be_wide(tmp_path: Path) -> None:
     """A hundred thousand columns are laid out in a moment; what grew with their square took minutes."""
     path = tmp_path / "wide.csv"
     names = ",".join(f"c{number}" for number in range(100_000))
-    path.write_text(f"{names}\n", encoding="utf-8")
+    path.write_text(f"{names}\n{names}\n", encoding="utf-8")
     layout = Layout.of(open_source(path), tmp_path / "out.csv", words=False)
     begun = time.process_time()
     assert layout.notes == ()
