@@ -5,6 +5,7 @@ The address is `hf:org/name[/config][@revision][:split]`, or `hf:./folder[:split
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def _parse(text: str) -> _Address:
 
 def _load(address: _Address) -> Any:
     """What `load_dataset` gives: a data set where a split is named, else all splits by name."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by the Hub's client when it is loaded
     import datasets
     import yaml
 
