@@ -32,7 +32,7 @@ def every_block(text: str) -> list[doc.Block]:
         doc.Lines([text], short=True),
         table,
         picture,
-        doc.Gallery([picture], 2, text, short=True),
+        doc.Gallery([picture, table], text, short=True),
         doc.Folded(text, [table], short=True),
         doc.Glossary([(text, text)], short=True),
         doc.Record(text, [(text, text)], text, short=True),

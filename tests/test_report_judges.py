@@ -13,12 +13,13 @@ import pytest
 
 from judgecal.experiment import AgreementResult, read_experiment
 from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
-from judgecal.experiment.verdicts import Cut, judge_shape, parted_items
+from judgecal.experiment.verdicts import Confusion, Cut, judge_shape, parted_items
 from judgecal.records import Estimate
 from judgecal.report import html as html_module
 from judgecal.report.experiments import load_report
 from judgecal.report.explorer import MOST_PACKED, Explorer
 from judgecal.report.html import rendered
+from judgecal.report.judges_first_screen import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
@@ -90,16 +91,16 @@ def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
         "Not known",
         'section id="explore"',
         'id="items"',
-        'section id="losses"',
-        'section id="agreement"',
         'section id="errors"',
         "false passes, of people&#39;s fails",
         "false fails, of people&#39;s passes",
+        "Confusion: what people say",
+        'section id="agreement"',
+        'section id="losses"',
         'section id="pairs"',
         'section id="diagnostics"',
         "Failures by tag",
         "Noise against the margin",
-        "Verdict against label",
         "Unscored",
         "Cost and latency",
         "Words on this page",
@@ -404,7 +405,7 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
 
 
 def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    """A judge that says 80 where people pass and 30 where they fail: kappa is 1 for cuts above 30 up to 80."""
+    """A judge that says 80 where people pass and 30 where they fail."""
     made = made_items(20)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
@@ -413,24 +414,70 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     kept = read_experiment(workspace, slug)
     found = standing(workspace, kept, margin=0.03)
     shape = found.shapes[0]
-    ones = [cut for cut, kappa in shape.kappa_over_cut if kappa == 1.0]
-    assert (min(ones), max(ones)) == (32.5, 80.0)
-    assert {kappa for cut, kappa in shape.kappa_over_cut if cut <= 30.0} == {0.0}
     assert [(one.verdict, one.label, one.n) for one in shape.calibration] == [(30.0, 0.0, 40), (80.0, 100.0, 20)]
     assert all(one.low is not None and one.high is not None and one.high > one.low for one in shape.calibration)
     assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
-    # 40 verdicts 30% above their label, 20 verdicts 20% below: (40 * 30 - 20 * 20) / 60.
-    assert shape.bias == pytest.approx(800 / 60)
-    assert {(at, round(share, 9)) for at, share in shape.differences} == {
-        (30.0, round(2 / 3, 9)),
-        (-20.0, round(1 / 3, 9)),
-    }
+    assert shape.confusion == Confusion(("fail", "pass"), ((40, 0), (0, 20)))
     assert judge_shape(kept, *_table_and_column(workspace_dir, slug), repeats=1) == shape
 
 
 def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
     kept = read_experiment(find_workspace(workspace_dir), slug)
     return kept.table, kept.columns[0]
+
+
+@pytest.mark.parametrize(
+    ("scale", "labels", "wrong", "classes", "rows"),
+    [
+        ('kind = "nominal"', ("a", "b", "c"), "b", ("a", "b", "c"), ((0, 19, 0, 1), (0, 20, 0, 0), (0, 20, 0, 0))),
+        (GRADES, (4, 2, 0), 2, ("0", "2", "4"), ((0, 20, 0, 0), (0, 20, 0, 0), (0, 19, 0, 1))),
+        (f"{GRADES}\npass_at = 3", (4, 2, 0), 3, ("fail", "pass"), ((0, 40, 0), (0, 19, 1))),
+    ],
+    ids=["nominal", "ordinal", "ordinal with a mark"],
+)
+def test_confusion_of_each_scale(
+    judgecal: Run,
+    workspace_dir: Path,
+    tmp_path: Path,
+    scale: str,
+    labels: tuple[Any, ...],
+    wrong: Any,
+    classes: tuple[str, ...],
+    rows: tuple[tuple[int, ...], ...],
+) -> None:
+    """A judge that always says the same, but for the first item (a full answer), where it has no verdict."""
+    made = made_items(20)
+    given = dict(zip(("full", "half", "none"), labels, strict=True))
+    made_gold(workspace_dir / "gold" / "made", made, rated(made, given), scale=scale, splits=OPEN)
+    slug = recorded(judgecal, tmp_path, {"same": [None, *[wrong] * (len(made) - 1)]}, made)
+    found = standing(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
+    assert found.shapes[0].confusion == Confusion(classes, rows)
+    page = "".join(Parsed(page_of(judgecal, slug)).text)
+    assert "people ↓ judge →" in page and all(one in page for one in classes) and "no verdict" in page
+
+
+# --- the first screen
+
+
+def test_the_first_facts(judgecal: Run, slug: str) -> None:
+    """`sharp` errs nowhere and `lax` on half of what people fail; prices of recorded judges are not known."""
+    found = standing(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
+    values = [(fact.value, fact.says) for fact in first_facts(found)]
+    assert values[0][0] == "0 of 100" and values[0][1].startswith("bad answers it lets through [0, ")
+    assert values[1][0] == "0 of 100" and values[1][1].startswith("good answers it rejects [0, ")
+    assert re.fullmatch(r"over lax \[\+\d.*\]", values[2][1]) and values[2][0].startswith("+")
+    assert values[3] == ("price unknown", "0 of 60 unscored")
+    picture = agreement_plot(found)
+    assert picture is not None and picture.says.startswith("sharp: 100.0 [") and "best constant (floor)" in picture.says
+    assert "◇" not in picture.title  # one rater: no people to be held against
+
+
+def test_judges_of_the_same_verdicts_are_drawn_once(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    verdicts = ["yes" if row["kind"] == "full" else "no" for row in rows]
+    slug = recorded(judgecal, tmp_path, dict.fromkeys(("one", "two", "three"), verdicts), rows)
+    page = page_of(judgecal, slug)
+    assert page.count("people ↓ judge →") == 1 and "one, two, three: the same verdicts" in page
+    assert "one and 2 alike" in page
 
 
 # --- text that is shown and never run
@@ -560,7 +607,6 @@ def test_twelve_judges_of_two_thousand_items(judgecal: Run, workspace_dir: Path,
     slug = recorded(judgecal, tmp_path, verdicts, made)
     page = page_of(judgecal, slug)
     assert len(page.encode("utf-8")) < 6_000_000
-    assert "a random 400 of 2,000 judgements each" in page
 
 
 def test_no_name_acts_on_a_terminal_or_ends_the_renderer(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

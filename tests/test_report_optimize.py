@@ -25,10 +25,10 @@ def test_the_page(judgecal: Run) -> None:
         "gain",
         "prompt",
         "candidates",
-        "losses",
+        "errors",
         "agreement",
         "people",
-        "errors",
+        "losses",
         "pairs",
         "diagnostics",
         "notes",
@@ -38,6 +38,7 @@ def test_the_page(judgecal: Run) -> None:
     # Points with a sign: +1.6 [-1.0, +4.2].
     shown += [f"{100 * test[key]['low']:+.1f}, " for key in ("difference", "difference_recalibrated")]
     page = check_page(judgecal, printed, sections, *shown)
+    assert "96 test answers sealed" in page and "counted and never shown" in page and 'id="items"' not in page
     assert page.count("<h4>Demo ") == printed["n_demos"] > 0
     assert printed["run_line"] in judgecal("report", printed["experiment"]).out
 

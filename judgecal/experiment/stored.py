@@ -6,6 +6,7 @@ is then taken from the journal, or refused where the journal does not tell it.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,8 @@ from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import FLOOR_JUDGE, asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeKind, JudgeName
-from judgecal.records import Item, Judgement
+from judgecal.judges import JudgeKind, JudgeName, PromptJudge, judge_named
+from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
@@ -92,6 +93,38 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         seed=int(config.get("seed", 0)),
         notes=(*notes, *scales.notes),
     )
+
+
+_BLANK = Item(
+    item_id="",
+    group="",
+    question="{question}",
+    answer="{answer}",
+    reference_answers=("{reference_answer}",),
+    contexts=(Context("{context}"),),
+    conversation=(Turn("user", "{conversation}"),),
+)
+
+
+def stored_prompts(workspace: Workspace, stored: StoredExperiment) -> dict[str, str]:
+    """Judge -> the messages that it is sent, with the names of the item's fields in their places.
+
+    Of a judge with a prompt whose signature, program and model are still what the experiment was made with.
+    """
+    prints = {str(one["judge"]): one["fingerprint"] for one in stored.experiment.config.get("judges", ())}
+    names = [column.judge for column in stored.columns[: stored.asked] if column.kind == "prompt"]
+    return {name: text for name in names if (text := _prompt(workspace, name, prints.get(name)))}
+
+
+def _prompt(workspace: Workspace, name: str, fingerprint: object) -> str | None:
+    try:
+        judge = judge_named(name, workspace=workspace)
+    except InputError:
+        return None  # gone since; the page does without
+    if not isinstance(judge, PromptJudge) or judge.fingerprint != fingerprint:
+        return None
+    item = dataclasses.replace(_BLANK, fields={one: f"{{{one}}}" for one in judge.inputs})
+    return "\n\n".join(f"[{one['role']}]\n{one['content']}" for one in judge.messages(item))
 
 
 def _split(config: Mapping[str, Any]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -76,12 +76,8 @@ class Cut:
         return None if abs(apart) <= _NEAR + 1e-9 else "too high" if apart > 0.0 else "too low"
 
 
-POINTS = 400
-"""Points of a scatter plot; of more judgements that many are drawn at random, and the plot says so."""
-
-_BINS = 21  # of differences, -100% to +100% of the range: one stands around 0
-_CUTS = 41
 _CALIBRATION_BINS = 10
+_CLASSES = 8  # of a confusion matrix at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,32 +95,35 @@ class CalibrationBin:
 
 
 @dataclass(frozen=True, slots=True)
+class Confusion:
+    """Judgements by class: a row for what people say, a column for what the judge says, a last one for no verdict.
+
+    The last column is there only where the judge has judgements without a verdict.
+    """
+
+    classes: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeShape:
     """One judge's verdicts beside the labels.
 
     Attributes:
         at_cut: counts at the pass mark; None without one.
-        low, high, mark, binary: of the scale that both are brought onto; the mark None where there is none.
-        differences: (verdict - label in percent of the range, share of the judgements); empty on words.
-        bias: their mean.
-        points: (label, verdict), a sample of at most 400 of `n_points`.
-        kappa_over_cut: (cut, kappa with the people),
-        calibration: and
-        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; of graded
+        confusion: of judgements by what people say and what the judge says; None of labels of many steps without a
+            mark.
+        low, high: of the scale that both are brought onto.
+        calibration: verdicts of about one height beside the people's mean label of them, and
+        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; both of graded
             verdicts.
     """
 
     judge: str
     at_cut: Part | None
+    confusion: Confusion | None = None
     low: float = 0.0
     high: float = 1.0
-    mark: float | None = None
-    binary: bool = False
-    differences: tuple[tuple[float, float], ...] = ()
-    bias: float | None = None
-    points: tuple[tuple[float, float], ...] = ()
-    n_points: int = 0
-    kappa_over_cut: tuple[tuple[float, float | None], ...] = ()
     calibration: tuple[CalibrationBin, ...] = ()
     calibration_map: tuple[tuple[float, float], ...] = ()
 
@@ -139,62 +138,58 @@ def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repea
         at_cut = breakdown(
             table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=column.scale, groups=groups
         )["all"]
+    confused = _confusion(table.labels, verdicts, cut)
     if not stored.gold.scale.numeric:
-        return JudgeShape(column.judge, at_cut)
+        return JudgeShape(column.judge, at_cut, confused)
     pairs = [
-        (cut.label_at(label), cut.verdict_at(verdict))
-        for label, row in zip(table.labels, verdicts, strict=True)
+        (cut.label_at(label), cut.verdict_at(verdict), item.group)
+        for label, row, item in zip(table.labels, verdicts, table.items, strict=True)
         for verdict in row
         if verdict is not None
     ]
-    both = np.array(pairs, dtype=np.float64).reshape(-1, 2)
-    groups = [item.group for item, row in zip(table.items, verdicts, strict=True) for one in row if one is not None]
-    bins, bias = _differences(both, cut)
+    both = np.array([pair[:2] for pair in pairs], dtype=np.float64).reshape(-1, 2)
     graded = cut.common.kind != "binary" and len(both) > 0
     return JudgeShape(
         judge=column.judge,
         at_cut=at_cut,
+        confusion=confused,
         low=cut.common.low,
         high=cut.common.high,
-        mark=cut.mark,
-        binary=cut.common.kind == "binary",
-        differences=bins,
-        bias=bias,
-        points=_points(both, seed=table.seed),
-        n_points=len(both),
-        kappa_over_cut=_kappas(both, cut) if graded else (),
-        calibration=_calibration(both, groups, cut) if graded else (),
+        calibration=_calibration(both, [pair[2] for pair in pairs], cut) if graded else (),
         calibration_map=_map(table, column, cut) if graded else (),
     )
 
 
-def _differences(both: Floats, cut: Cut) -> tuple[tuple[tuple[float, float], ...], float | None]:
-    if not len(both):
-        return (), None
-    apart = 100.0 * (both[:, 1] - both[:, 0]) / cut.common.span
-    edges = np.linspace(-105.0, 105.0, _BINS + 1)
-    counts = np.histogram(apart, edges)[0]
-    middles = (edges[:-1] + edges[1:]) / 2.0
-    bins = ((float(at), float(count) / len(both)) for at, count in zip(middles, counts, strict=True) if count)
-    return tuple(bins), float(apart.mean())
+def _confusion(labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut) -> Confusion | None:
+    """At the pass mark where there is one; of words and of a few whole grades as they are."""
+    name = _class_of(cut)
+    if name is None:
+        return None
+    counts = Counter(
+        (name(label, cut.label_at, cut.label_mark), None if one is None else name(one, cut.verdict_at, cut.mark))
+        for label, row in zip(labels, verdicts, strict=True)
+        for one in row
+    )
+    said = {one for pair in counts for one in pair if one is not None}
+    in_order = sorted(said, key=float if cut.mark is None and cut.people.numeric else str)
+    classes = in_order if cut.mark is None else ["fail", "pass"]
+    if len(classes) > _CLASSES:
+        return None
+    columns: list[str | None] = [*classes, *([None] if any(one is None for _, one in counts) else [])]
+    rows = tuple(tuple(counts[people, judge] for judge in columns) for people in classes)
+    return Confusion(tuple(classes), rows)
 
 
-def _points(both: Floats, *, seed: int) -> tuple[tuple[float, float], ...]:
-    chosen = both
-    if len(both) > POINTS:
-        drawn = np.random.default_rng(seed).choice(len(both), POINTS, replace=False)
-        chosen = both[np.sort(drawn)]
-    return tuple((float(label), float(verdict)) for label, verdict in chosen)
-
-
-def _kappas(both: Floats, cut: Cut) -> tuple[tuple[float, float | None], ...]:
-    """Kappa with the people over the judge's cut; empty without a pass mark."""
-    mark = cut.label_mark
-    if mark is None:
-        return ()
-    passes, verdicts = both[:, 0] >= mark, both[:, 1]
-    cuts = np.linspace(cut.common.low, cut.common.high, _CUTS)[1:]
-    return tuple((float(at), _kappa(passes, verdicts >= at)) for at in cuts)
+def _class_of(cut: Cut) -> Callable[[Label, Callable[[Label], float], float | None], str] | None:
+    """What names the class of a label or a verdict; None where there are no classes."""
+    if cut.mark is not None:
+        return lambda one, at, mark: "pass" if mark is not None and at(one) >= mark else "fail"
+    if not cut.people.numeric:
+        return lambda one, _at, _mark: str(one)
+    people, judge = cut.people, cut.judge
+    if (people.kind, people.low, people.high) == ("ordinal", judge.low, judge.high) and judge.kind == "ordinal":
+        return lambda one, _at, _mark: f"{one:g}"
+    return None
 
 
 def _map(table: Table, column: Column, cut: Cut) -> tuple[tuple[float, float], ...]:
@@ -204,13 +199,6 @@ def _map(table: Table, column: Column, cut: Cut) -> tuple[tuple[float, float], .
         return ()
     starts = (cut.common.low, *(cut.verdict_at(one) for one in found.cuts))
     return tuple((start, cut.label_at(label)) for start, label in zip(starts, found.values, strict=True))
-
-
-def _kappa(passes: Any, said: Any) -> float | None:
-    """Cohen's kappa of two classes; None where both sides are constant and equal (Cohen 1960)."""
-    p, q = float(passes.mean()), float(said.mean())
-    by_chance = p * q + (1.0 - p) * (1.0 - q)
-    return None if by_chance >= 1.0 else (float((passes == said).mean()) - by_chance) / (1.0 - by_chance)
 
 
 def _calibration(both: Floats, groups: Sequence[str], cut: Cut) -> tuple[CalibrationBin, ...]:

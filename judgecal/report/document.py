@@ -113,10 +113,9 @@ class Picture(Block):
 
 @dataclass(frozen=True, slots=True)
 class Gallery(Block):
-    """Small pictures side by side; `columns` None for as many as fit."""
+    """Small pictures, or tables, side by side, as many as fit."""
 
-    pictures: Sequence[Picture]
-    columns: int | None = None
+    pictures: Sequence[Picture | Table]
     title: str = ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from markupsafe import Markup
 
 from judgecal.errors import visible
 from judgecal.report.document import Block, Document
+from judgecal.stats.metrics import METRICS
 
 _FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
 
@@ -28,6 +30,7 @@ def _environment() -> Environment:
     )
     environment.globals["draw"] = _draw
     environment.globals["source"] = _source
+    environment.globals["meaning"] = _meaning
     environment.filters["svg"] = Markup
     return environment
 
@@ -44,6 +47,12 @@ def _draw(block: Block) -> str:
     return drawn
 
 
+def _meaning(header: str) -> str:
+    """What the metric that a column is headed by means; empty for other words."""
+    name = re.split(r"[ @,\[]", header, maxsplit=1)[0]
+    return METRICS[name].meaning if name in METRICS else ""
+
+
 def _source(name: str) -> Markup:
     """A style sheet or a script of ours, as it is."""
     loader = _environment().loader
@@ -51,15 +60,21 @@ def _source(name: str) -> Markup:
     return Markup(loader.get_source(_environment(), name)[0])
 
 
+def plot(name: str, placed: object) -> str:
+    """A picture of `plots.html` by its name, as SVG; `placed` is what its macro draws, in pixels."""
+    drawn: str = getattr(_environment().get_template("plots.html").module, name)(placed)
+    return drawn
+
+
 def rendered(template: str, **values: Any) -> str:
     """A template of `report/templates/` with its values; text is escaped, a missing value is an error."""
     return _environment().get_template(template).render(**values)
 
 
-def html(document: Document) -> str:
-    """The whole page."""
+def html(document: Document, *, made: str = "", index: str = "") -> str:
+    """The whole page; `made` is the day of the result in words, `index` where the list of all experiments lies."""
     script = base64.b64encode(hashlib.sha256(_source("page.js").encode()).digest()).decode()
-    return rendered("page.html", document=document, script_hash=script)
+    return rendered("page.html", document=document, script_hash=script, made=made, index=index)
 
 
 def frame(document: Document) -> str:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import ACCENT, INK, SOFT, drawn, rows_of, shortened
+from judgecal.report.charts import shortened
 from judgecal.report.document import Block, Paragraph, Picture, Table
+from judgecal.report.html import plot
 from judgecal.stats.metrics import metric_facts
 
-_NAME = 34  # characters of a name beside its line
 _ROOM = 0.06  # of the axis beyond the outermost end
-_WIDE = 430
-_NARROW = 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,8 @@ class IntervalRow:
         text: behind the line, as `numbers` writes it.
         strong: whether it is what the decision is about.
         hollow: whether it stands beside: drawn as an empty square.
+        beside: a second value of the same thing on another footing: drawn as a diamond.
+        band: whether it is what the band of the axis shows.
     """
 
     name: str
@@ -35,6 +35,13 @@ class IntervalRow:
     text: str
     strong: bool = False
     hollow: bool = False
+    beside: float | None = None
+    band: bool = False
+
+    @property
+    def tone(self) -> str:
+        """How the style sheet knows it."""
+        return "strong" if self.strong else "hollow" if self.hollow else "people" if self.band else "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class Axis:
         full: drawn as an upright line: what a value is held against, such as 0.
         dashed: drawn as a dashed one: a margin.
         low, high: what the axis reaches at least.
+        band: from where to where values lie that the others are held against.
     """
 
     title: str
@@ -53,6 +61,7 @@ class Axis:
     dashed: float | None = None
     low: float | None = None
     high: float | None = None
+    band: tuple[float, float] | None = None
 
 
 def in_points(found: Estimate) -> Estimate:
@@ -112,123 +121,120 @@ def interval_picture(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis in pixels, and its number."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line in pixels."""
+
+    name: str
+    text: str
+    tone: str
+    y: float
+    text_y: float
+    at: float | None
+    low: float | None
+    high: float | None
+    beside: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """The picture in pixels, as `plots.html` draws it. On a phone names and numbers stand above their lines."""
+
+    width: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    name_x: float
+    name_anchor: str
+    text_x: float
+    text_anchor: str
+    longest: int  # characters of a name
+    step: float
+    title: str = ""
+    ticks: Sequence[Tick] = ()
+    rows: Sequence[_Row] = ()
+    band: tuple[float, float] | None = None
+    full: float | None = None
+    dashed: float | None = None
+
+
+_WIDE = _Plot(860, 236.0, 660.0, 4.0, 0.0, 216.0, "end", 684.0, "start", 32, 26.0)
+_NARROW = _Plot(340, 8.0, 332.0, 4.0, 0.0, 2.0, "start", 338.0, "end", 25, 40.0)
+_BAND = 3.0  # pixels of a band at least
+
+
 def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
-    width, step = (_NARROW, 46) if narrow else (_WIDE, 30)
-    data = [_placed(row, place, step, narrow=narrow) for place, row in enumerate(rows)]
-    x, begins, y = axes(axis.title, _domain(rows, axis), step * len(rows), narrow=narrow)
-    tops = [(step * (k + 0.56), step * (k + 0.92)) for k in range(len(rows))]
-    marks = uprights(axis.full, axis.dashed, tops if narrow else [(0.0, float(step * len(rows)))], x, y)
-    for kind, style in _STYLES.items():
-        marks += lines_and_points([row for row in data if row["kind"] == kind], style, x, begins, y)
-    return layered([*marks, *words(data, _words(width, narrow=narrow), y)], width, step * len(rows), narrow=narrow)
+    shape = _NARROW if narrow else _WIDE
+    low, high = _domain(rows, axis)
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else place(value, low, high, shape.left, shape.right)
+
+    lines = [_placed(row, at, shape, number) for number, row in enumerate(rows)]
+    band = None
+    if axis.band is not None:
+        begin, end = (place(value, low, high, shape.left, shape.right) for value in axis.band)
+        band = (begin - max(0.0, (_BAND - (end - begin)) / 2.0), max(_BAND, round(end - begin, 1)))
+    return plot(
+        "intervals",
+        dataclasses.replace(
+            shape,
+            bottom=shape.top + shape.step * len(rows) + 4.0,
+            title=axis.title,
+            ticks=ticks(low, high, shape.left, shape.right),
+            rows=lines,
+            band=band,
+            full=at(axis.full),
+            dashed=at(axis.dashed),
+        ),
+    )
 
 
-def axes(title: str, domain: tuple[float, float], height: float, *, narrow: bool) -> tuple[Any, Any, Any]:
-    """Where a value lies, where its interval begins, and the pixel of its line from the top."""
-    import altair as alt
-
-    shared: dict[str, Any] = {
-        "scale": alt.Scale(domain=list(domain), nice=False, zero=False),
-        "axis": alt.Axis(title=title, format="~r", tickCount=6, grid=not narrow),
-    }
-    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, height], reverse=True, nice=False))
-    return alt.X("at:Q", **shared), alt.X("from:Q", **shared), y
-
-
-def layered(marks: Sequence[Any], width: int, height: float, *, narrow: bool) -> str:
-    """The marks as one picture; a reader's letters may be wider than those drawn with."""
-    import altair as alt
-
-    padding = {"left": 0 if narrow else 28, "right": 8, "top": 6, "bottom": 4}
-    return drawn(alt.layer(*marks).properties(width=width, height=height, padding=padding))
-
-
-Words = tuple[str, Literal["left", "right"], float, float, str]
-"""What is written on each line: field, alignment, x, dy and colour."""
-
-
-def words(rows: Sequence[Mapping[str, object]], texts: Sequence[Words], y: Any) -> list[Any]:
-    """What stands beside the lines, or above them."""
-    import altair as alt
-
-    return [
-        alt.Chart(rows_of(rows))
-        .mark_text(align=align, baseline="middle", color=colour, fontSize=12.5, dy=dy)
-        .encode(x=alt.value(at), y=y, text=f"{field}:N")
-        for field, align, at, dy, colour in texts
-    ]
-
-
-def _words(width: int, *, narrow: bool) -> list[Words]:
-    """On a narrow page above the line."""
-    if narrow:
-        return [("name", "left", 0.0, -16.0, INK), ("text", "right", float(width), -16.0, SOFT)]
-    return [("name", "right", -18.0, 0.0, INK), ("text", "right", width + 170.0, 0.0, INK)]
-
-
-def _placed(row: IntervalRow, place: int, step: int, *, narrow: bool) -> dict[str, Any]:
+def _placed(row: IntervalRow, at: Callable[[float | None], float | None], shape: _Plot, number: int) -> _Row:
     found = row.found
-    kind = "strong" if row.strong else "hollow" if row.hollow else "plain"
     known = found.value is not None and found.low is not None and found.high is not None
-    return {
-        "y": step * (place + (0.72 if narrow else 0.5)),
-        "name": shortened(row.name, _NAME - 9 if narrow else _NAME),
-        "text": row.text,
-        "kind": kind,
-        "at": found.value,
-        "from": found.low if known else None,
-        "to": found.high if known else None,
-    }
+    top, above = shape.top + shape.step * number, shape is _NARROW
+    return _Row(
+        name=shortened(row.name, shape.longest),
+        text=row.text,
+        tone=row.tone,
+        y=top + shape.step * (0.72 if above else 0.5),
+        text_y=top + (14.0 if above else shape.step * 0.5 + 4.5),
+        at=at(found.value),
+        low=at(found.low) if known else None,
+        high=at(found.high) if known else None,
+        beside=at(row.beside),
+    )
 
 
-Style = tuple[str, str, bool]
-"""Colour, shape and whether it is filled: shape tells kinds apart where colour does not."""
-
-_STYLES = {"strong": (ACCENT, "circle", True), "plain": (INK, "circle", True), "hollow": (SOFT, "square", False)}
-
-
-def lines_and_points(rows: Sequence[Mapping[str, object]], style: Style, x: Any, begins: Any, y: Any) -> list[Any]:
-    """The intervals and values of rows of one style; what lies beyond the axis is an arrow at its end."""
-    import altair as alt
-
-    seen = [row for row in rows if row["at"] is not None]
-    if not seen:
-        return []
-    colour, shape, filled = style
-    lines = alt.Chart(rows_of([row for row in seen if row["from"] is not None]))
-    points = alt.Chart(rows_of([row for row in seen if not row.get("beyond")]))
-    arrows = alt.Chart(rows_of([row for row in seen if row.get("beyond")]))
-    solid: dict[str, Any] = {"filled": filled, "size": 80, "opacity": 1.0, "strokeWidth": 2}
-    return [
-        lines.mark_rule(color=colour, strokeWidth=2.5).encode(x=begins, x2="to:Q", y=y),
-        points.mark_point(color=colour, shape=shape, **solid).encode(x=x, y=y),
-        arrows.mark_text(color=colour, fontSize=14).encode(x=x, y=y, text="beyond:N"),
-    ]
+def place(value: float, low: float, high: float, begin: float, end: float) -> float:
+    """The pixel of a value on an axis from `low` to `high`."""
+    return round(begin + (value - low) / (high - low) * (end - begin), 1)
 
 
-def uprights(
-    full: float | None, dashed: float | None, pieces: Sequence[tuple[float, float]], x: Any, y: Any
-) -> list[Any]:
-    """Upright lines: whole, or where names stand above the lines in a piece for each, so that none is crossed."""
-    import altair as alt
-
-    styles: list[tuple[float | None, dict[str, Any]]] = [
-        (full, {"color": SOFT, "strokeWidth": 1}),
-        (dashed, {"color": ACCENT, "strokeDash": [4, 3], "strokeWidth": 1.5}),
-    ]
-    return [
-        alt.Chart(rows_of([{"at": at, "y": top, "to_y": bottom} for top, bottom in pieces]))
-        .mark_rule(**style)
-        .encode(x=x, y=y, y2="to_y:Q")
-        for at, style in styles
-        if at is not None
-    ]
+def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -> list[Tick]:
+    """Round numbers on an axis, at most so many."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
 
 
 def _domain(rows: Sequence[IntervalRow], axis: Axis) -> tuple[float, float]:
     """Wide enough for every end and every upright line."""
-    ends = [end for row in rows for end in (row.found.value, row.found.low, row.found.high)]
-    known = [end for end in (*ends, axis.full, axis.dashed, axis.low, axis.high) if end is not None]
+    ends = [end for row in rows for end in (row.found.value, row.found.low, row.found.high, row.beside)]
+    ends += [axis.full, axis.dashed, axis.low, axis.high, *(axis.band or ())]
+    known = [end for end in ends if end is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = _ROOM * (high - low) or 1.0
-    return low - room, high + room
+    return low - room * (low != axis.low), high + room * (high != axis.high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -11,16 +11,16 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid
 from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry
 from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Bullets, Cell, Document, Gallery, Paragraph, Picture, Section, Table
+from judgecal.report.document import Block, Bullets, Cell, Document, Folded, Lines, Paragraph, Section, Table
 from judgecal.report.explorer import Explorer
-from judgecal.report.intervals import in_points
-from judgecal.report.judges_charts import ForestRow, differences, forest, matrix
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.judges_diagnostics import diagnostics
+from judgecal.report.judges_first_screen import agreement_plot, first_facts
 from judgecal.report.judges_headline import deciding, judges_headline
 from judgecal.report.judges_people import ceiling_notes, people_section
+from judgecal.report.judges_shapes import small_multiples
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing, standing
 from judgecal.stats.breakdown import Part
@@ -37,6 +37,8 @@ def judges_document(found: Standing) -> Document:
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
         headline=judges_headline(found),
+        facts=first_facts(found),
+        picture=agreement_plot(found),
         explorer=explorer_of(found),
         sections=judges_sections(found),
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
@@ -57,7 +59,7 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
 def explorer_of(found: Standing) -> Explorer:
     """The items on which judges and people part; test items are counted."""
     judges, n_open = [one.judge for one in found.result.judges], found.basis.n_items * found.basis.may_choose
-    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items)
+    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts)
 
 
 def judges_data(found: Standing) -> dict[str, Any]:
@@ -74,9 +76,9 @@ def judges_data(found: Standing) -> dict[str, Any]:
 
 
 def judges_sections(found: Standing) -> list[Section]:
-    """Losses, agreement, people, errors, prompts and models, diagnostics: in this order."""
+    """Errors, agreement, people, losses, prompts and models, diagnostics: in this order."""
     losses = None if found.losses is None else _losses(found, found.losses)
-    sections = [losses, _agreement(found), people_section(found), _errors(found), _grid(found), diagnostics(found)]
+    sections = [_errors(found), _agreement(found), people_section(found), losses, _grid(found), diagnostics(found)]
     return [section for section in sections if section is not None]
 
 
@@ -84,45 +86,33 @@ def judges_sections(found: Standing) -> list[Section]:
 
 
 def _losses(found: Standing, losses: LossPicture) -> Section:
-    rows, margin, basis = _forest_rows(found, losses), found.margin, found.basis
-    picture = Picture(
-        draw=lambda: forest(rows, margin=margin),
-        says="; ".join(f"{row.name} loses {row.text} points" for row in rows),
-        narrow=lambda: forest(rows, margin=margin, narrow=True),
-        numbers=Table(
-            ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
-            [[row.name, row.text, row.beside] for row in rows],
-            chosen=found.chosen,
-        ),
+    margin, basis = 100.0 * found.margin, found.basis
+    prices = {one.judge: _priced(one.usd_per_1k) for one in found.candidates}
+    rows: list[tuple[str, Estimate, str]] = [
+        (one.judge, Estimate(one.loss, one.low, one.high, reason=one.reason), prices[one.judge])
+        for one in sorted(losses.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
+    ]
+    drawn = [
+        IntervalRow(name, in_points(loss), numbers.estimate(in_points(loss), 1), strong=name == found.chosen)
+        for name, loss, _ in rows
+    ]
+    rows += [(f"{one.judge} (floor)", one.loss, _priced(0.0)) for one in losses.floor]
+    rows += [(f"{one.rater} (person), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people]
+    table = Table(
+        ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
+        [[name, numbers.estimate(in_points(loss), 1), price] for name, loss, price in rows],
+        chosen=found.chosen,
     )
+    axis = Axis("points lost against the best judge", full=0.0, dashed=margin)
     where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
     caption = (
         "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed margin of "
-        f"{100.0 * margin:g} points of {found.metric}. That end is a bound for all judges at once, on {where} "
-        f"({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A person left of 0 "
+        f"{margin:g} points of {found.metric}. That end is a bound for all judges at once, on {where} "
+        f"({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A person below 0 "
         "agrees better with the other people than the best judge does with them."
     )
-    notes = [Paragraph(f"No interval for {row.name}: {row.reason}.") for row in rows if row.reason]
-    notes += [Paragraph(f"{one}.") for one in losses.losses.driven]
-    return Section("losses", "What each judge loses", caption, [picture, *notes])
-
-
-def _forest_rows(found: Standing, losses: LossPicture) -> list[ForestRow]:
-    prices = {one.judge: one.usd_per_1k for one in found.candidates}
-    judges = sorted(losses.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
-    rows = [
-        ForestRow(one.judge, tone, one.loss, one.low, one.high, _priced(prices[one.judge]), one.reason)
-        for one in judges
-        for tone in ["chosen" if one.judge == found.chosen else "judge"]
-    ]
-    rows += [_forest_row(one.judge, "floor", one.loss, _priced(0.0)) for one in losses.floor]
-    for one in losses.people:
-        rows.append(_forest_row(f"{one.rater}, {numbers.count(one.n_items)} items", "person", one.loss))
-    return rows
-
-
-def _forest_row(name: str, tone: str, loss: Estimate, beside: str = "") -> ForestRow:
-    return ForestRow(name, tone, loss.value, loss.low, loss.high, beside, loss.reason)
+    notes = [Paragraph(f"No interval for {name}: {loss.reason}.") for name, loss, _ in rows if loss.reason]
+    return Section("losses", "What each judge loses", caption, [interval_picture(drawn, axis), table, *notes])
 
 
 def _priced(usd: float | None) -> str:
@@ -270,7 +260,7 @@ def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | 
 
 def _errors(found: Standing) -> Section:
     counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
-    blocks: list[Block] = list(_at_mark(counts, found))
+    blocks: list[Block] = [*_at_mark(counts, found), *small_multiples(found)]
     caption = (
         "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
         "again; a false fail costs a second look. Some of both will be errors of the labels."
@@ -305,19 +295,16 @@ def _share_of(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
 
 def _grid(found: Standing) -> Section:
     grid, metric = found.grid, found.metric
-    values = {one.judge: one.decided_by(metric) for one in found.result.judges}
+    values = {one.judge: one.decided_by(metric).value for one in found.result.judges}
+    by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
     blocks: list[Block] = []
     if len(grid.cells) > 1 and grid.prompts != [""]:
-        shades = [(cell.prompt, cell.model, values[cell.judge].value) for cell in grid.cells]
-        rows = [[cell.judge, numbers.estimate(values[cell.judge])] for cell in grid.cells]
-        picture = Picture(
-            draw=lambda: matrix(shades),
-            says="; ".join(f"{cell.judge} {numbers.plain(values[cell.judge].value)}" for cell in grid.cells),
-            title=f"{metric} by prompt and model",
-            numbers=Table(["judge", f"{metric} [{found.result.judges[0].agreement[metric].level:.4g}]"], rows),
-        )
-        blocks.append(picture)
-    blocks += _distributions(grid, {shape.judge: shape for shape in found.shapes if shape.differences})
+        rows: list[list[str | Cell]] = [
+            [prompt, *(Cell(numbers.plain(value := by_cell.get((prompt, model))), value) for model in grid.models)]
+            for prompt in grid.prompts
+        ]
+        blocks.append(Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"))
+    blocks += [Folded(f"The prompt of {judge}", [Lines(text.splitlines())]) for judge, text in found.prompts.items()]
     caption = (
         "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, and a "
         f"newer model may do worse. {_interaction(grid)}"
@@ -332,20 +319,3 @@ def _interaction(grid: PromptModelGrid) -> str:
         recorded = "These judgements were recorded elsewhere, so their prompts are not known"
         return f"{recorded} and no interaction can be tested."
     return "No interaction test: it takes at least two prompts and two models, every pair of them."
-
-
-def _distributions(grid: PromptModelGrid, shapes: dict[str, JudgeShape]) -> Iterable[Block]:
-    """A histogram a judge: models side by side, prompts below each other."""
-    if not shapes:
-        return []
-    most = max(share for shape in shapes.values() for _, share in shape.differences)
-    order = sorted(grid.cells, key=lambda cell: grid.prompts.index(cell.prompt))
-    pictures = [_distribution(shapes[cell.judge], most) for cell in order if cell.judge in shapes]
-    columns = len(grid.models) if grid.whole and len(grid.prompts) > 1 and len(grid.models) > 1 else None
-    bars = "Grey bars: share of the verdicts. Coloured line: their mean, the judge's bias."
-    return [Gallery(pictures, columns, "How far verdicts lie from labels"), Paragraph(bars)]
-
-
-def _distribution(shape: JudgeShape, most: float) -> Picture:
-    says = f"{shape.judge}: on average {numbers.plain(shape.bias, 1)}% of the range"
-    return Picture(lambda: differences(shape, most=most), says, title=shape.judge)

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 from judgecal.experiment.result import Entry, JudgeEntry, PartEntry, Retest
-from judgecal.experiment.verdicts import CalibrationBin, JudgeShape
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Folded,
-    Gallery,
-    Glossary,
-    Heading,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-)
-from judgecal.report.judges_charts import calibration, kappa_over_cut, points
+from judgecal.report.document import Block, Bullets, Cell, Folded, Glossary, Heading, Paragraph, Section, Table
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing
-from judgecal.stats.metrics import METRICS, digits_of, metric_facts
+from judgecal.stats.metrics import digits_of
 from judgecal.stats.retest import Repeats
 
 _JUDGES = 3  # judges whose repeats are told in sentences
@@ -45,23 +30,18 @@ _WORDS = {
 def diagnostics(found: Standing) -> Section:
     """Its parts in the order in which they are asked for."""
     judges = found.result.judges
-    metrics = {metric_facts(name).name: None for name in judges[0].agreement}
-    words = [*((name, METRICS[name].meaning) for name in metrics), *_WORDS.items()]
     blocks: list[Block] = [
         *_by_part("tag", judges, [one.by_tag for one in judges]),
         *_by_part("system", judges, [one.by_system for one in judges]),
         *_noise(found),
-        *_points(found),
         *_unscored(judges),
         _cost(judges),
-        *_curves(found),
         Folded("Every metric of every judge, the floor and the raters", [_metrics(found)]),
-        Folded("Words on this page", [Glossary(words)]),
+        Folded("Words on this page", [Glossary(list(_WORDS.items()))]),
     ]
     caption = (
         "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay. Nothing here "
-        "chooses a judge: of many small parts some are bad by chance, and a cut taken from such a curve flatters "
-        "itself."
+        "chooses a judge: of many small parts some are bad by chance."
     )
     return Section("diagnostics", "Diagnostics", caption, blocks)
 
@@ -160,20 +140,6 @@ def _expected(judge: str, expected: Sequence[Repeats], digits: int) -> Iterator[
         yield f"{judge}, expected of {calls} calls an item: {'; '.join(told)}."
 
 
-def _points(found: Standing) -> list[Block]:
-    shapes = [shape for shape in found.shapes if shape.points]
-    if not shapes:
-        return []
-    pictures = _pictures(shapes, points, "verdict against label")
-    drawn, of = max(len(shape.points) for shape in shapes), max(shape.n_points for shape in shapes)
-    sample = f"a random {numbers.count(drawn)} of {numbers.count(of)} judgements each"
-    what = (
-        f"Shown: {sample if drawn < of else 'every judgement'}, moved a little so that equal ones do not hide each "
-        "other. Dashed: the pass mark; what lies above it on the left are false passes."
-    )
-    return [Gallery(pictures, title="Verdict against label"), Paragraph(what)]
-
-
 def _unscored(judges: Sequence[JudgeEntry]) -> list[Block]:
     lacking = [one for one in judges if one.n_unscored]
     if not lacking:
@@ -204,58 +170,6 @@ def _cost(judges: Sequence[JudgeEntry]) -> Table:
         for one in judges
     ]
     return Table(header, rows, title="Cost and latency")
-
-
-def _curves(found: Standing) -> Iterable[Block]:
-    graded = [shape for shape in found.shapes if shape.calibration]
-    if not graded:
-        return []
-    heights = [
-        Picture(partial(calibration, shape), _in_words(shape), title=shape.judge, numbers=_bins(shape))
-        for shape in graded
-    ]
-    blocks: list[Block] = [
-        Gallery(heights, title="Calibration"),
-        Paragraph(
-            "Points: the people's mean label of verdicts of about one height, with a 95% interval by question; larger "
-            "points are more judgements. Coloured: the map from verdict to label, as fitted on all of these items; the "
-            "lock carries that of train and dev. It gives the middle label where the thirds of the scale count alike, "
-            "so it may lie off the means. Dotted: verdicts that need no map."
-        ),
-    ]
-    shapes = [shape for shape in graded if shape.kappa_over_cut]
-    if not shapes:
-        return blocks
-    kappas = _pictures(shapes, kappa_over_cut, "kappa over the judge's cut")
-    return [
-        *blocks,
-        Gallery(kappas, title="Kappa over the cut"),
-        Paragraph(
-            "Dashed: the people's mark. A curve that peaks elsewhere means that the judge uses the scale in its own "
-            "way."
-        ),
-    ]
-
-
-def _in_words(shape: JudgeShape) -> str:
-    steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
-    return f"{shape.judge}, verdict to label: {steps}"
-
-
-def _bins(shape: JudgeShape) -> Table:
-    rows = [
-        [f"{one.verdict:.3g}", f"{one.label:.3g}", _ends_of(one), numbers.count(one.n)] for one in shape.calibration
-    ]
-    return Table(["mean verdict", "people's mean label", "95% interval", "judgements"], rows)
-
-
-def _ends_of(one: CalibrationBin) -> str:
-    return numbers.DASH if one.low is None or one.high is None else f"{one.low:.3g} to {one.high:.3g}"
-
-
-def _pictures(shapes: Sequence[JudgeShape], draw: Callable[[JudgeShape], str], says: str) -> list[Picture]:
-    """The same picture of every judge."""
-    return [Picture(partial(draw, shape), f"{shape.judge}: {says}", title=shape.judge) for shape in shapes]
 
 
 def _metrics(found: Standing) -> Table:

@@ -20,11 +20,12 @@ class Report:
     """What an experiment came to; in a notebook it displays itself."""
 
     document: Document
+    made: str = ""  # the day of the result, in words
 
     @cached_property
     def html(self) -> str:
         """One self-contained page."""
-        return html(self.document)
+        return html(self.document, made=self.made)
 
     @cached_property
     def markdown(self) -> str:
@@ -47,7 +48,8 @@ class Report:
         Raises:
             OSError: it cannot be written.
         """
-        write_text(path, self.html)
+        index = "../index.html" if (path.parent.parent / "index.html").exists() else ""
+        write_text(path, html(self.document, made=self.made, index=index))
         return path
 
     def _repr_html_(self) -> str:

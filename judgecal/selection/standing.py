@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from judgecal.experiment.agreement import Column, StoredExperiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
+from judgecal.experiment.stored import stored_prompts
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
 from judgecal.records import Estimate
 from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
@@ -60,6 +61,7 @@ class Standing:
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
+    prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where that is known
 
     @property
     def chosen(self) -> str | None:
@@ -104,6 +106,7 @@ def standing(
         shapes=tuple(judge_shape(stored, whole, column, repeats=repeats) for column, repeats in pairs),
         parted=parted_items(stored, columns, chosen_on),
         alike=_alike(columns),
+        prompts=stored_prompts(workspace, stored),
     )
 
 
