@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
@@ -36,15 +36,24 @@ _ALIKE_BY_CHANCE = 0.055  # that a judge that loses the margin gives the best on
 
 
 def critical_values(
-    parts: Floats, df: Floats, *, counted: Bools | None = None, level: float, n_draws: int, seed: int
+    parts: Floats,
+    df: Floats,
+    *,
+    heights: Floats | None = None,
+    counted: Bools | None = None,
+    level: float,
+    n_draws: int,
+    seed: int,
 ) -> Floats:
-    """k: the `level` point of max over j of (Z_i - Z_j) / sd(Z_i - Z_j), Z multivariate t by group.
+    """k x k: h_ij times the `level` point of max over j of (Z_i - Z_j) / (h_ij sd(Z_i - Z_j)), Z multivariate t.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like every
     other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x k, the fewest
-    of a judge's are taken for all its differences; `counted` k x k, the others j that count for judge i, all of them
-    where not given. Source: Dunnett (1955) for comparisons with one control.
+    of a judge's are taken for all its differences; `heights` are the h_ij, all alike where not given; `counted` k x k,
+    the others j that count for judge i, all of them where not given. Source: Dunnett (1955) for comparisons with one
+    control.
     """
+    high = np.ones(df.shape) if heights is None else heights
     covariance = parts @ parts.T
     spread = np.diag(covariance)
     apart = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2.0 * covariance, 0.0))
@@ -54,14 +63,14 @@ def critical_values(
         known &= counted
     values, vectors = np.linalg.eigh(covariance)
     scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ _normals(len(parts), n_draws, seed)
-    critical = np.zeros(len(parts))
+    critical = np.zeros(df.shape)
     for i, others in enumerate(known):
         spare = max(1, math.floor(np.nanmin(df[i], initial=parts.shape[1] - 1.0)))
         if others.sum() < 2:
             critical[i] = stdtrit(spare, level)
             continue
-        largest = ((scores[i] - scores[others]) / apart[i, others, None]).max(axis=0)
-        critical[i] = np.quantile(largest * _widening(spare, n_draws, seed), level)
+        largest = ((scores[i] - scores[others]) / (apart[i, others] * high[i, others])[:, None]).max(axis=0)
+        critical[i] = high[i] * np.quantile(largest * _widening(spare, n_draws, seed), level)
     return critical
 
 
@@ -141,12 +150,11 @@ def losses_against_best(
     - u is what one more group that differs would add: b / u of them would, if judge j truly lost b more than was seen.
       As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the groups'
       parts p of the difference and one further group with the whole range. Judges alike have b = 0 (`_Worth.alike`);
-    - c = c_i is the `level` point of the largest of (Z_i - Z_j) / s_ij over j (`critical_values`).
+    - c_ij is h_ij times the `level` point of the largest of (Z_i - Z_j) / (h_ij s_ij) over j (see `_heights`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
     whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a judge loses
-    less than it. Judges clearly beyond it leave c (`_Pairs.of`). Other arguments as in `compare_all`, `calibrate` too;
-    `n_draws` of the multivariate t.
+    less than it. Judges clearly beyond it leave c (`_Pairs.of`). `n_draws`: of the t; the others as in `compare_all`.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -306,13 +314,13 @@ class _Pairs:
         errors = np.maximum(errors, np.abs(differences) / (n_groups + 1.0))
         parts = np.array([worth.parts - worth.parts.mean() for worth in own])
         drawn = partial(critical_values, parts, df, level=made.level, n_draws=made.n_draws, seed=made.seed)
-        critical = np.repeat(drawn()[:, None], len(own), axis=1)
-        counted = np.ones(df.shape, dtype=np.bool_)
+        critical, counted = drawn(), np.ones(df.shape, dtype=np.bool_)
         if made.margin is not None:
             counted = differences - made.margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
             counted |= np.isnan(errors)
-        if not counted.all():
-            critical = np.where(counted, drawn(counted=counted)[:, None], critical)
+            reach = made.margin / _least_errors(errors, np.where(units > 0.0, units, own[0].whole), made.margin)
+            claimed = drawn(heights=_heights(reach, counted, made.level), counted=counted)
+            critical = np.where(counted, claimed, critical)
         return cls(tuple(valued), differences, errors, units, df, counted, critical)
 
     def upper(self, judge: str) -> float:
@@ -331,6 +339,27 @@ class _Pairs:
             return None
         reach = (self.critical[others, j] + stdtrit(self.df[others, j], POWER)) ** 2
         return math.ceil(n_groups * float((reach * (s**2 + u * room) / room**2).max(initial=0.0)))
+
+
+def _least_errors(errors: Floats, units: Floats, margin: float) -> Floats:
+    """k: each judge's error against the judge that it differs from least, at a loss of the margin."""
+    at_margin = np.sqrt(errors**2 + units * margin)
+    np.fill_diagonal(at_margin, np.inf)
+    return np.asarray(np.where(np.isnan(at_margin), np.inf, at_margin).min(axis=0), dtype=np.float64)
+
+
+def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
+    """k x k: how high the critical value of judge j for judge i stands beside those of the others.
+
+    As Bonferroni's would where each has a share of 1 - level in proportion to `reach`^4, k: the margin in errors of
+    the judge, at most what shows a loss of 0 to be less with `POWER`. A judge that is far from every other one cannot
+    be shown to lose less than the margin on few questions, whatever its critical value, so it leaves the level to those
+    that can; once each can, all have the same. Source: Wasserman and Roeder (2006), weighted hypothesis testing.
+    """
+    weights = np.minimum(reach, ndtri(level) + ndtri(POWER)) ** 4
+    shares = np.where(counted & ~np.eye(len(reach), dtype=np.bool_), np.maximum(weights, _EPS), 0.0)
+    shares = np.where(shares > 0.0, shares / np.maximum(shares.sum(axis=1, keepdims=True), _EPS), 1.0)
+    return np.asarray(-ndtri((1.0 - level) * shares), dtype=np.float64)
 
 
 def _apart(own: Sequence[_Worth], margin: float | None) -> tuple[Floats, Floats, Floats]:
