@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
@@ -12,16 +14,17 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import Judgements, Table
+from judgecal.experiment import Column, Judgements, RunOptions, Table, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement
 from judgecal.selection.choice import Candidate, Caps, Choice, choose
 from judgecal.selection.confirm import _whole_calls
 from judgecal.selection.lock import load_lock
+from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
-from judgecal.workspace import Workspace
-from tests.benchmarks.selection import simulate
+from judgecal.workspace import Workspace, find_workspace
+from tests.benchmarks.selection import covered, simulate
 from tests.support.command import Run, check_estimate, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.pages import page_of
@@ -358,6 +361,65 @@ def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tm
     assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code == 0
     ran = judgecal("select", "dev")
     assert ran.code == 2 and "no test item to confirm on" in ran.err
+
+
+# On all labels
+
+
+def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
+    judgecal: Run, recorded: str, workspace_dir: Path
+) -> None:
+    found = one_object(judgecal("select", recorded, "--split", "all", "--json"))
+    gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    assert found["gold"]["n_items"] == found["confirmed_on"]["n_items"] == len(gold.items) == 120
+    assert (found["gold"]["split"], found["confirmed_on"]["split"], found["chosen"]) == ("all", "all", "sharp")
+    first = 1.0 - 0.05 * 6 / math.pi**2
+    assert found["level"] == pytest.approx(first)
+    assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
+    assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
+    said = "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval allows for the"
+    assert f"{said} choice among 2 judges" in found["why"] and found["why"] in found["headline"]["sentence"]
+    assert one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"] == 1
+    open_one = one_object(judgecal("select", recorded, "--json"))  # another question to the same labels
+    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test") and said not in open_one["why"]
+    page = " ".join(judgecal("select", recorded, "--split", "all").out.split())
+    assert "on the items that chose it at level" in page and "confirmed on test" not in page
+
+
+def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
+    made = judgecal("score", "--models", "embedded", "--signatures", SIGNATURES, "--split", "all", "--json")
+    slug = str(one_object(made)["experiment"])
+    found = one_object(judgecal("select", slug, *ANY, "--split", "all", "--noise-calls", "0", "--json"))
+    lock, gold = load_lock(workspace_dir / "judge.lock.json"), load_gold("starter")
+    assert lock.gold.split == "all" and lock.verdicts.keys() == gold.labels.keys()
+    assert lock.calibration is not None and lock.calibration.fitted_on == "all of starter"
+    assert lock.calibration.n == len(gold.labels) == found["confirmed"]["macro_agreement"]["n"]
+    assert lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
+    plan = one_object(judgecal("select", slug, *ANY, "--split", "all", "--dry-run", "--json"))
+    assert "decision 1 on the test labels" in plan["test_look"]  # the lock is no decision of its own
+    log = (workspace_dir / "experiments" / "test_looks.jsonl").read_text(encoding="utf-8")
+    assert [len(row["judges"]) for row in map(json.loads, log.splitlines()) if row["kind"] == "decision"] == [3]
+
+
+def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: str, tmp_path: Path) -> None:
+    path = tmp_path / "rec.csv"
+    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "open", "--name", "open").code == 0
+    ran = judgecal("select", "open", "--split", "all")
+    assert ran.code == 2 and "run judgecal agreement with --split all" in ran.err
+    assert judgecal("select", recorded, "--split", "dev").code == 2
+    stored = read_experiment(workspace := find_workspace(None), recorded)
+    compiled = Column("correctness_v3@embedded#opt", stored.gold.scale, stored.columns[0].rows, kind="prompt")
+    stored = dataclasses.replace(stored, columns=(compiled, *stored.columns[1:]))
+    run = SelectRun(
+        workspace, stored, stored.experiment, RunOptions(), Caps(), None, 0.03, 0, tmp_path / "l.json", 0, on_all=True
+    )
+    with pytest.raises(InputError, match=r"embedded#opt of rec was compiled .* choose with --split open"):
+        run.check()
+
+
+def test_the_interval_of_a_judge_chosen_on_the_same_items_holds_its_worth() -> None:
+    """5 equal judges, 200 users: without allowing for the choice 95.0 and 93.8% of 400 (60 and 110 questions)."""
+    assert all(covered(n_groups, users=200, seed=1)[0] >= 0.95 for n_groups in (60, 110))
 
 
 # Served models

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result
+from judgecal.errors import InputError
 
 if TYPE_CHECKING:
     from judgecal.selection.choice import Caps
 
 _NOBODY = 1
+_SPLITS = ("open", "all")
 
 NoiseCalls = Annotated[
     int,
     typer.Option("--noise-calls", help="Calls of each item at lock time, for gate to hold the judge to; 0 makes none."),
+]
+
+Split = Annotated[
+    str,
+    typer.Option(
+        "--split", metavar="SPLIT", help="What chooses: open (train and dev; test confirms), or all: none confirms."
+    ),
 ]
 
 Repeats = Annotated[
@@ -69,6 +78,7 @@ def select(
     margin: Annotated[float, typer.Option("--margin", help="The loss against the best judge that is allowed.")] = 0.03,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path("judge.lock.json"),
     noise_calls: NoiseCalls = 3,
+    split: Split = "open",
     repeats: Repeats = None,
     replace: shared.Replace = False,
     *,
@@ -81,22 +91,22 @@ def select(
     from judgecal.selection.choice import repeats_of
     from judgecal.selection.select import SelectRun, select_config
 
-    workspace = shared.workspace_of(ctx)
+    if split not in _SPLITS:
+        raise InputError(f"--split is {' or '.join(_SPLITS)}, found {split!r}")
+    workspace, on_all = shared.workspace_of(ctx), split == "all"
     stored = read_experiment(workspace, experiment)
     caps = allowed.caps()
     options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
-    config = select_config(stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=call.seed)
+    how: dict[str, Any] = {"metric": metric, "margin": margin, "caps": caps, "seed": call.seed, "on_all": on_all}
+    config = select_config(stored, **how, repeats=options.repeats)
     run = SelectRun(
         workspace=workspace,
         stored=stored,
         experiment=plan_experiment(workspace, config, out=call.name),
         options=options,
-        caps=caps,
-        metric=metric,
-        margin=margin,
+        **how,
         noise_calls=noise_calls,
         output=output,
-        seed=call.seed,
         replace=replace,
     )
     if call.dry_run:

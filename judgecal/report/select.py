@@ -26,11 +26,11 @@ _OUT = ("over the caps", "below the floor")
 
 def select_document(result: SelectResult) -> Document:
     """What a selection comes to."""
-    gold = result.gold
+    gold, on = result.gold, "all labelled items" if _on_all(result) else "train and dev"
     return Document(
         title=f"{result.experiment}: a judge chosen",
         about=(
-            f"Chosen from {result.chosen_from} on train and dev; {gold.in_words}. An unscored item counts as "
+            f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An unscored item counts as "
             f"{gold.unscored_counts_as}."
         ),
         headline=_headline(result),
@@ -40,6 +40,11 @@ def select_document(result: SelectResult) -> Document:
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},
     )
+
+
+def _on_all(result: SelectResult) -> bool:
+    """Whether the items that chose the judge measure it too."""
+    return result.confirmed_on is not None and result.confirmed_on.split == "all"
 
 
 def _headline(result: SelectResult) -> Headline:
@@ -70,9 +75,13 @@ def _facts(result: SelectResult) -> list[Fact]:
     raw = f" (as it is {numbers.plain(result.confirmed[result.metric].value)})" if through else ""
     why = f" ({found.reason})" if found.reason else ""
     mapped = " through its calibration map" if through else ""
+    where, own = "confirmed on test", "its own agreement, not the one that won"
+    if _on_all(result):
+        mapped = ", cross-fitted," if through else ""
+        where, own = "on the items that chose it", "the interval allows for the choice"
     says = (
-        f"{result.metric}{mapped}{raw} confirmed on test{why} at level {found.level:.4g}, {on.n_items} items on "
-        f"{on.n_groups} questions, {found.n_unscored} unscored: its own agreement, not the one that won."
+        f"{result.metric}{mapped}{raw} {where}{why} at level {found.level:.4g}, {on.n_items} items on "
+        f"{on.n_groups} questions, {found.n_unscored} unscored: {own}."
     )
     return [Fact(numbers.estimate(found, digits_of(result.metric, result.gold.scale)), says)]
 
@@ -102,7 +111,8 @@ def _judges(result: SelectResult) -> Section:
             " At most: the loss against whoever is truly best, at level "
             f"{result.level:.4g} for all judges at once ({result.bounds}). The margin is {result.margin:g}."
         )
-    return Section("judges", "Judges on open items", caption, blocks)
+    title = "Judges on all items" if _on_all(result) else "Judges on open items"
+    return Section("judges", title, caption, blocks)
 
 
 def _lock(result: SelectResult) -> Section:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
 from judgecal.scale import Label
 from judgecal.selection.choice import Caps, MeasuredJudge, open_items
-from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, reply_fingerprint, versions
+from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
 from judgecal.stats import Calibration, leading_metric
 from judgecal.stats.retest import repeatability
 from judgecal.workspace import Workspace
@@ -59,6 +59,7 @@ class SelectRequest:
     output: Path  # where the lock goes
     seed: int
     replace: bool = False  # whether a lock that is there may be written over
+    on_all: bool = False  # whether all labelled items choose, test among them: then nothing is left to confirm on
 
     @property
     def recorded(self) -> bool:
@@ -70,12 +71,23 @@ class SelectRequest:
         """The metric that decides."""
         return self.metric or leading_metric(self.stored.gold.scale)
 
+    @property
+    def choosing_items(self) -> tuple[Item, ...]:
+        """The items that choose: those of train and dev, or all that the experiment holds."""
+        if self.on_all:
+            return self.stored.items[: self.options.limit]
+        return open_items(self.stored, limit=self.options.limit)
+
     def test_items(self) -> tuple[Item, ...]:
         """The items of the confirmation: all of test; of recorded judgements those that were asked.
+
+        Where all items choose, these are they.
 
         Raises InputError: there is none.
         """
         gold = self.stored.gold
+        if self.on_all:
+            return self.choosing_items
         if not self.recorded:
             return asked_items(gold, "test", limit=self.options.limit)
         items = [item for item in self.stored.items if gold.split_of(item.group) == "test"]
@@ -86,27 +98,27 @@ class SelectRequest:
             )
         return tuple(items[: self.options.limit])
 
-    def look(self, judge: str) -> Look:
-        """Write the decision on a judge down, which is named by its fingerprint."""
-        return look_at_test(**self.seen(judge), experiment=self.experiment.slug, kind="decision")
+    def look(self, judges: Sequence[str]) -> Look:
+        """Write the decision on judges down, which are named by their fingerprints."""
+        return look_at_test(**self.seen(judges), experiment=self.experiment.slug, kind="decision")
 
-    def seen(self, judge: str) -> dict[str, Any]:
-        """What makes the look at test: the same judge by the same metric on the same items is the same one."""
+    def seen(self, judges: Sequence[str]) -> dict[str, Any]:
+        """What makes the look at test: the same judges by the same metric on the same items are the same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.stored.gold,
             "items": self.test_items(),
-            "by": f"select by {self.by}",
-            "judges": [judge],
+            "by": f"select by {self.by}{' on all' * self.on_all}",
+            "judges": judges,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What test says of the chosen judge."""
+    """What test says of the chosen judge; where all items chose, what they say of it."""
 
     look: Look  # where this stands among the decisions on test
-    table: Table  # the test items, at the level of the look
+    table: Table  # the test items, at the level of the look; where all items chose, that of the choice among k judges
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     complete: Mapping[str, Estimate]  # the same over the scored items alone
     rows: Judgements  # its judgements over test and the items that it was chosen on
@@ -115,14 +127,15 @@ class Confirmed:
     n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
 
 
-def confirm(request: SelectRequest, chosen: MeasuredJudge) -> Confirmed:
-    """Confirm a recorded judge from its recorded verdicts."""
-    look = request.look(chosen.column.rows[0].judge_fingerprint)
-    return _confirmed(request, look, chosen.column, repeats=chosen.repeats)
+def confirm(request: SelectRequest, chosen: MeasuredJudge, judges: Sequence[str]) -> Confirmed:
+    """Confirm a recorded judge from its recorded verdicts; `judges` are decided on, by their fingerprints."""
+    return _confirmed(request, judges, chosen.column, repeats=chosen.repeats)
 
 
-def judge_again(request: SelectRequest, judge: Judge, chosen: MeasuredJudge, *, budget: Budget) -> Confirmed:
-    """Call the chosen judge on what the experiment lacks, then confirm it on test.
+def judge_again(
+    request: SelectRequest, judge: Judge, chosen: MeasuredJudge, judges: Sequence[str], *, budget: Budget
+) -> Confirmed:
+    """Call the chosen judge on what the experiment lacks, then confirm it on test; `judges` are decided on.
 
     Raises InputError: an item lacks an input, a key is not set, or a budget meets a model without a price.
     """
@@ -132,7 +145,7 @@ def judge_again(request: SelectRequest, judge: Judge, chosen: MeasuredJudge, *, 
     require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)
-    look = request.look(reply_fingerprint(judge))
+    request.look(judges)
     with open_journal(request.experiment.journal, request.options) as journal:
         take_over(chosen, journal)
         rows = [
@@ -140,14 +153,16 @@ def judge_again(request: SelectRequest, judge: Judge, chosen: MeasuredJudge, *, 
             *run_trials([judge], rest, journal=journal, options=once, budget=budget),
         ]
     column = Column.of(judge, Judgements(rows))
-    return _confirmed(request, look, column, repeats=request.options.repeats)
+    return _confirmed(request, judges, column, repeats=request.options.repeats)
 
 
 def other_items(request: SelectRequest, judge: Judge) -> tuple[Item, ...]:
     """What the lock holds beside test: the labelled items of train and dev that the judge was not trained on.
 
-    With a limit those that it was chosen on: each split is cut alike.
+    With a limit those that it was chosen on: each split is cut alike. None where all items chose.
     """
+    if request.on_all:
+        return ()
     if request.options.limit is not None:
         return open_items(request.stored, limit=request.options.limit)
     gold = request.stored.gold
@@ -173,10 +188,16 @@ def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
             journal.append(row)
 
 
-def _confirmed(request: SelectRequest, look: Look, column: Column, *, repeats: int) -> Confirmed:
-    table = Table(request.stored.gold, request.test_items(), repeats, request.seed, look.level)
+def _confirmed(request: SelectRequest, judges: Sequence[str], column: Column, *, repeats: int) -> Confirmed:
+    """Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision may.
+
+    So the chosen one's holds, whichever that is (Bonferroni); its map is cross-fitted there, as no item is unseen.
+    """
+    look = request.look(judges)
+    level = 1.0 - (1.0 - look.level) / len(judges) if request.on_all else look.level
+    table = Table(request.stored.gold, request.test_items(), repeats, request.seed, level)
     found = table.agreements(column)
-    calibration = calibrate(table, column)
+    calibration = calibrate(table, column, everything=request.on_all)
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     return Confirmed(
         look=look,
@@ -185,21 +206,23 @@ def _confirmed(request: SelectRequest, look: Look, column: Column, *, repeats: i
         complete=found["agreement"],
         rows=Judgements(column.rows),
         calibration=calibration,
-        calibrated=table.through(calibration, column),
+        calibrated=found["calibrated"] if request.on_all else table.through(calibration, column),
         n_lost=len(lost),
     )
 
 
-def calibrate(test: Table, column: Column) -> Calibration | None:
-    """The map of a judge, fitted on the train and dev items that it judged; `test` names the gold set."""
+def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calibration | None:
+    """The map of a judge, fitted on the train and dev items that it judged, or on test too; `test` names the set."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     known = tuple(
         item
         for item in gold.items
-        if item.item_id in judged and item.item_id in gold.labels and gold.split_of(item.group) != "test"
+        if item.item_id in judged
+        and item.item_id in gold.labels
+        and (everything or gold.split_of(item.group) != "test")
     )
     table = dataclasses.replace(test, items=known)
-    return table.calibration(column, fitted_on=f"train and dev of {gold.name}")
+    return table.calibration(column, fitted_on=f"{'all' if everything else 'train and dev'} of {gold.name}")
 
 
 NOISE_CALLS = 3
@@ -212,6 +235,8 @@ def lock_judge(
     test: Table,
     *,
     agreement: Mapping[str, Estimate],
+    calibration: Calibration | None,
+    calibrated: Mapping[str, Estimate],
     metric: str,
     margin: float,
     noise_calls: int = NOISE_CALLS,
@@ -220,13 +245,13 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Judgements]:
-    """Call a confirmed judge afresh, fit its map, and make its lock; with the rows of those calls.
+    """Call a confirmed judge afresh, and make its lock; with the rows of those calls.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its noise.
 
     Args:
         rows: its judgements of train, dev and test.
-        test, agreement: the items that it was confirmed on, and what they say.
+        test, agreement, calibrated: the items that it was confirmed on, and what they say; `calibration` is its map.
         noise_calls: of each item; 0 makes none. Their journal goes into the folder.
 
     Raises InputError: as `run_trials` and `LockedJudge.of`.
@@ -236,17 +261,16 @@ def lock_judge(
     again = _called_afresh(judge, called, folder=folder, options=options, budget=budget)
     calls = _whole_calls(again, called)
     said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
-    calibration = calibrate(test, column := Column.of(judge, rows))
-    ids = [*model_ids(again), *model_ids(rows)]  # the newest that is known of the model
-    locked = LockedJudge.of(judge, workspace, model_id=ids[0] if ids else None)
+    split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
+    locked = LockedJudge.of(judge, workspace, model_id=next(iter([*model_ids(again), *model_ids(rows)]), None))
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
-        gold=LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
+        gold=LockedGold(gold.name, gold.sha256, split, str(gold.scale), gold.scale.pass_at),
         verdicts=verdicts,
         calls=calls,
         unscored=said.count(None) / len(said),
         agreement=agreement,
-        calibrated=test.through(calibration, column),
+        calibrated=calibrated,
         calibration=calibration,
         noise=_noise_of(judge, again, called),
         metric=metric,

@@ -371,11 +371,14 @@ class MigrateRun:
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
         test, column = self._table(look, self.test_items), Column.of(self.new, rows)
+        calibration = calibrate(test, column)
         lock, _ = lock_judge(
             self.new,
             rows,
             test,
             agreement=test.agreements(column)["as_wrong"],
+            calibration=calibration,
+            calibrated=test.through(calibration, column),
             metric=self.lock.metric,
             margin=self.margin,
             folder=self.experiment.folder,

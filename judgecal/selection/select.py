@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judgecal.engine import Budget, Journal
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.experiment import (
     CostEstimate,
     Look,
@@ -21,8 +21,8 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.experiment.losses import floor_loss, table_losses
-from judgecal.judges import Judge, judge_named
-from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, open_items, repeats_of
+from judgecal.judges import Judge, JudgeName, judge_named
+from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, repeats_of
 from judgecal.selection.confirm import SelectRequest, confirm, journal_of, judge_again, lock_judge, other_items
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
@@ -30,7 +30,14 @@ from judgecal.stats import leading_metric, metric_named
 
 
 def select_config(
-    stored: StoredExperiment, *, metric: str | None, margin: float, caps: Caps, repeats: int, seed: int
+    stored: StoredExperiment,
+    *,
+    metric: str | None,
+    margin: float,
+    caps: Caps,
+    repeats: int,
+    seed: int,
+    on_all: bool = False,
 ) -> dict[str, Any]:
     """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes.
 
@@ -49,6 +56,7 @@ def select_config(
         "caps": caps.config(),
         "repeats": repeats,
         "seed": seed,
+        **({"split": "all"} if on_all else {}),
     }
 
 
@@ -70,12 +78,33 @@ class SelectRun(SelectRequest):
         if problems:
             raise InputError(problems)
         metric_named(self.by, self.stored.gold.scale)
-        if not open_items(self.stored, limit=self.options.limit):
+        if self.on_all:
+            self._check_all()
+        if not self.choosing_items:
             raise InputError(
                 f"{self.stored.experiment.slug} holds no item of train or dev to choose on: run judgecal score with "
                 "--split open (test only confirms)"
             )
         self.test_items()
+
+    def _check_all(self) -> None:
+        """Refuse to choose on all labels what has not judged them all, or knows some of them."""
+        slug, problems = self.stored.experiment.slug, []
+        if self.stored.split != "all":
+            command = "agreement" if self.recorded else "score"
+            problems.append(
+                f"{slug} holds the {self.stored.split} items: to choose on all labels, run judgecal {command} with "
+                "--split all"
+            )
+        judges = [one for one in self.stored.columns[: self.stored.asked] if one.kind == "prompt"]
+        compiled = [one.judge for one in judges if JudgeName.parse(one.judge).program is not None]
+        if compiled:
+            problems.append(
+                f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: choose with --split "
+                "open, which leaves those out and confirms on test; or score the judges that were not compiled"
+            )
+        if problems:
+            raise InputError(problems)
 
     def decide(self) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged.
@@ -83,12 +112,14 @@ class SelectRun(SelectRequest):
         Raises InputError: as `check`; or no judge has a value in the metric.
         """
         self.check()
-        items = open_items(self.stored, limit=self.options.limit)
-        table = Table(self.stored.gold, items, repeats_of(self.stored), self.seed)
+        table = Table(self.stored.gold, self.choosing_items, repeats_of(self.stored), self.seed)
         measured = measure(self.stored, table)
         within = [one for one in measured if self.caps.over(one.candidate) is None]
         if not within:
             return OpenChoice(table, measured)
+        if self.on_all:  # the choice is a decision on test labels itself
+            judges = tuple(self._fingerprint(one) for one in within)
+            table = dataclasses.replace(table, level=foresee_look(**self.seen(judges)).level)
         below = {one.column.judge: why for one in within if (why := self._below_floor(table, one, of=len(within)))}
         able = [one.candidate for one in within if one.column.judge not in below or self.caps.allow_below_floor]
         pairs = [(one.column, one.repeats) for one in within]
@@ -126,7 +157,8 @@ class SelectRun(SelectRequest):
             selection = Selection(self, decided)
             if decided.choice is not None:
                 why = "its judgements were recorded: there is no prompt to lock"
-                selection = Selection(self, decided, confirm(self, decided.chosen), lock_reason=why)
+                confirmed = confirm(self, decided.chosen, self._decided_on(decided))
+                selection = Selection(self, decided, confirmed, lock_reason=why)
         result = selection.result()
         self.experiment.write_summary(result)
         return result
@@ -134,7 +166,7 @@ class SelectRun(SelectRequest):
     def _called(self, decided: OpenChoice) -> Selection:
         """Confirm a judge that can be called, measure its noise, and lock it."""
         judge, budget = self._judge(decided.chosen), Budget(self.options.budget_usd)
-        confirmed = judge_again(self, judge, decided.chosen, budget=budget)
+        confirmed = judge_again(self, judge, decided.chosen, self._decided_on(decided), budget=budget)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
             why = f"{lost}: the same command makes them again, then locks"
@@ -144,6 +176,8 @@ class SelectRun(SelectRequest):
             confirmed.rows,
             confirmed.table,
             agreement=confirmed.estimates,
+            calibration=confirmed.calibration,
+            calibrated=confirmed.calibrated,
             metric=self.by,
             margin=self.margin,
             noise_calls=self.noise_calls,
@@ -179,9 +213,21 @@ class SelectRun(SelectRequest):
         decided = self.decide()
         if decided.choice is None:
             return None
+        if not self.recorded:
+            self._judge(decided.chosen)
+        return foresee_look(**self.seen(self._decided_on(decided)))
+
+    def _decided_on(self, decided: OpenChoice) -> list[str]:
+        """The fingerprints of the judges that a look at test decides on: the chosen one, or where all items choose
+        every one within the caps."""
+        if not self.on_all or decided.losses is None:
+            return [self._fingerprint(decided.chosen)]
+        return [self._fingerprint(one) for one in decided.measured if one.column.judge in decided.losses.by_judge]
+
+    def _fingerprint(self, one: MeasuredJudge) -> str:
         if self.recorded:
-            return foresee_look(**self.seen(decided.chosen.column.rows[0].judge_fingerprint))
-        return foresee_look(**self.seen(reply_fingerprint(self._judge(decided.chosen))))
+            return one.column.rows[0].judge_fingerprint
+        return reply_fingerprint(judge_named(one.column.judge, workspace=self.workspace))
 
     def preview(self) -> CostEstimate:
         """What confirmation and noise would call; the choice is made, nothing is written.

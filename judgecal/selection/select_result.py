@@ -70,7 +70,8 @@ class SelectResult(Result):
     judges: tuple[JudgeOnOpen, ...]
     gold: GoldSummary
     # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as wrong; the
-    # same of the scored ones; the test items. Empty and None where nobody was chosen
+    # same of the scored ones; the test items. Empty and None where nobody was chosen. Where all items chose (the split
+    # of confirmed_on is "all"), on these, at a level that allows for the choice
     confirmed: Mapping[str, Estimate]
     confirmed_complete: Mapping[str, Estimate]
     confirmed_on: GoldSummary | None
@@ -81,7 +82,8 @@ class SelectResult(Result):
     lock_sha256: str | None
     lock_reason: str | None
     noise: Noise | None
-    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it
+    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it; where all items
+    # chose, fitted on these, and what they say cross-fitted
     calibration: Calibration | None
     confirmed_calibrated: Mapping[str, Estimate]
     usd: float
@@ -132,7 +134,7 @@ class Selection:
             chosen_from=self.request.stored.experiment.slug,
             chosen=choice.judge if choice else None,
             shown=bool(choice and choice.shown),
-            why=choice.why if choice else self._nobody(),
+            why=f"{choice.why}{self._allowed()}" if choice else self._nobody(),
             metric=self.request.by,
             margin=self.request.margin,
             within_margin=choice.within if choice else (),
@@ -142,10 +144,12 @@ class Selection:
             level=table.level,
             bounds=losses.method if losses else "",
             judges=judges,
-            gold=summary_of_gold(table, self.request.stored.split),
+            gold=summary_of_gold(table, "all" if self.request.on_all else self.request.stored.split),
             confirmed=dict(confirmed.estimates) if confirmed else {},
             confirmed_complete=dict(confirmed.complete) if confirmed else {},
-            confirmed_on=summary_of_gold(confirmed.table, "test") if confirmed else None,
+            confirmed_on=summary_of_gold(confirmed.table, "all" if self.request.on_all else "test")
+            if confirmed
+            else None,
             test_looks=confirmed.look.number if confirmed else looks_so_far(logged, gold),
             test_look=confirmed.look.sentence(gold.name) if confirmed else None,
             reused=confirmed.look.reused if confirmed else False,
@@ -199,6 +203,17 @@ class Selection:
         asked = self.request
         loss = f"{one.loss_at_most:.3f} in {asked.by}"
         return f"it may lose up to {loss} against the best, the margin is {asked.margin:g}"
+
+    def _allowed(self) -> str:
+        """What the interval of the chosen judge allows for, where it was chosen on the items that measure it."""
+        losses, confirmed = self.decided.losses, self.confirmed
+        if not self.request.on_all or losses is None or confirmed is None:
+            return ""
+        n, k = len(set(confirmed.table.groups)), len(losses.by_judge)
+        return (
+            f"; it is chosen and measured on the same {n:,} questions, none is left to confirm it: the interval allows "
+            f"for the choice among {k} judge{'s' * (k != 1)}"
+        )
 
     def _nobody(self) -> str:
         """Why nobody was chosen."""
@@ -259,4 +274,4 @@ class Selection:
         ]
         extra = {"experiment": stored.experiment.slug, "metric": self.request.by, "margin": f"{self.request.margin:g}"}
         caps = {name: value for name, value in self.request.caps.config().items() if value not in (None, [], False)}
-        return run_line(table, "open", judges, {**extra, **caps})
+        return run_line(table, "all" if self.request.on_all else "open", judges, {**extra, **caps})
