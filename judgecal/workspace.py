@@ -187,7 +187,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InputError(f"{path}:{line}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError(f"{path}: no TOML of ours: nested too deeply") from None
+    except ValueError as error:  # tomllib's own, and that of a number of thousands of digits
         raise InputError(f"{path}: {error}") from None
     check_schema(table, str(path))
     return table

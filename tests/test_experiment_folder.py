@@ -34,7 +34,7 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
     [
         (None, "did not come to its end"),
         ("{", "no JSON"),
-        ("[]", "holds no object"),
+        ("[]", "must hold a JSON object"),
         ('{"schema": 99}', "schema 99 is newer"),
         ('{"schema": 1, "judge": "j"}', "agreement"),
     ],

@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
     path = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     for text, said in (
         ("{", "no JSON"),
-        ("[]", "holds no object"),
+        ("[]", "must hold a JSON object"),
         ('{"schema": 99}', "99"),
         (None, "is not there: the command did not come to its end"),
     ):

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from judgecal.errors import InputError, JudgecalError
 from judgecal.records import Result, as_plain, digest
-from judgecal.workspace import SCHEMA, Workspace, check_schema, read_toml, toml_text, validated, write_text
+from judgecal.workspace import SCHEMA, Workspace, check_schema, read_json, read_toml, toml_text, validated, write_text
 
 _CONFIG = "experiment.toml"
 _R = TypeVar("_R", bound=Result)
@@ -60,18 +60,13 @@ class Experiment:
         Raises:
             InputError: there is none, as after an interruption, or it is no such result.
         """
+        absent = "is not there: the command did not come to its end; run it again, it goes on where it stopped"
         try:
-            stored = json.loads(self.summary.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(
-                f"{self.summary} is not there: the command did not come to its end; run it again, it goes on where "
-                "it stopped"
-            ) from None
-        except ValueError as error:
-            raise InputError(f"{self.summary}: no JSON ({error}); delete it and run the same command again") from error
-        if not isinstance(stored, dict):
-            raise InputError(f"{self.summary}: holds no object; delete it and run the same command again")
-        return validated(kind, stored, str(self.summary))
+            return validated(kind, read_json(self.summary, absent=absent), str(self.summary))
+        except InputError as error:
+            if not self.summary.exists():
+                raise
+            raise InputError([*error.problems, "delete it and run the same command again"]) from error
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it.

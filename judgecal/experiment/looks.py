@@ -31,7 +31,7 @@ from filelock import FileLock
 from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
 from judgecal.records import Item, digest
-from judgecal.workspace import SCHEMA, check_schema, json_object
+from judgecal.workspace import SCHEMA, check_schema, json_object, read_json
 
 LOOKS_FILE = "test_looks.jsonl"
 _LOCK_FILE = ".test_looks.lock"
@@ -199,7 +199,7 @@ def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
     A lock names its judge and its items; of a result all labelled test items count. What cannot be read is said.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_json(path, absent="gone since it was listed")
         if path.name == "summary.json" and stored.get("gold") is None:
             return None  # of a command that needs no labels
         ours = stored["gold"]["set"] == gold.name or stored["gold"]["sha256"] == gold.sha256
@@ -207,7 +207,7 @@ def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
         items = [item for item in gold.items if not locked or item.item_id in stored["verdicts"]]
         judge = str(stored["fingerprint"]) if locked else name
         decided = locked or stored.get("test_look") is not None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, InputError, KeyError, TypeError, AttributeError) as error:
         _say_unreadable(path, f"{type(error).__name__}: {error}")
         return None
     content = _content(gold, items)

@@ -7,7 +7,6 @@ is then taken from the journal, or refused where the journal does not tell it.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from judgecal.judges import JudgeKind, JudgeName, PromptJudge, judge_named
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, read_json
 
 _READ = ("score", "agreement", "optimize")
 
@@ -220,12 +219,12 @@ def _items(rows: _Rows, asked: Mapping[str, Sequence[Judgement]], gold: GoldSet)
 
 def _limit(experiment: Experiment) -> int | None:
     """How many items were asked for; all of the split where no result says it."""
-    try:
-        summary = json.loads((experiment.folder / "summary.json").read_text(encoding="utf-8"))
-        return int(summary["gold"]["n_items"])
-    except FileNotFoundError:
+    if not experiment.summary.exists():
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    try:
+        summary = read_json(experiment.summary, absent="gone since")
+        return int(summary["gold"]["n_items"])
+    except (InputError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{experiment.folder / 'summary.json'}: does not say how many items were asked for ({error}); delete it "
             "and run the same command again"
@@ -242,11 +241,12 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
             continue
         path = workspace.experiments / program / "program.json"
         try:
-            groups = json.loads(path.read_text(encoding="utf-8"))["judgecal"]["trained_on"]
-        except (OSError, ValueError, KeyError, TypeError):
+            groups = read_json(path, absent="gone")["judgecal"]["trained_on"]
+            if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
+                raise TypeError("trained_on must be a list of texts")
+            trained.update(groups)
+        except (OSError, InputError, KeyError, TypeError):
             notes.append(f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it")
-            continue
-        trained |= set(groups)
     return frozenset(trained), notes
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.errors import listed
+from judgecal.errors import InputError, listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.check_wording import MEASURE, clusters, containment, shingles, words
 from judgecal.goldset.finding import Checks, Findings, place, plain_text, say
 from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
 from judgecal.records import Item
-from judgecal.workspace import Workspace, shown
+from judgecal.workspace import Workspace, read_json, shown
 
 # One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.
 _NEAR_ANSWER = 0.9
@@ -252,7 +251,7 @@ def _signatures(workspace: Workspace) -> Iterator[_Prompt]:
     for path in sorted(workspace.signatures.glob("*.py")):
         try:
             tree = ast.parse(path.read_text(encoding="utf-8-sig"))
-        except (SyntaxError, ValueError):  # whoever uses the signature is told; it leaks nothing
+        except (SyntaxError, ValueError, RecursionError, OSError):  # whoever uses it is told; it leaks nothing
             continue
         strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         if strings:
@@ -263,8 +262,8 @@ def _signatures(workspace: Workspace) -> Iterator[_Prompt]:
 def _programs(workspace: Workspace) -> Iterator[_Prompt]:
     for path in sorted(workspace.experiments.glob("*/program.json")):
         try:
-            state = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:  # no judge can be made of it: whoever names it is told
+            state = read_json(path, absent="gone since it was listed")
+        except (InputError, OSError):  # no judge can be made of it: whoever names it is told
             continue
         texts = tuple(_texts(state))
         if texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from judgecal.judges import JudgeName
 from judgecal.optimize.decision import OnTest, Tried
 from judgecal.records import Estimate, Result
 from judgecal.signatures import load_signature
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, read_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +104,10 @@ def read_prompts(workspace: Workspace, experiment: Experiment) -> Prompts:
     """
     path = experiment.program
     try:
-        program = json.loads(path.read_text(encoding="utf-8"))
+        program = read_json(path, absent="there is no compiled program here")
         after = str(program["signature"]["instructions"])
         demos = tuple(_demo(dict(demo)) for demo in program["demos"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, InputError, ValueError, KeyError, TypeError) as error:
         how = "delete it and run the same command again"
         raise InputError(f"{path}: the compiled program cannot be read ({error}); {how}") from error
     return Prompts(_instructions(workspace, experiment.config["judges"][0]), after, demos)

@@ -201,7 +201,7 @@ def _references(row: Row, column: str, separator: str | None) -> dict[str, int]:
     if text.startswith("[") and not isinstance(row.raw.get(column), list):
         try:
             listed = json.loads(text)
-        except ValueError:  # an id that begins with a bracket
+        except (ValueError, RecursionError):  # an id that begins with a bracket
             listed = None
         if isinstance(listed, list):
             parts = [str(one) for one in listed]

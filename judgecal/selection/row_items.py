@@ -105,7 +105,7 @@ class RowReader:
 
 def _contexts(value: Any) -> tuple[Context, ...]:
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with contextlib.suppress(ValueError):  # a text that only begins like a JSON list stays a text
+        with contextlib.suppress(ValueError, RecursionError):  # a text that only begins like a JSON list stays a text
             value = json.loads(value)
     parts = value if isinstance(value, list) else [] if value is None else [value]
     found = (_context(part) for part in parts)

@@ -1,0 +1,208 @@
+"""Damaged files and odd command lines: one message and an exit code of the contract, never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from judgecal.cli import run
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge
+from judgecal.workspace import find_workspace, init_workspace
+from tests.support.command import Ran
+from tests.support.locks import a_lock
+from tests.torture.conftest import LEVEL
+from tests.torture.damage import VALUES, copied, harm
+
+CASES = 40 if LEVEL == "full" else 4  # a file
+ALLOWED = (0, 1, 2, 3, 4)
+TABLE = ("rows.csv", "-o", "out.csv", "--question", "q", "--answer", "a", "--reference", "r")
+
+# File -> commands that read it.
+READERS: dict[str, list[tuple[str, ...]]] = {
+    "experiments/sc/judgements.jsonl": [
+        ("report", "sc"),
+        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
+        ("select", "sc", "-o", "new.lock.json", "--allow-below-floor", "--json"),
+        ("gold", "sheet", "starter", "--ties", "-o", "ties.csv"),
+    ],
+    "experiments/sc/experiment.toml": [
+        ("report", "sc"),
+        ("report", "--all"),
+        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--dry-run"),
+    ],
+    "experiments/sc/summary.json": [
+        ("report", "sc"),
+        ("report", "--all"),
+        ("select", "sc", "--dry-run", "--allow-below-floor"),
+    ],
+    "experiments/op/program.json": [
+        ("report", "op"),
+        ("gold", "check", "starter"),
+        ("score", "--signatures", "correctness_v3", "--models", "embedded#op", "--limit", "5"),
+        ("optimize", "--optimizer", "labeled", "--name", "op"),
+    ],
+    "experiments/op/judgements.jsonl": [("report", "op"), ("optimize", "--optimizer", "labeled", "--name", "op")],
+    "experiments/op/summary.json": [("report", "op"), ("report", "--all", "--format", "html")],
+    "experiments/op/experiment.toml": [("report", "op"), ("optimize", "--optimizer", "labeled", "--name", "op")],
+    "experiments/test_looks.jsonl": [
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
+        ("report", "sc"),
+    ],
+    "judge.lock.json": [
+        ("judge", *TABLE, "--lock", "judge.lock.json"),
+        ("gate", "--lock", "judge.lock.json"),
+        ("gate", "--lock", "judge.lock.json", "--trust-lock", "--dry-run"),
+        ("answer", "--lock", "judge.lock.json", "--dry-run"),
+        ("migrate", "--lock", "judge.lock.json", "--to", "correctness_v1", "--dry-run"),
+    ],
+    "judgecal.toml": [("models",), ("score", "--limit", "5", "--models", "other", "--dry-run")],
+    "gold/starter/card.toml": [("gold", "check", "starter"), ("score", "--limit", "5"), ("gold", "list")],
+    "gold/starter/items.jsonl": [("gold", "check", "starter"), ("score", "--limit", "5")],
+    "gold/starter/ratings.jsonl": [("gold", "check", "starter"), ("gold", "agreement", "starter")],
+    "gold/starter/documents.jsonl": [("retrieval", "--gold", "starter"), ("answer", "--dry-run")],
+    "signatures/correctness_v3.py": [("score", "--limit", "5"), ("gold", "check", "starter")],
+    "rows.csv": [("judge", *TABLE, "--lock", "judge.lock.json")],
+}
+
+
+def command(argv: tuple[str, ...]) -> Ran:
+    """A command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(argv)
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which everything has been done once."""
+    root = tmp_path_factory.mktemp("whole") / "workspace"
+    init_workspace(root)
+    (root / "rows.csv").write_text("q,a,r\n" + "What?,Seven.,It is seven.\n" * 5, encoding="utf-8")
+    config = '[models.other]\nid = "openai/x"\napi_base = "http://127.0.0.1:9"\ninput_usd_per_1m = 1.0\n'
+    (root / "judgecal.toml").write_text(f"schema = 1\n{config}output_usd_per_1m = 2.0\n", encoding="utf-8")
+    workspace = find_workspace(root)
+    made = (
+        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
+        ("optimize", "--optimizer", "labeled", "--name", "op"),
+    )
+    with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGECAL_CACHE_DIR", str(root.parent / "cache"))
+        for argv in made:
+            ran = command(argv)
+            assert ran.code == 0, (argv, ran.err)
+        gold = load_gold("starter", workspace=workspace)
+        lock = a_lock(PromptJudge("correctness_v3@embedded", workspace=workspace), gold, calibration=None)
+        (root / "judge.lock.json").write_text(json.dumps(lock.as_json()), encoding="utf-8")
+    return root
+
+
+def broken(argv: tuple[str, ...], ran: Ran) -> bool:
+    """Whether a command ended as none may."""
+    traced = "Traceback" in ran.out + ran.err
+    spoke_for_a_gate = ran.code == 1 and argv[0] in ("gate", "migrate") and "fail" not in ran.out
+    silent = ran.code == 2 and not ran.err.strip()
+    return ran.code not in ALLOWED or traced or spoke_for_a_gate or silent
+
+
+@pytest.mark.parametrize("file", READERS)
+def test_a_damaged_file_is_one_message(file: str, template: Path, tmp_path: Path) -> None:
+    wrong = []
+    for seed in range(CASES):
+        rng = random.Random(f"{file}{seed}{os.environ.get('JUDGECAL_TORTURE_SEED', '')}")
+        root = copied(template, tmp_path / str(seed))
+        what = harm(root / file, rng)
+        argv = rng.choice(READERS[file])
+        with contextlib.chdir(root):
+            ran = command(argv)
+        if broken(argv, ran):
+            wrong.append(f"{seed}: {what}\n  {' '.join(argv)}: exit {ran.code}\n  {ran.err[-600:]}")
+        shutil.rmtree(root)
+    assert not wrong, f"{len(wrong)} of {CASES}\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("damage", ["{", "null", '{"item_id": 1}', "\0\0\0", '{"item_id": "a"}', "[" * 9000])
+def test_a_damaged_row_is_named_and_called_again(damage: str, template: Path, tmp_path: Path) -> None:
+    root = copied(template, tmp_path / "one")
+    journal = root / "experiments" / "sc" / "judgements.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines()
+    journal.write_text("\n".join([*lines[:3], damage, *lines[4:]]) + "\n", encoding="utf-8")
+    with contextlib.chdir(root):
+        ran = command(READERS["experiments/sc/judgements.jsonl"][1])
+    assert ran.code == 0 and "judgements.jsonl:4:" in ran.err, ran.err
+    added = journal.read_text(encoding="utf-8").splitlines()[len(lines) :]
+    assert [json.loads(line)["item_id"] for line in added] == [json.loads(lines[3])["item_id"]]
+
+
+WORDS = (
+    *("", " ", "-", "--", "=", "\0", "\udcff", "../..", "/", "nan", "inf", "-1", "0", "1e400", "9" * 400, "x" * 5000),
+    *("a@b", "@", "#", "a#b@c", "a@b#", "correctness_v3@embedded#../x", "con", "NUL", "a:b", "a*b", "a?b", "☃", ","),
+    *VALUES[:8],
+)  # fmt: skip
+LINES: tuple[tuple[str, ...], ...] = (
+    ("score", "--limit", "?"),
+    ("score", "--limit", "3", "--models", "?"),
+    ("score", "--limit", "3", "--signatures", "?"),
+    ("score", "--limit", "3", "--gold", "?"),
+    ("score", "--limit", "3", "--split", "?"),
+    ("score", "--limit", "3", "--name", "?"),
+    ("score", "--limit", "3", "--repeats", "?"),
+    ("score", "--limit", "3", "--seed", "?"),
+    ("score", "--limit", "3", "--budget-usd", "?"),
+    ("score", "--workspace", "?"),
+    ("compare", "sc", "?", "correctness_v3@embedded"),
+    ("compare", "?", "correctness_v1@embedded", "correctness_v3@embedded"),
+    ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--metric", "?"),
+    ("select", "sc", "-o", "?", "--dry-run"),
+    ("select", "sc", "--margin", "?", "--dry-run"),
+    ("gate", "--lock", "?"),
+    ("gate", "--lock", "judge.lock.json", "--margin", "?"),
+    ("gate", "--lock", "judge.lock.json", "--level", "?"),
+    ("gate", "--lock", "judge.lock.json", "--repeats-max", "?", "--dry-run"),
+    ("gate", "--lock", "judge.lock.json", "--markdown", "?", "--dry-run"),
+    ("migrate", "--lock", "judge.lock.json", "--to", "?", "--dry-run"),
+    ("judge", "?", "--lock", "judge.lock.json", "-o", "out.csv", "--question", "q", "--answer", "a"),
+    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "?", "--question", "q", "--answer", "a"),
+    ("judge", "rows.csv", "--lock", "judge.lock.json", "-o", "o.csv", "--question", "?", "--answer", "a"),
+    ("answer", "--judge", "?", "--dry-run"),
+    ("answer", "--context", "?", "--dry-run"),
+    ("answer", "-k", "?", "--context", "topk", "--dry-run"),
+    ("retrieval", "--gold", "?"),
+    ("retrieval", "--gold", "starter", "-k", "?"),
+    ("optimize", "--optimizer", "?", "--dry-run"),
+    ("optimize", "--name", "?", "--dry-run"),
+    ("report", "?"),
+    ("report", "sc", "--format", "?"),
+    ("gold", "check", "?"),
+    ("gold", "import", "?", "--as", "new", "--question", "q", "--answer", "a"),
+    ("gold", "import", "rows.csv", "--as", "?", "--question", "q", "--answer", "a"),
+    ("gold", "sheet", "starter", "-o", "?"),
+    ("agreement", "--judgements", "?", "--gold", "starter"),
+    ("init", "?"),
+    ("?",),
+)
+
+
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
+def test_an_odd_command_line_is_one_message(line: tuple[str, ...], template: Path, tmp_path: Path) -> None:
+    root = copied(template, tmp_path / "one")
+    words = WORDS if LEVEL == "full" else WORDS[:: len(WORDS) // 4]
+    wrong = []
+    for word in words:
+        argv = tuple(word if part == "?" else part for part in line)
+        with contextlib.chdir(root):
+            ran = command(argv)
+        if broken(argv, ran):
+            wrong.append(f"{word[:30]!r}: exit {ran.code}\n  {ran.err[-600:]}")
+    assert not wrong, f"{len(wrong)} of {len(words)}\n" + "\n".join(wrong)
