@@ -11,6 +11,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import tomllib
@@ -146,6 +147,22 @@ def shown(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+_NO_FILE = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f\ud800-\udfff]')
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_LONGEST_NAME = 150  # characters: a file system takes 255 bytes
+
+
+def name_problem(name: str) -> str | None:
+    """Why a file or folder of this name cannot be on every system, Windows too; None where it can."""
+    if not name or name.startswith(".") or name.endswith((".", " ")):
+        return "it is empty, begins with a dot, or ends in a dot or a space"
+    if found := _NO_FILE.search(name):
+        return f"no file on Windows may have {found[0]!r} in its name"
+    if _DEVICES.fullmatch(name):
+        return "on Windows this is the name of a device"
+    return f"it has more than {_LONGEST_NAME} characters" if len(name) > _LONGEST_NAME else None
 
 
 @contextlib.contextmanager

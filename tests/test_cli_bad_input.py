@@ -43,6 +43,8 @@ NUMBERS = [
     ("--repeats", "two", "Invalid value for '--repeats'"),
     ("--seed", "-1", "Invalid value for '--seed'"),
     ("--name", "a/b", "a slug is one folder name"),
+    ("--name", "a:b", "no file on Windows may have ':' in its name"),
+    ("--name", "NUL", "the name of a device"),
 ]
 REFUSED = [
     (("score", "--models", "gpt-4o"), "model gpt-4o (openai/gpt-4o) needs a key: set the variable OPENAI_API_KEY"),

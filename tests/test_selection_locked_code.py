@@ -122,6 +122,8 @@ def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
         "evil.",
         "evil ",
         "evil.py",
+        "NUL",
+        "a/con.x",
         "evil\n",
         "~evil/x\u202ey",
         "a" * 300,

@@ -20,6 +20,7 @@ from judgecal.workspace import (
     find_workspace,
     init_workspace,
     json_object,
+    name_problem,
     read_toml,
     replacing,
     starter_root,
@@ -278,3 +279,22 @@ def test_json_that_is_no_object_of_ours(data: bytes, says: str) -> None:
     with pytest.raises(InputError, match=says):
         json_object(data, "w")
     assert json_object(b'{"a": [1, 2.5, "\\u00fc", null]}', "w") == {"a": [1, 2.5, "\u00fc", None]}
+
+
+# --- names that a file may have --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*'<>:"/\\|?*', "a:b", "con", "CON", "Nul.txt", "aux", "com1", "LPT9.log", "", ".", "..", ".a", "a.", "a ", "a\0"]
+    + ["a\nb", "\udcff", "x" * 151],
+)
+def test_simulated_windows_names_that_no_file_may_have(name: str) -> None:
+    assert name_problem(name) is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "score-starter-0a1b2c3d", "console", "nul-model", "com10", "überall ok", "a.b", "_a"]
+)
+def test_names_that_every_system_takes(name: str) -> None:
+    assert name_problem(name) is None

@@ -15,7 +15,17 @@ from typing import Any, TypeVar
 
 from judgecal.errors import InputError, JudgecalError
 from judgecal.records import Result, as_plain, digest
-from judgecal.workspace import SCHEMA, Workspace, check_schema, read_json, read_toml, toml_text, validated, write_text
+from judgecal.workspace import (
+    SCHEMA,
+    Workspace,
+    check_schema,
+    name_problem,
+    read_json,
+    read_toml,
+    toml_text,
+    validated,
+    write_text,
+)
 
 _CONFIG = "experiment.toml"
 _R = TypeVar("_R", bound=Result)
@@ -91,8 +101,8 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
         InputError: the slug is no folder name, or the folder was made by another configuration.
     """
     slug = out or f"{config['command']}-{config['gold']['set']}-{digest(_plain(config))[:8]}"
-    if slug in (".", "..") or any(char in slug for char in "/\\\0") or slug.startswith("."):
-        raise InputError(f"--name {slug!r}: a slug is one folder name under experiments/")
+    if problem := name_problem(slug):
+        raise InputError(f"--name {slug[:80]!r}: a slug is one folder name under experiments/: {problem}")
     folder = workspace.experiments / slug
     if (folder / _CONFIG).exists():
         stored = read_toml(folder / _CONFIG)

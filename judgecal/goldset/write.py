@@ -15,7 +15,7 @@ from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldSet, 
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
 from judgecal.tables import write_json_lines
-from judgecal.workspace import Workspace, shown
+from judgecal.workspace import Workspace, name_problem, shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -24,6 +24,8 @@ def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str
     """Why a set of this name cannot be written, if it cannot."""
     if not _NAME.fullmatch(name):
         return [f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"]
+    if problem := name_problem(name):
+        return [f"gold set name {name[:80]!r}: {problem}"]
     target = workspace.gold / name
     if target.exists() and not target.is_dir():
         return [f"{shown(target)}: is a file, and a gold set is a folder: choose another name"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from judgecal.errors import InputError, notice
 from judgecal.signatures import read_source
-from judgecal.workspace import Workspace, shown
+from judgecal.workspace import Workspace, name_problem, shown
 
 _PART = r"[^\W_](?:[\w .-]*[\w-])?"  # no leading dot or underscore, no end that Windows drops, no drive, no NUL
 _NAME = re.compile(f"{_PART}(?:/{_PART})*")
@@ -28,7 +28,12 @@ def check_name(name: str, where: str) -> None:
 
     Raises InputError: it is empty, longer than 200 characters, absolute, has a drive or a `..`, or ends in `.py`.
     """
-    if len(name) > _LONGEST or not _NAME.fullmatch(name) or name.endswith(".py"):
+    if (
+        len(name) > _LONGEST
+        or not _NAME.fullmatch(name)
+        or name.endswith(".py")
+        or any(map(name_problem, name.split("/")))
+    ):
         raise InputError(
             f"{where}: {name[:80]!r} is no name of a file of the workspace: letters, digits, spaces, _, - and . are, "
             "and / between folders; nothing of this lock was run"
