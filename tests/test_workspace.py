@@ -284,17 +284,19 @@ def test_json_that_is_no_object_of_ours(data: bytes, says: str) -> None:
 # --- names that a file may have --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*'<>:"/\\|?*', "a:b", "con", "CON", "Nul.txt", "aux", "com1", "LPT9.log", "", ".", "..", ".a", "a.", "a ", "a\0"]
-    + ["a\nb", "\udcff", "x" * 151],
+NOWHERE = (
+    *tuple('<>:"/\\|?*'),
+    *("a:b", "con", "CON", "Nul.txt", "aux", "com1", "LPT9.log", "", ".", "..", ".a", "a.", "a "),
+    *("a\0", "a\nb", "\udcff", "x" * 151),
 )
+EVERYWHERE = ("a", "score-starter-0a1b2c3d", "console", "nul-model", "com10", "überall ok", "a.b", "_a")
+
+
+@pytest.mark.parametrize("name", NOWHERE)
 def test_simulated_windows_names_that_no_file_may_have(name: str) -> None:
     assert name_problem(name) is not None
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "score-starter-0a1b2c3d", "console", "nul-model", "com10", "überall ok", "a.b", "_a"]
-)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_names_that_every_system_takes(name: str) -> None:
     assert name_problem(name) is None
