@@ -35,6 +35,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.false_alarms
 	$(BIN)/python -m tests.benchmarks.optimize_decisions
 	$(BIN)/python -m tests.benchmarks.selection
+	$(BIN)/python -m tests.benchmarks.disagreement_draw
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people

@@ -15,6 +15,7 @@ from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
+    from judgecal.experiment.drawn import Drawing
     from judgecal.goldset import GoldSet
     from judgecal.records import Item, Judgement
     from judgecal.scale import Label
@@ -131,11 +132,21 @@ class _Source:
     to: str
     judge: str | None = None
     drafts: dict[str, Label | None] | None = None
+    waiting: bool = False  # whether the set `to` is made with the sheet, and waits for the labels
+
+    @property
+    def name(self) -> str:
+        """Of the set that the sheet's items are in."""
+        return self.to if self.waiting else self.gold.name
+
+    def drawn_to(self, drawing: Drawing) -> _Source:
+        """With the set of a drawing in its place."""
+        return dataclasses.replace(self, to=drawing.card.name, waiting=True)
 
     @property
     def made_new(self) -> str:
         """What the import of a set that is not there yet asks for beside its name."""
-        return "" if self.to == self.gold.name else f" --scale {self.gold.scale}"
+        return "" if self.waiting or self.to == self.gold.name else f" --scale {self.gold.scale}"
 
 
 def sheet_command(
@@ -154,7 +165,15 @@ def sheet_command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0,
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", help="Only N items, drawn at random; by default all.")
+        int | None, typer.Option("-n", "--limit", metavar="N", help="Only N items, drawn at random; by default all.")
+    ] = None,
+    strata: Annotated[
+        str | None,
+        typer.Option(
+            metavar="disagreement",
+            help="Draw -n of an experiment's items without a label, mostly where its judges differ; they are made a "
+            "gold set, named as the sheet.",
+        ),
     ] = None,
     full: Full = False,
     as_json: Json = False,
@@ -163,21 +182,48 @@ def sheet_command(
     from judgecal.goldset import write_sheets
     from judgecal.report.gold import sheets_document
 
-    found = _find(source, workspace_of(ctx), draft=draft)
+    workspace = workspace_of(ctx)
+    found = _find(source, workspace, draft=draft)
     wanted = {item.group for item in found.gold.select(split)}
-    result = write_sheets(
-        [item for item in found.items if item.group in wanted],
-        output,
-        name=found.gold.name,
-        raters=raters,
-        seed=seed,
-        limit=limit,
-        drafts=found.drafts if draft else None,
-    )
-    told = (*result.notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
+    items = tuple(item for item in found.items if item.group in wanted)
+    how: dict[str, Any] = {"raters": raters, "seed": seed, "drafts": found.drafts if draft else None}
+    notes: tuple[str, ...] = ()
+    drawing: Drawing | None = None
+    if strata is not None:
+        drawing = _draw(found.gold, items, workspace, source, (strata, limit, output.stem, seed))
+        found, items, notes, limit = found.drawn_to(drawing), drawing.items, drawing.notes, None
+    result = write_sheets(items, output, name=found.name, limit=limit, **how)
+    if drawing is not None:
+        drawing.write(workspace)
+    told = (*result.notes, *notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
     result = dataclasses.replace(result, notes=told)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {found.to}{found.made_new}"
     print_result(result, sheets_document(result, following), json=as_json, full=full)
+
+
+def _draw(
+    gold: GoldSet, items: Sequence[Item], workspace: Workspace, source: str, how: tuple[str, int | None, str, int]
+) -> Drawing:
+    """The items of a sheet with strata; `how`: the strata, -n, the set's name, the seed."""
+    from judgecal.errors import InputError
+    from judgecal.experiment import read_experiment
+    from judgecal.experiment.drawn import draw_where_judges_differ
+    from judgecal.goldset import list_gold
+    from judgecal.records import ITEM_UNIT
+
+    strata, n, name, seed = how
+    if strata != "disagreement":
+        raise InputError(f"--strata is disagreement, found {strata!r}")
+    if n is None:
+        raise InputError("--strata draws: say how many items by -n")
+    if source in list_gold(workspace):
+        raise InputError(f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set")
+    stored = read_experiment(workspace, source)
+    verdicts = {
+        column.judge: {row.item_id: row.verdict for row in column.rows if (row.unit, row.repeat) == (ITEM_UNIT, 0)}
+        for column in stored.columns[: stored.asked]
+    }
+    return draw_where_judges_differ(gold, items, verdicts, name=name, n=n, seed=seed, workspace=workspace)
 
 
 def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:

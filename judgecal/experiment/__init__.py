@@ -11,6 +11,7 @@ from judgecal.experiment.agreement import (
 )
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
+from judgecal.experiment.drawn import refuse_unequal
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.people import rater_entries
@@ -46,7 +47,7 @@ __all__ = [
     "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
     "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far",
     "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score",
-    "rater_entries", "read_config", "read_experiment", "read_recorded", "require_keys", "require_metric",
-    "run_line", "run_trials", "say_remarks", "scale_notes", "score", "stored_rows", "summary_of_gold", "together",
-    "verdict_matrix",
+    "rater_entries", "read_config", "read_experiment", "read_recorded", "refuse_unequal", "require_keys",
+    "require_metric", "run_line", "run_trials", "say_remarks", "scale_notes", "score", "stored_rows",
+    "summary_of_gold", "together", "verdict_matrix",
 ]  # fmt: skip

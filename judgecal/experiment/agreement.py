@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
+from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
 from judgecal.goldset import GoldSet
@@ -26,6 +27,7 @@ from judgecal.stats import (
 )
 from judgecal.stats.breakdown import breakdown
 from judgecal.stats.retest import Repeatability, repeatability
+from judgecal.stats.sample import Floats
 
 if TYPE_CHECKING:
     from judgecal.judges import Judge, JudgeKind
@@ -94,6 +96,21 @@ class Table:
         """Groups, one an item."""
         return [item.group for item in self.items]
 
+    @property
+    def weights(self) -> Floats | None:
+        """Of the items, 1 / their chance of being drawn (`drawing_weights`)."""
+        return drawing_weights(self.gold, self.items)
+
+    @property
+    def drawn_notes(self) -> tuple[str, ...]:
+        """What follows from items that were not all as likely to be drawn, without full stops; mostly nothing."""
+        if self.weights is None:
+            return ()
+        return (
+            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, all counts are of "
+            "the items drawn; what cannot be weighted (coefficients, parts, people beside people) is left out",
+        )
+
     def of(self, column: Column) -> Table:
         """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
         if column.kind != "recorded":
@@ -115,12 +132,13 @@ class Table:
             "groups": self.groups,
             "level": self.level,
             "seed": self.seed,
+            "weights": self.weights,
         }
         against = self.labels if labels is None else labels
         complete = agreement(against, verdicts, **shared)
         whole = all(None not in row for row in verdicts)  # nothing to count as wrong
         as_wrong = dict(complete) if whole else agreement(against, verdicts, unscored="wrong", **shared)
-        once, how = {}, {name: shared[name] for name in ("scale", "judge_scale", "groups")}
+        once, how = {}, {name: shared[name] for name in ("scale", "judge_scale", "groups", "weights")}
         mapped = None if column.constant else cross_fitted(against, verdicts, **how)
         if mapped is not None:
             once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
@@ -268,7 +286,7 @@ CONSTANT = "constant"
 def constant_column(table: Table, metric: str | None = None) -> Column:
     """The constant that is best by a metric, the leading one where not given, on the same items."""
     scale = table.gold.scale
-    label = best_constant(table.labels, scale=scale, metric=metric)
+    label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
     rows = [
         Judgement(item.item_id, item.sha, name, CONSTANT, repeat, label)
@@ -288,6 +306,7 @@ def constant_entry(table: Table) -> Entry:
         if column.judge != found.judge:
             rows = verdict_matrix(column.rows, table.items, table.repeats)
             shared: dict[str, Any] = {"groups": table.groups, "level": table.level, "seed": table.seed}
+            shared["weights"] = table.weights
             best |= agreement(table.labels, rows, scale=table.gold.scale, metrics=[metric], **shared)
     return dataclasses.replace(
         found, judge="best constant", agreement=best, as_wrong=dict(best), calibrated=dict(best), usd_per_1k=0.0
@@ -343,6 +362,9 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         "level": table.level,
     }
     labels, found, metric = table.labels, entry(table, column), leading_metric(gold.scale)
+    if table.weights is not None:
+        best = _best_case(table, column, metric) if found.n_unscored else None
+        return JudgeEntry(**_fields(found), kind=column.kind, by_tag={}, by_system={}, best_case=best)
     graded = gold.scale.graded
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
@@ -366,8 +388,9 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
 def _best_case(table: Table, column: Column, metric: str) -> dict[str, Estimate]:
     """What decides, with unscored items counted as their labels."""
     rows = verdict_matrix(column.rows, table.items, table.repeats)
-    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups, "seed": table.seed}
-    mapped = cross_fitted(table.labels, rows, scale=table.gold.scale, judge_scale=column.scale, groups=table.groups)
+    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups, "weights": table.weights}
+    mapped = cross_fitted(table.labels, rows, judge_scale=column.scale, **shared)
+    shared |= {"seed": table.seed}
     shared |= {"judge_scale": column.scale if mapped is None else table.gold.scale, "level": table.level}
     found: list[list[Any]] = [*(rows if mapped is None else mapped)]
     return agreement(table.labels, found, metrics=[metric], unscored="right", **shared)

@@ -169,6 +169,7 @@ class CompareRun:
             level=level,
             seed=self.seed,
             n_perm=n_perm,
+            weights=table.weights,
         )
 
     def _repeats(self, columns: Sequence[Column]) -> int:
@@ -217,7 +218,8 @@ class CompareRun:
                 notes.append(
                     f"{column.judge} has no judgement of {len(absent)} items ({listed(absent)}): they count as unscored"
                 )
-        return [*notes, *self.stored.notes, *scale_notes(self.stored.gold.scale, columns)]
+        stored = self.stored
+        return [*notes, *stored.notes, *stored.table.drawn_notes, *scale_notes(stored.gold.scale, columns)]
 
     def _run_line(self, table: Table, columns: Sequence[Column], metric: str) -> str:
         judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
@@ -285,7 +287,7 @@ def _compare_judgements(
         raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
     table, level = Table(gold, items), how["level"]
     verdicts = [verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)]
-    shared = {**how, "scale": gold.scale, "groups": table.groups}
+    shared = {**how, "scale": gold.scale, "groups": table.groups, "weights": table.weights}
     if all(gold.split_of(item.group) != "test" for item in items):
         return compare_arrays(table.labels, *verdicts, **shared)
     metric = compare_arrays(table.labels, *verdicts, **{**shared, "n_perm": 1}).metric  # wrong use costs no look

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
+from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
@@ -122,6 +123,7 @@ def table_losses(
         margin=margin,
         level=table.level,
         seed=seed,
+        weights=table.weights,
     )
 
 
@@ -245,8 +247,8 @@ class _Pairs:
         }
         scales: Mapping[str, Scale | str] = {"best": column.scale, "other": scale}
         mapped = sides if calibrate else {"best": sides["best"]}
-        asked = metric_facts(self.metric).calibrated
-        once = calibrated(labels, mapped, scale=people, scales=scales, groups=groups, asked=asked)
+        asked, weights = metric_facts(self.metric).calibrated, drawing_weights(self.table.gold, items)
+        once = calibrated(labels, mapped, scale=people, scales=scales, groups=groups, asked=asked, weights=weights)
         sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
         return compare_paired(
             labels,
@@ -261,6 +263,7 @@ class _Pairs:
             seed=self.seed,
             n_perm=1,  # the interval needs no p value
             more_error=once.error_of_fit("best", "other"),
+            weights=weights,
         )
 
 
@@ -287,7 +290,7 @@ def prompt_model_grid(
     grid = PromptModelGrid(
         tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
     )
-    if not test or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
+    if not test or table.weights is not None or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
         return grid
     placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
     once = calibrated(

@@ -126,7 +126,7 @@ def calibrated_column(table: Table, column: Column) -> Column:
 
 def with_people(table: Table, column: Column, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
     """A judge's entry with what is known of it beside people; as it is where the set has no two peers."""
-    if len(table.gold.peers) < 2:
+    if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
         judge, stand_in=judge_beside_people(table, column, n_judges=n_judges), alt_test=alt_test_entry(table, column)
@@ -154,7 +154,7 @@ def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
 
 def latent_agreement(table: Table, columns: Sequence[Column]) -> Latent | None:
     """What raters and judges reach with the latent truth, by the judges' first verdicts; None without two raters."""
-    if len(table.gold.peers) < 2:
+    if len(table.gold.peers) < 2 or table.weights is not None:
         return None
     verdicts: dict[str, dict[Hashable, object]] = {}
     for column in columns:

@@ -312,7 +312,7 @@ def _result(
             [_name_in_run_line(column, configs.get(column.judge)) for column in columns],
             recorded and {"recorded": f"{recorded['file']}@{str(recorded['sha256'])[:12]}"},
         ),
-        notes=(*stored.notes, *scale_notes(stored.gold.scale, columns), *usage_notes(columns)),
+        notes=(*stored.notes, *table.drawn_notes, *scale_notes(stored.gold.scale, columns), *usage_notes(columns)),
         floor_reason=why,
         latent=latent_agreement(table, columns),
         tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},

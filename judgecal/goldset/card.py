@@ -133,7 +133,7 @@ class _CardTable(BaseModel):
     licence: str = ""
     source: str = ""
     made_by: str = ""
-    sampling: Literal["random", "curated", "unknown"] = "unknown"
+    sampling: Literal["random", "stratified", "curated", "unknown"] = "unknown"
     labels_by: Literal["people", "project", "unknown"] = "unknown"
     rubric: str = ""
     rubric_sha256: str = ""

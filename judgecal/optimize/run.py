@@ -26,6 +26,7 @@ from judgecal.experiment import (
     open_experiment,
     open_journal,
     plan_experiment,
+    refuse_unequal,
     require_keys,
     run_line,
     run_trials,
@@ -83,6 +84,7 @@ class OptimizeRun:
         require_prices(models, self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
+            refuse_unequal(self.gold, self.items(split), "optimize")
             self.judge.check_items(self.items(split))
 
     @property

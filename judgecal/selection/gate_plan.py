@@ -22,6 +22,7 @@ from judgecal.experiment import (
     models_of,
     plan_calls,
     plan_experiment,
+    refuse_unequal,
     require_keys,
     run_trials,
     stored_rows,
@@ -101,6 +102,7 @@ class Gate:
         lock's metric, or this gate has ended.
         """
         metric_named(self.rule.metric, self.gold.scale)
+        refuse_unequal(self.gold, self.items, "gate")
         require_prices(models_of([self.judge]), self.options.budget_usd)
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():

@@ -31,6 +31,7 @@ from judgecal.experiment import (
     open_journal,
     plan_calls,
     plan_experiment,
+    refuse_unequal,
     require_keys,
     run_line,
     run_trials,
@@ -181,6 +182,7 @@ class MigrateRun:
                 set, the margin is none, or there is no item of test.
         """
         self.lock.require_gold(self.gold)
+        refuse_unequal(self.gold, self.items, "migrate")
         problems = [] if self.margin > 0.0 else [f"--margin must be above 0, found {self.margin:g}"]
         if self.new.fingerprint == self.old.fingerprint:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")

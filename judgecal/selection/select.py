@@ -18,6 +18,7 @@ from judgecal.experiment import (
     gold_config,
     open_experiment,
     plan_calls,
+    refuse_unequal,
     together,
 )
 from judgecal.experiment.losses import floor_loss, table_losses
@@ -78,6 +79,7 @@ class SelectRun(SelectRequest):
         if problems:
             raise InputError(problems)
         metric_named(self.by, self.stored.gold.scale)
+        refuse_unequal(self.stored.gold, self.stored.items, "select")
         if self.on_all:
             self._check_all()
         if not self.choosing_items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from judgecal.stats.intervals import (
     score_interval,
     too_few,
 )
-from judgecal.stats.means import Linear, Means, linearise
+from judgecal.stats.means import UNEQUAL, Linear, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
 from judgecal.stats.resampling import Statistic, Totals, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
@@ -45,6 +45,7 @@ def agreement(
     seed: int = 0,
     metrics: Sequence[str] | None = None,
     unscored: Unscored = "drop",
+    weights: Floats | None = None,
 ) -> dict[str, Estimate]:
     """How far a judge agrees with people, by metric.
 
@@ -62,6 +63,8 @@ def agreement(
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
             label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as its label.
+        weights: n, in proportion to 1 / the chance with which each item was drawn, where these differ. Means are
+            weighted; skill and coefficients have no value then, and the reason.
 
     Returns:
         Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times R.
@@ -74,9 +77,8 @@ def agreement(
     chosen = metrics_of(people)
     if metrics is not None:
         chosen = {name: metric_named(name, people) for name in metrics}
-    sample = prepare(
-        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored=unscored
-    )
+    how: dict[str, Any] = {"judge_scale": judge_scale, "groups": groups, "unscored": unscored, "weights": weights}
+    sample = prepare(gold_labels, judge_labels, people=people, **how)
     return {
         name: estimate(metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample, level=level, seed=seed)
         for name, (metric, cut) in chosen.items()
@@ -91,12 +93,20 @@ def prepare(
     judge_scale: Scale | str | None,
     groups: Iterable[Hashable] | None,
     unscored: Unscored,
+    weights: Floats | None = None,
 ) -> Sample:
     """Read labels and verdicts, bring them onto their common scale, and sort them by group."""
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
-        gold, verdicts, codes_of(groups, len(gold)), people=people, judge=judge, unscored=unscored, words=words
+        gold,
+        verdicts,
+        codes_of(groups, len(gold)),
+        people=people,
+        judge=judge,
+        unscored=unscored,
+        words=words,
+        weights=weights,
     )
 
 
@@ -106,7 +116,8 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
         return "no labelled items"
     if len(sample.gold) == 0:
         return "no scored pairs"
-    return metric.terms(sample.at_mark if at_mark else sample)
+    found = metric.terms(sample.at_mark if at_mark else sample)
+    return UNEQUAL if sample.weights is not None and not isinstance(found, Means | str) else found
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -115,12 +115,13 @@ def cross_fitted(
     judge_scale: Scale | str | None = None,
     groups: Iterable[Hashable] | None = None,
     seed: int = 0,
+    weights: Floats | None = None,
 ) -> list[list[float | None]] | None:
     """Verdicts on the people's scale, n x R: each item's through the map that was fitted without its tenth of the
     questions.
 
     Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict stays None. `seed` is of
-    the parts; the others as in `agreement`, with its errors.
+    the parts; the others as in `agreement`, with its errors (`weights` have a mean of 1).
 
     Returns:
         None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
@@ -129,7 +130,7 @@ def cross_fitted(
     judge = people if judge_scale is None else as_scale(judge_scale)
     if not mappable(people, judge):
         return None
-    pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=judge, groups=groups)
+    pairs = _Pairs.read(gold_labels, judge_labels, people=people, judge=judge, groups=groups, weights=weights)
     found = pairs.folds(seed)
     return None if found is None else found.verdicts
 
@@ -162,6 +163,7 @@ def calibrated(
     scales: Mapping[_Name, Scale | str],
     groups: Sequence[Hashable] | None,
     asked: bool = True,
+    weights: Floats | None = None,
 ) -> CalibratedJudges[_Name]:
     """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked for."""
     verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
@@ -169,7 +171,7 @@ def calibrated(
         judge = as_scale(left[name])
         if not mappable(scale, judge):
             continue
-        pairs = _Pairs.read(gold_labels, rows, people=scale, judge=judge, groups=groups)
+        pairs = _Pairs.read(gold_labels, rows, people=scale, judge=judge, groups=groups, weights=weights)
         found = pairs.folds(0)
         if found is not None:
             verdicts[name], left[name], by_map[name] = found.verdicts, scale, found.by_map()
@@ -253,6 +255,7 @@ class _Pairs:
     gold: Floats
     verdicts: Floats
     groups: Ints
+    weights: Floats | None = None
 
     @classmethod
     def read(
@@ -263,9 +266,10 @@ class _Pairs:
         people: Scale,
         judge: Scale,
         groups: Iterable[Hashable] | None,
+        weights: Floats | None = None,
     ) -> _Pairs:
         gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
-        return cls(people, gold, verdicts, codes_of(groups, len(gold)))
+        return cls(people, gold, verdicts, codes_of(groups, len(gold)), weights)
 
     @property
     def known(self) -> Bools:
@@ -279,7 +283,8 @@ class _Pairs:
 
     def sample(self, mapped: Floats) -> Sample:
         """The items with verdicts on the people's scale; a missing one counts as the farthest from its label."""
-        return build(self.gold, mapped, self.groups, people=self.people, judge=self.people, unscored="wrong")
+        how: dict[str, Any] = {"people": self.people, "judge": self.people, "weights": self.weights}
+        return build(self.gold, mapped, self.groups, unscored="wrong", **how)
 
     def fit(self, fitted_on: str = "") -> Calibration:
         """The map of all pairs."""
@@ -350,12 +355,14 @@ class _Steps:
         return cls(pairs, _thinned(pairs.verdicts[~np.isnan(pairs.verdicts)], _MOST), labels, grid)
 
     def counts(self, rows: Bools) -> Floats:
-        """m x k: how often each verdict stands beside each label among these items."""
+        """m x k: how often each verdict stands beside each label among these items, weighted where they are."""
         kept = self.pairs.known & rows[:, None]
         verdict = np.searchsorted(self.verdicts, self.pairs.verdicts[kept], side="right") - 1
         label = np.searchsorted(self.labels, np.broadcast_to(self.pairs.gold[:, None], kept.shape)[kept])
         shape = (len(self.verdicts), len(self.labels))
-        return np.bincount(verdict * shape[1] + label, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        weights = None if self.pairs.weights is None else np.broadcast_to(self.pairs.weights[:, None], kept.shape)[kept]
+        counts = np.bincount(verdict * shape[1] + label, weights=weights, minlength=shape[0] * shape[1])
+        return counts.reshape(shape).astype(np.float64)
 
     def cuts(self, counts: Floats) -> Ints:
         """For each step of the grid the place of the verdict from which on it is taken; m where it never is."""

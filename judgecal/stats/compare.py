@@ -16,7 +16,7 @@ from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
-from judgecal.stats.sample import Unscored, as_scale
+from judgecal.stats.sample import Floats, Unscored, as_scale
 from judgecal.stats.significance import N_PERM, holm, planned_error, smallest_detectable
 from judgecal.stats.strata import Stratum, too_thin
 
@@ -61,6 +61,7 @@ def compare(
     seed: int = 0,
     n_perm: int = N_PERM,
     calibrate: bool = True,
+    weights: Floats | None = None,
 ) -> Comparison:
     """Compare two judges, paired on the same items.
 
@@ -89,7 +90,7 @@ def compare(
     """
     both = {"a": a_labels, "b": b_labels}
     own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
-    how: dict[str, Any] = {"level": level, "seed": seed, "n_perm": n_perm, "calibrate": calibrate}
+    how: dict[str, Any] = {"level": level, "seed": seed, "n_perm": n_perm, "calibrate": calibrate, "weights": weights}
     return compare_all(gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, **how)["a", "b"]
 
 
@@ -105,11 +106,13 @@ def compare_all(
     seed: int = 0,
     n_perm: int = N_PERM,
     calibrate: bool = True,
+    weights: Floats | None = None,
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the others as in
-    `compare`. The smallest detectable differences are those of the first step of Holm, at 1 - (1 - level) / pairs.
+    `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the first step of Holm, at
+    1 - (1 - level) / pairs.
 
     Raises:
         InputError: as `compare`; or fewer than two judges.
@@ -122,11 +125,12 @@ def compare_all(
     given = {judge: list(rows) for judge, rows in judges.items()}
     if len(judges) < 2:
         raise InputError(f"{len(judges)} judge{'s' * (len(judges) != 1)}: a comparison takes two or more")
-    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=calibrate and chosen.calibrated)
+    asked = calibrate and chosen.calibrated
+    once = calibrated(labels, given, scale=people, scales=own, groups=codes, asked=asked, weights=weights)
     how: dict[str, Any] = {"at_mark": at_mark, "level": level, "seed": seed}
     found = {}
     for a, b in itertools.combinations(judges, 2):
-        read = _read(labels, once, (a, b), people, codes)
+        read = _read(labels, once, (a, b), people, codes, weights)
         ask = partial(read.difference, chosen, **how, n_perm=n_perm, more_error=once.error_of_fit(a, b))
         main = ask(unscored="wrong")
         whole = main.difference.n_unscored == 0
@@ -136,7 +140,7 @@ def compare_all(
         pair: _comparison(name, main, ends, p=p, of=len(found))
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
-    uncut = partial(_read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes)
+    uncut = partial(_read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes, weights=weights)
     mapped = [pair for pair in made if not once.by_map.keys().isdisjoint(pair)]
     raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
     return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
@@ -148,10 +152,11 @@ def _read(
     pair: tuple[str, str],
     people: Scale,
     groups: Sequence[Hashable] | None,
+    weights: Floats | None,
 ) -> Verdicts:
     a, b = (judges.verdicts[name] for name in pair)
     scales = tuple(as_scale(judges.scales.get(name, people)) for name in pair)
-    return read_verdicts(labels, (a, b), people=people, scales=scales, groups=groups)
+    return read_verdicts(labels, (a, b), people=people, scales=scales, groups=groups, weights=weights)
 
 
 def _comparison(

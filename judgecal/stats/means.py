@@ -17,6 +17,8 @@ from judgecal.scale import Label, Scale
 from judgecal.stats.sample import Bools, Classes, Floats, Sample, as_scale, read_both
 
 _NO_CLASS = "no scored item of the class"
+UNEQUAL = "the items were drawn with unequal probabilities, which only means are weighted by"
+"""Why a metric has no value on such items."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ def linearise(means: Means, sample: Sample) -> Linear | None:
     """Value and group influences of a mean of ratios; None where no repeat defines it.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
-    units; Woodruff 1971). A repeat in which too few strata are filled is left out.
+    units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as likely to
+    be drawn weigh by 1 / that chance, in value and influences (Hajek 1971).
     """
-    top, bottom = sample.per_group(means.top), sample.per_group(means.bottom)  # G x R x S
+    weight = 1.0 if sample.weights is None else sample.weights[:, None, None]
+    top, bottom = sample.per_group(weight * means.top), sample.per_group(weight * means.bottom)  # G x R x S
     total = bottom.sum(axis=0)  # R x S
     filled = total > 0.0
     repeats = filled.sum(axis=1) >= means.fewest
@@ -103,17 +107,21 @@ def _two_valued(means: Means) -> bool:
     return bool(np.all(means.bottom[counted] == 1.0) and np.all(np.isin(means.top[counted], ends)))
 
 
-def best_constant(gold_labels: Iterable[object], *, scale: Scale | str, metric: str | None = None) -> Label:
+def best_constant(
+    gold_labels: Iterable[object], *, scale: Scale | str, metric: str | None = None, weights: Floats | None = None
+) -> Label:
     """The one label that a judge without eyes would always give: no other constant is better by the metric.
 
     The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a label that
-    occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest.
+    occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest. `weights` as in `agreement`.
     An InputError where there is no label, or one does not fit the scale.
     """
     people = as_scale(scale)
     labels = list(gold_labels)
     gold, _, words = read_both(labels, [None] * len(labels), people=people, judge=people)
-    known, counts = np.unique(gold[~np.isnan(gold)], return_counts=True)
+    there = ~np.isnan(gold)
+    known, place = np.unique(gold[there], return_inverse=True)
+    counts = np.bincount(place, weights=None if weights is None else weights[there], minlength=len(known))
     if known.size == 0:
         raise InputError("no gold label: there is no best constant")
     if people.kind == "nominal":
@@ -158,12 +166,14 @@ def macro_agreement(sample: Sample) -> Means:
     )
 
 
-def skill(sample: Sample) -> Means:
+def skill(sample: Sample) -> Means | str:
     """1 - MAE / MAE of the best constant, the median label; up to 1, 0 for that constant, below 0 if worse.
 
     The median is that of the pairs' labels, repeat by repeat. Its own sampling error does not touch the
     interval to first order, as the mean absolute deviation is flat there.
     """
+    if sample.weights is not None:
+        return UNEQUAL
     error, scored = _error(sample), sample.scored
     best = [float(np.median(sample.gold[column])) if column.any() else 0.0 for column in scored.T]
     deviation = np.where(scored, np.abs(sample.gold[:, None] - np.array(best)), 0.0)

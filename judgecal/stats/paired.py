@@ -56,6 +56,7 @@ class Verdicts:
     sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]  # labels (n), verdicts (n x R), words of a nominal scale
     groups: Ints
     incomplete: Bools  # n, whether a verdict of either judge is missing
+    weights: Floats | None = None  # n, as in `agreement`
 
     def sample(self, side: int, unscored: Unscored) -> Sample:
         """One judge's sample; both have the same rows."""
@@ -68,6 +69,7 @@ class Verdicts:
             judge=self.scales[side],
             unscored=unscored,
             words=words,
+            weights=self.weights,
         )
 
     def difference(
@@ -108,13 +110,14 @@ def read_verdicts(
     people: Scale,
     scales: tuple[Scale, ...],
     groups: Iterable[Hashable] | None,
+    weights: Floats | None = None,
 ) -> Verdicts:
     """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
     labels = list(gold_labels)
     codes = codes_of(groups, len(labels))
     read = tuple(read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True))
     missing = sum(np.isnan(verdicts).sum(axis=1) for _, verdicts, _ in read)
-    return Verdicts(people, scales, read, codes, np.asarray(missing) > 0)
+    return Verdicts(people, scales, read, codes, np.asarray(missing) > 0, weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,7 @@ def compare_paired(
     n_perm: int = N_PERM,
     unscored: Unscored = "wrong",
     more_error: tuple[float, float] = (0.0, 1.0),
+    weights: Floats | None = None,
 ) -> PairedDifference:
     """Paired difference a - b of two judges on the same items.
 
@@ -165,6 +169,7 @@ def compare_paired(
             repeat out for both.
         more_error: a further standard error of a mean's difference with its degrees of freedom, from a source outside
             these items, such as the fit of a map.
+        weights: as in `agreement`.
 
     Raises:
         InputError: as `agreement`; or mae, rmse, bias of judges whose common scales have different units.
@@ -173,7 +178,9 @@ def compare_paired(
     people = as_scale(scale)
     chosen, at_mark = metric_named(metric, people)
     scales = tuple(people if given is None else as_scale(given) for given in (a_scale, b_scale))
-    read = read_verdicts(gold_labels, (a_labels, b_labels), people=people, scales=scales, groups=groups)
+    read = read_verdicts(
+        gold_labels, (a_labels, b_labels), people=people, scales=scales, groups=groups, weights=weights
+    )
     return read.difference(
         chosen, unscored, at_mark=at_mark, level=level, seed=seed, n_perm=n_perm, more_error=more_error
     )
@@ -267,7 +274,7 @@ def _swapped_p(
     parts: Floats, linears: tuple[Linear, Linear], sides: tuple[Sample, Sample], *, flips: tuple[int, int]
 ) -> tuple[float, str]:
     """P of the groups' parts of a difference when the judges could have changed places in any group."""
-    shares = all(linear.two_valued and len(linear.weights) == 1 for linear in linears)
+    shares = sides[0].weights is None and all(one.two_valued and len(one.weights) == 1 for one in linears)
     if not shares or any(linear.means.root for linear in linears):
         return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     used = [linear.means.used for linear in linears]

@@ -215,6 +215,7 @@ class Sample:
     n_expected: int  # judgements asked for
     n_unscored: int  # those without a verdict
     classes: Classes | None = None  # labels and verdicts as categories, where the scale or a pass mark makes some
+    weights: Floats | None = None  # n, 1 / the chance of being drawn, where that is not the same for all
 
     @cached_property
     def scored(self) -> Bools:
@@ -266,6 +267,7 @@ def build(
     judge: Scale,
     unscored: Unscored,
     words: tuple[str, ...] = (),
+    weights: Floats | None = None,
 ) -> Sample:
     """The prepared sample of read labels, on the common scale of people and judge.
 
@@ -293,6 +295,7 @@ def build(
         group_of=renumbered(group_of[kept]),
         n_expected=int(missing.size),
         n_unscored=int(missing.sum()),
+        weights=None if weights is None else weights[labelled][kept],
     )
     sample = replace(sample, verdicts=_filled(sample, words))
     sample = replace(sample, classes=_own_classes(sample, words))

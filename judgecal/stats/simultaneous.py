@@ -11,6 +11,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -140,6 +141,7 @@ def losses_against_best(
     seed: int = 0,
     n_draws: int = N_DRAWS,
     calibrate: bool = True,
+    weights: Floats | None = None,
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
@@ -165,17 +167,18 @@ def losses_against_best(
     if chosen.direction == "neither":
         raise InputError(f"{chosen.name} ranks nobody: choose by a metric of agreement")
     labels, codes = list(gold_labels), None if groups is None else list(groups)
-    once = calibrated(labels, judges, scale=people, scales=own, groups=codes, asked=calibrate and chosen.calibrated)
+    how: dict[str, Any] = {"groups": codes, "weights": weights}
+    once = calibrated(labels, judges, scale=people, scales=own, asked=calibrate and chosen.calibrated, **how)
+    how |= {"people": people, "unscored": "wrong"}
     samples = {
-        judge: prepare(labels, rows, people=people, judge_scale=once.scales[judge], groups=codes, unscored="wrong")
-        for judge, rows in once.verdicts.items()
+        name: prepare(labels, said, judge_scale=once.scales[name], **how) for name, said in once.verdicts.items()
     }
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
         raise InputError(f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}")
-    made = _Made(chosen.name, margin, level, seed, n_draws)
-    return _losses(read, next(iter(samples.values())).n_groups, made)
+    n_groups = next(iter(samples.values())).n_groups
+    return _losses(read, n_groups, _Made(chosen.name, margin, level, seed, n_draws))
 
 
 @dataclass(frozen=True, slots=True)

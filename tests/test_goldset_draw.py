@@ -1,0 +1,78 @@
+"""Drawing items to be labelled by strata, and what their chances come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from judgecal.goldset.draw import Stratum, by_disagreement, draw
+from judgecal.records import Item
+
+
+def made(n: int) -> list[Item]:
+    return [Item(f"i{number:03d}", f"g{number // 2}", "q", "a") for number in range(n)]
+
+
+def names(strata: list[Stratum]) -> dict[str, list[str]]:
+    return {one.name: [item.item_id for item in one.items] for one in strata}
+
+
+def test_words_and_yes_or_no_differ_or_do_not() -> None:
+    items = made(4)
+    said = {"a": ["x", "y", "x", "x"], "b": ["x", "x", "x", None]}
+    verdicts = {judge: {item.item_id: one for item, one in zip(items, own, strict=True)} for judge, own in said.items()}
+    assert names(by_disagreement(items, verdicts)) == {
+        "judges agree": ["i000", "i002"],
+        "judges differ a little": [],
+        "judges differ": ["i001", "i003"],
+    }
+
+
+def test_who_uses_the_scale_otherwise_does_not_differ_by_that() -> None:
+    items = made(40)
+    timid = {item.item_id: 40.0 + number / 2 for number, item in enumerate(items)}
+    bold = {item.item_id: 2.5 * number for number, item in enumerate(items)}
+    assert len(by_disagreement(items, {"timid": timid, "bold": bold})[0].items) == 40
+    bold["i000"], bold["i039"] = bold["i039"], bold["i000"]
+    strata = by_disagreement(items, {"timid": timid, "bold": bold})
+    assert names(strata)["judges differ"] == ["i000", "i039"]
+    assert strata[0].spread == 0.0 and strata[2].spread > 0.9
+    # No verdict of one of them is as far apart as can be.
+    assert names(by_disagreement(items, {"timid": timid, "some": dict(list(timid.items())[:39])}))["judges differ"] == [
+        "i039"
+    ]
+
+
+def test_two_thirds_go_where_judges_differ() -> None:
+    items = made(1000)
+    strata = [Stratum("agree", tuple(items[:800]), 0.0), Stratum("differ", tuple(items[800:]), 0.5)]
+    drawn = draw(strata, 150, seed=1)
+    # A third of 150 by size: 40 and 10; the other 100 where judges differ.
+    assert drawn.counts == {"agree": (40, 800), "differ": (110, 200)}
+    chances = {item.inclusion_probability for item in drawn.items}
+    assert chances == {40 / 800, 110 / 200}
+    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in drawn.items) == pytest.approx(1000)
+    assert drawn == draw(strata, 150, seed=1) != draw(strata, 150, seed=2)
+    assert len({item.item_id for item in drawn.items}) == 150
+
+
+@pytest.mark.parametrize("n", [10, 205, 999, 5000])
+def test_no_stratum_is_left_out_or_overdrawn(n: int) -> None:
+    items = made(1000)
+    parts = (items[:790], items[790:800], items[800:], [])
+    strata = [Stratum(str(place), tuple(part), 0.0 if place < 2 else 1.0) for place, part in enumerate(parts)]
+    counts = draw(strata, n).counts
+    assert "3" not in counts and all(2 <= size <= there for size, there in counts.values())
+    assert sum(size for size, _ in counts.values()) == min(n, 1000)
+
+
+def test_each_item_is_drawn_with_its_chance() -> None:
+    strata = [Stratum("agree", tuple(made(20)[:15]), 0.1), Stratum("differ", tuple(made(20)[15:]), 0.5)]
+    seen: Counter[str] = Counter()
+    for seed in range(2000):
+        drawn = draw(strata, 8, seed=seed)
+        seen.update(item.item_id for item in drawn.items)
+    chance = {item.item_id: item.inclusion_probability or 0.0 for item in drawn.items}
+    # 2000 draws: three standard errors are 0.034 at most.
+    assert all(seen[item_id] / 2000 == pytest.approx(chance[item_id], abs=0.04) for item_id in chance)
