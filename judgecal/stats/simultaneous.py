@@ -170,9 +170,7 @@ def losses_against_best(
     how: dict[str, Any] = {"groups": codes, "weights": weights}
     once = calibrated(labels, judges, scale=people, scales=own, asked=calibrate and chosen.calibrated, **how)
     how |= {"people": people, "unscored": "wrong"}
-    samples = {
-        name: prepare(labels, said, judge_scale=once.scales[name], **how) for name, said in once.verdicts.items()
-    }
+    samples = {one: prepare(labels, said, judge_scale=once.scales[one], **how) for one, said in once.verdicts.items()}
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
