@@ -352,7 +352,7 @@ def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
     slug = record(judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0)
     [said] = [one for one in one_object(judgecal("select", slug, "--json"))["notes"] if "of the variance" in one]
     assert said.startswith('sharp and strict: "pass", ') and said.endswith(" more would narrow the interval by 25%")
-    assert said[1:] in " ".join(judgecal("select", slug).said.split())
+    assert said[1:] in " ".join(judgecal("select", slug, "--full").said.split())
     assert said in unescape(page_of(judgecal, slug))
 
 
@@ -382,7 +382,7 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     assert one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"] == 1
     open_one = one_object(judgecal("select", recorded, "--json"))  # another question to the same labels
     assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test") and said not in open_one["why"]
-    page = " ".join(judgecal("select", recorded, "--split", "all").out.split())
+    page = " ".join(judgecal("select", recorded, "--split", "all", "--full").out.split())
     assert "on the items that chose it at level" in page and "confirmed on test" not in page
 
 

@@ -112,6 +112,7 @@ def _losses(found: Standing, losses: LossPicture) -> Section:
         "agrees better with the other people than the best judge does with them."
     )
     notes = [Paragraph(f"No interval for {name}: {loss.reason}.") for name, loss, _ in rows if loss.reason]
+    notes += [Paragraph(f"{one}.") for one in losses.losses.driven]
     return Section("losses", "What each judge loses", caption, [interval_picture(drawn, axis), table, *notes])
 
 
