@@ -285,8 +285,8 @@ def _called_afresh(judge: Judge, called: Table, *, folder: Path, options: RunOpt
     if not called.repeats:
         return Judgements([])
     afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
-    path = folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl"
-    with open_journal(path, afresh) as journal:
+    # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes on here.
+    with open_journal(folder / "noise.jsonl", afresh) as journal:
         label = f"{judge.name}, calls of the lock"
         return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
 

@@ -1,0 +1,122 @@
+"""`kill -9` at random moments of judge, gate, select and optimize, and of the dspy and litellm transports.
+
+The same command goes on: nothing is lost, and nothing is paid twice but the calls that were in flight.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import signal
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from tests.benchmarks.stub import Answer, Served, completion, http, running
+from tests.torture.conftest import LEVEL
+from tests.torture.world import SET, World
+
+ITEMS, AT_ONCE = 120, 8
+KILLS = 6 if LEVEL == "full" else 1
+LOCK = ["--lock", "judge.lock.json"]
+_GRADE = re.compile(rb"grade-(\d+)")
+
+
+@dataclass
+class Judge:
+    """A served judge that reads the grade off the answer under test, after a while."""
+
+    rng: random.Random
+
+    def __call__(self, _head: bytes, body: bytes) -> Answer:
+        grade = (_GRADE.findall(body) or [b"50"])[-1].decode()
+        text = f"[[ ## correctness_reasoning ## ]]\nok\n\n[[ ## correctness_percentage ## ]]\n{grade}\n\n"
+        return Answer(http(completion(f"{text}[[ ## completed ## ]]")).data, self.rng.uniform(0.002, 0.03))
+
+
+def graded(world: World) -> None:
+    """A set whose people and whose judge agree, and a table of production answers."""
+    world.make(ITEMS)
+    grades = [(0, 50, 100)[number % 3] for number in range(ITEMS)]
+    items = [
+        {"item_id": f"i{number}", "question": f"What is item-{number}?", "answer": f"It is grade-{grade}."}
+        for number, grade in enumerate(grades)
+    ]
+    world.write_items(items)
+    rows = [{"item_id": f"i{n}", "rater": who, "label": grade} for n, grade in enumerate(grades) for who in ("a", "b")]
+    ratings = world.root / "gold" / SET / "ratings.jsonl"
+    ratings.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with (world.root / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["q", "a", "r"])
+        table.writerows((f"Why item-{n}?", f"It is grade-{grade}.", "Seven.") for n, grade in enumerate(grades))
+
+
+def prepared(world: World) -> None:
+    """What the other commands start from: a scored experiment and a lock."""
+    world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / "cache-prepared")
+    for argv in (world.score("--no-cache"), ["select", "run", "--name", "lock", "-o", "judge.lock.json"]):
+        ended = world.run(argv)
+        assert ended.code == 0, ended
+
+
+COMMANDS = {
+    "judge": ["judge", "rows.csv", *LOCK, "-o", "out.csv", "--question", "q", "--answer", "a", "--reference", "r"],
+    "gate": ["gate", *LOCK],
+    "select": ["select", "run", "-o", "again.lock.json", "--replace"],
+    "optimize": ["optimize", "--gold", SET, "--model", "mine", "--optimizer", "labeled"],
+}
+
+
+def killed_and_resumed(world: World, stub: Served, rng: random.Random, argv: list[str], whole: int) -> None:
+    """Kill a command at a random call of its `whole` many, run it again, and hold what was paid against that."""
+    stub.reset()
+    run = world.start(argv)
+    after, until = rng.randrange(1, whole + 1), time.monotonic() + 60.0
+    while stub.calls < after and time.monotonic() < until:
+        time.sleep(0.0005)
+    time.sleep(rng.uniform(0.0, 0.03))
+    run.kill(signal.SIGKILL)
+    run.wait()
+    time.sleep(0.05)
+    again = world.run(argv)
+    assert (again.code, "Traceback" in again.err) == (0, False), again
+    assert stub.calls <= whole + AT_ONCE, f"{stub.calls - whole} calls were paid twice, after a kill at call {after}"
+    assert not run.left_over(), "processes outlive the one that was killed"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_same_command_goes_on(world: World, name: str) -> None:
+    rng = random.Random(name)
+    graded(world)
+    with running(Judge(rng)) as stub:
+        world.alias(stub.api_base, max_concurrency=AT_ONCE)
+        prepared(world)
+
+        def fresh(run: str) -> list[str]:
+            world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / f"cache-{run}")
+            return [*COMMANDS[name], "--name", run]
+
+        stub.reset()
+        ended = world.run(fresh("whole"))
+        assert ended.code == 0, ended
+        whole = stub.calls
+        assert whole >= 30
+        for number in range(KILLS):
+            killed_and_resumed(world, stub, rng, fresh(f"cut{number}"), whole)
+
+
+@pytest.mark.parametrize("transport", ["dspy", "litellm"])
+def test_the_transports_of_others(world: World, transport: str) -> None:
+    rng = random.Random(transport)
+    graded(world)
+    with running(Judge(rng)) as stub:
+        world.alias(stub.api_base, max_concurrency=AT_ONCE, transport=transport)
+        for number in range(max(KILLS // 2, 1)):
+            world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / f"cache-{number}")
+            argv = [*world.score(), "--name", f"cut{number}"]
+            killed_and_resumed(world, stub, rng, argv, ITEMS)
+            world.check_whole(slug=f"cut{number}")
