@@ -460,6 +460,7 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
     assert (plan["calls"], served.calls) == (n_test + 660, called)
     found = one_object(judgecal("select", slug, *ANY, "--json"))
     assert served.calls == called + n_test + 660
+    assert one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))["calls"] == 0
     again = one_object(judgecal("select", slug, *ANY, "--json"))
     assert served.calls == called + n_test + 660  # an identical select pays for nothing again
     assert again["chosen"] == found["chosen"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
 import sys
 import tempfile
 import traceback
@@ -19,9 +18,6 @@ from judgecal.workspace import find_workspace, shown
 
 INTERNAL = 70
 """`EX_SOFTWARE` of sysexits.h."""
-
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|PWD)$", re.IGNORECASE)
-_KEY_ENV = re.compile(r"""^\s*key_env\s*=\s*["']([^"'\n]+)["']""", re.MULTILINE)
 
 
 def experiment_folder() -> Path | None:
@@ -91,21 +87,14 @@ def _folders() -> list[Path]:
 
 
 def _without_secrets(text: str) -> str:
-    """A text with stars in the place of what the environment's keys hold."""
+    """A text with stars in the place of every key of the environment and of the workspace's aliases."""
     try:
-        from judgecal.engine.transport.redaction import redacted
+        from judgecal.engine.transport.redaction import redacted, secrets_of
+        from judgecal.models import EMBEDDED, ModelSpec, load_catalogue
+
+        specs = [ModelSpec(EMBEDDED, "judgecal/embedded")]
+        with contextlib.suppress(JudgecalError, OSError, UnicodeError):
+            specs += load_catalogue(find_workspace()).specs.values()
+        return redacted(text, list(dict.fromkeys(secret for spec in specs for secret in secrets_of(spec))))
     except Exception:  # noqa: BLE001 - what is broken may be just that: then no text is the safe one
-        return "(left out, as the redaction of keys cannot be loaded)"
-    return redacted(text, _secrets())
-
-
-def _secrets() -> list[str]:
-    """The values of variables that are named like secrets, and of those that an alias takes its key from."""
-    named = set(_key_variables())
-    return [value.strip() for name, value in os.environ.items() if name in named or _SECRET.search(name)]
-
-
-def _key_variables() -> list[str]:
-    with contextlib.suppress(JudgecalError, OSError, UnicodeError):
-        return _KEY_ENV.findall(find_workspace().config_file.read_text(encoding="utf-8"))
-    return []
+        return "(left out, as it could not be cleared of keys)"

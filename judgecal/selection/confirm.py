@@ -227,6 +227,8 @@ def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calib
 
 NOISE_CALLS = 3
 """Calls of each locked item, where not said otherwise."""
+NOISE_FILE = "noise.jsonl"
+"""The journal of those calls, in the folder of the selection."""
 
 
 def lock_judge(
@@ -286,7 +288,7 @@ def _called_afresh(judge: Judge, called: Table, *, folder: Path, options: RunOpt
         return Judgements([])
     afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
     # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes on here.
-    with open_journal(folder / "noise.jsonl", afresh) as journal:
+    with open_journal(folder / NOISE_FILE, afresh) as journal:
         label = f"{judge.name}, calls of the lock"
         return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
 

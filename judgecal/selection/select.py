@@ -24,7 +24,15 @@ from judgecal.experiment import (
 from judgecal.experiment.losses import floor_loss, table_losses
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, repeats_of
-from judgecal.selection.confirm import SelectRequest, confirm, journal_of, judge_again, lock_judge, other_items
+from judgecal.selection.confirm import (
+    NOISE_FILE,
+    SelectRequest,
+    confirm,
+    journal_of,
+    judge_again,
+    lock_judge,
+    other_items,
+)
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.stats import leading_metric, metric_named
@@ -243,7 +251,11 @@ class SelectRun(SelectRequest):
         test, rest = self.test_items(), other_items(self, judge)
         journal = journal_of(self, decided.chosen)
         runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
-        runs += [((*test, *rest), Journal(None), self.noise_calls)] if self.noise_calls else []
+        runs += (
+            [((*test, *rest), Journal.looked_at(self.experiment.folder / NOISE_FILE), self.noise_calls)]
+            if self.noise_calls
+            else []
+        )
         return together(
             [
                 plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
