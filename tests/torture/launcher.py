@@ -26,7 +26,6 @@ PRELOADED = (
     "judgecal.stats",
     "dspy.lm15",
     "aiohttp",
-    "json_repair",
 )
 
 
@@ -45,8 +44,8 @@ def main() -> None:
         if child == 0:
             _become(command)
         _tell(say, {"pid": child})
-        _, status = os.waitpid(child, 0)
-        _tell(say, {"code": os.waitstatus_to_exitcode(status)})
+        _, status, used = os.wait4(child, 0)
+        _tell(say, {"code": os.waitstatus_to_exitcode(status), "peak_mb": used.ru_maxrss / 1024})
 
 
 def _tell(say: threading.Lock, message: dict[str, Any]) -> None:

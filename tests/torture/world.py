@@ -37,6 +37,7 @@ class Ended:
     out: str
     err: str
     seconds: float
+    peak_mb: float = 0.0  # of a forked command: the most memory that it held
 
 
 class Launcher:
@@ -85,7 +86,7 @@ class Running:
     pid: int
     begun: float
     files: tuple[Path, Path]
-    end: Callable[[float], int]
+    end: Callable[[float], tuple[int, float]]
 
     def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the process, not to its children; one that has ended is left alone."""
@@ -94,9 +95,9 @@ class Running:
 
     def wait(self, timeout: float = 120.0) -> Ended:
         """Its end."""
-        code = self.end(timeout)
+        code, peak_mb = self.end(timeout)
         out, err = (path.read_text(encoding="utf-8", errors="replace") for path in self.files)
-        return Ended(code, out, err, time.monotonic() - self.begun)
+        return Ended(code, out, err, time.monotonic() - self.begun, peak_mb)
 
     def left_over(self, patience_s: float = 5.0) -> list[str]:
         """Processes of the same session that still run after it: workers that nobody stops."""
@@ -185,9 +186,10 @@ class World:
         paths = {"out": str(files[0]), "err": str(files[1]), "cwd": str(self.root)}
         pid = self.launcher.start({"argv": list(argv), "env": env, **paths, **command})
 
-        def end(timeout: float) -> int:
+        def end(timeout: float) -> tuple[int, float]:
             with _killed_after(pid, timeout):
-                return int(self.launcher.heard()["code"])
+                heard = self.launcher.heard()
+                return int(heard["code"]), float(heard["peak_mb"])
 
         return Running(pid, begun, files, end)
 
@@ -206,9 +208,9 @@ class World:
                 env={**os.environ, **env},
             )
 
-        def end(timeout: float) -> int:
+        def end(timeout: float) -> tuple[int, float]:
             with _killed_after(process.pid, timeout):
-                return process.wait()
+                return process.wait(), 0.0
 
         return Running(process.pid, begun, files, end)
 
