@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import ROOT, Run
 from tests.support.gold import made_gold, made_items, rated
+from tests.support.many_items import many_items
 from tests.support.pages import ATTACK, OPEN, page_of, recorded
 
 pytestmark = needs_browser
@@ -177,3 +180,45 @@ def test_the_rest_can_be_read_without_its_script(chromium: Browser, page: Path) 
     assert tab.run("document.getElementById('explorer').hidden")
     assert "its script unpacks them" in tab.run("document.body.textContent")
     assert tab.run("document.querySelector('h1').textContent")
+
+
+def test_a_page_of_many_items(chromium: Browser, judgecal: Run, workspace_dir: Path) -> None:
+    """1,490 items of three judges: j three times, one chip, and the link opens the same item in a second tab."""
+    judgements = many_items(workspace_dir, 1_490)
+    assert judgecal("agreement", "--gold", "many", "--judgements", judgements, "--name", "many").code == 0
+    assert len(page_of(judgecal, "many").encode("utf-8")) <= 700_000
+    tab = chromium.tab().open((workspace_dir / "experiments" / "many" / "report.html").as_uri())
+    tab.press("jjj")
+    fourth = tab.run(CURRENT)
+    assert fourth == tab.run(f"({IDS})[3]")
+    chip(tab, "all judges wrong")
+    tab.press("jjj")
+    item, link = tab.run(CURRENT), tab.run("document.querySelector('#one .btn a').href")
+    second = chromium.tab().open(link)
+    assert second.run(CURRENT) == item and second.run("document.querySelector('#one h3').textContent") == item
+    assert second.run("document.getElementById('shown').textContent") == tab.run(
+        "document.getElementById('shown').textContent"
+    )
+    assert tab.problems == second.problems == []
+
+
+def test_it_prints_on_two_pages(opened: Tab) -> None:
+    printed = base64.b64decode(opened.call("Page.printToPDF")["data"])
+    assert 1 <= len(re.findall(rb"/Type ?/Page\b(?!s)", printed)) <= 2
+
+
+def test_the_index_filters(chromium: Browser, judgecal: Run, page: Path) -> None:
+    broken = page.parent.parent / "broken"
+    broken.mkdir()
+    (broken / "experiment.toml").write_text("schema = 1\ncommand = 'dance'\n", encoding="utf-8")
+    assert judgecal("report", "--all").code == 0
+    tab = chromium.tab().open((page.parent.parent / "index.html").as_uri())
+    rows = "[...document.querySelectorAll('tbody tr')].filter(one => !one.hidden).map(one => one.dataset.command)"
+    assert tab.run(rows) == ["agreement", "dance"]
+    choose(tab, "state", "not readable")
+    assert tab.run(rows) == ["dance"]
+    choose(tab, "state", "")
+    choose(tab, "find", "REC")
+    assert tab.run(rows) == ["agreement"] and tab.problems == []
+    tab.size(390, 844, phone=True)
+    assert tab.run("document.documentElement.scrollWidth") <= 390

@@ -18,7 +18,8 @@ from judgecal.records import Estimate
 from judgecal.report import html as html_module
 from judgecal.report.experiments import load_report
 from judgecal.report.explorer import MOST_PACKED, Explorer
-from judgecal.report.html import rendered
+from judgecal.report.html import index_page
+from judgecal.report.index import Listed
 from judgecal.report.judges_first_screen import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
@@ -554,8 +555,7 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
     ],
 )
 def test_escapes(text: str, html: str, markdown: str) -> None:
-    listed = [{"slug": "s", "headline": text, "about": "", "page": None}]
-    assert f"<p>{html}</p>" in rendered("index.html", experiments=listed)
+    assert f"<td>{html}</td>" in index_page([Listed("s", "score", headline=text)])
     assert escaped(text) == markdown
 
 
@@ -579,12 +579,40 @@ def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_di
     assert ran.code == 0, ran.err
     path = Path(ran.out.strip())
     assert path == workspace_dir / "experiments" / "index.html"
-    page = path.read_text(encoding="utf-8")
-    parsed = Parsed(page)
-    text = "".join(parsed.text)
-    assert "2 experiments" in text and "Use sharp to triage" in text
-    assert "there is no report of this kind" in text
-    assert [one["href"] for one in parsed.all("a")] == ["rec/report.html"] and parsed.all("script") == []
+    text = "".join(Parsed(path.read_text(encoding="utf-8")).text)
+    assert (
+        "2 experiments" in text and json.loads(judgecal("report", slug, "--json").out)["headline"]["sentence"] in text
+    )
+    assert "there is no report of this kind" in text and "not readable" in text
+    parsed = Parsed(path.read_text(encoding="utf-8"))
+    assert [one["href"] for one in parsed.all("a")] == ["rec/report.html"] and len(parsed.all("script")) == 1
+    assert 'href="../index.html"' in (path.parent / slug / "report.html").read_text(encoding="utf-8")
+
+
+def test_only_what_changed_is_made_again(judgecal: Run, slug: str, workspace_dir: Path) -> None:
+    page = workspace_dir / "experiments" / slug / "report.html"
+    judgecal("report", "--all")
+    first = page.stat().st_mtime_ns
+    index = (workspace_dir / "experiments" / "index.html").read_bytes()
+    judgecal("report", "--all")
+    assert page.stat().st_mtime_ns == first
+    assert (workspace_dir / "experiments" / "index.html").read_bytes() == index
+    judgecal("report", "--all", "--margin", "0.2")
+    second = page.stat().st_mtime_ns
+    assert second != first
+    ratings = workspace_dir / "gold" / "made" / "ratings.jsonl"
+    ratings.write_text(ratings.read_text().replace('"label": 0', '"label": 1', 1))
+    judgecal("report", "--all", "--margin", "0.2")
+    text = (workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")
+    assert page.stat().st_mtime_ns == second and "has changed since this experiment" in text
+
+
+def test_a_page_can_be_opened(judgecal: Run, slug: str, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or len(opened) < 2)
+    page = workspace_dir / "experiments" / slug / "report.html"
+    assert judgecal("report", slug, "--open").out.strip() == str(page) and opened == [page.as_uri()]
+    assert f"open {page} yourself" in judgecal("report", slug, "--open").err
 
 
 def test_an_index_of_nothing(judgecal: Run) -> None:

@@ -7,9 +7,11 @@ configuration never meets its verdicts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +30,8 @@ from judgecal.workspace import (
 )
 
 _CONFIG = "experiment.toml"
+_LAST = 100_000  # bytes of a journal within which its last line begins
+_AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
 _R = TypeVar("_R", bound=Result)
 
 OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
@@ -63,6 +67,18 @@ class Experiment:
     def summary(self) -> Path:
         """`summary.json`: the result, once the command came to its end."""
         return self.folder / "summary.json"
+
+    @property
+    def last_written(self) -> datetime:
+        """When its last judgement was made; where it has none, when its files were last written. In UTC."""
+        if self.journal.is_file():
+            with self.journal.open("rb") as opened:
+                opened.seek(max(0, self.journal.stat().st_size - _LAST))
+                found = _AT.findall(opened.read())
+            if found:
+                return datetime.fromisoformat(found[-1].decode())
+        files = [path for path in (self.summary, self.folder / _CONFIG) if path.exists()]
+        return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
         """The result that `write_summary` left, as the class that it was.

@@ -20,7 +20,7 @@ from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import FLOOR_JUDGE, asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeKind, JudgeName, PromptJudge, judge_named
+from judgecal.judges import JudgeKind, JudgeName, judge_named
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
@@ -116,6 +116,8 @@ def stored_prompts(workspace: Workspace, stored: StoredExperiment) -> dict[str, 
 
 
 def _prompt(workspace: Workspace, name: str, fingerprint: object) -> str | None:
+    from judgecal.judges import PromptJudge
+
     try:
         judge = judge_named(name, workspace=workspace)
     except InputError:

@@ -1,8 +1,14 @@
-"""What can judge: a prompt to a model, a rule of judgecal's own, or a function of the user's."""
+"""What can judge: a prompt to a model, a rule of judgecal's own, or a function of the user's.
 
-from judgecal.judges.chat import JudgeAdapter
+What needs DSPy is loaded when it is first asked for: to read an experiment back takes no model.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges
-from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 from judgecal.judges.protocol import (
     ITEM_INPUTS,
     Judge,
@@ -18,6 +24,12 @@ from judgecal.judges.protocol import (
 )
 from judgecal.judges.reply import read_reply, reply_fields
 from judgecal.workspace import Workspace, find_workspace
+
+if TYPE_CHECKING:
+    from judgecal.judges.chat import JudgeAdapter
+    from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
+
+_PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_program")
 
 __all__ = [
     "ITEM_INPUTS",
@@ -47,6 +59,14 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    if name != "JudgeAdapter" and name not in _PROMPT:
+        raise AttributeError(f"module 'judgecal.judges' has no attribute {name!r}")
+    module = "judgecal.judges.prompt" if name in _PROMPT else "judgecal.judges.chat"
+    globals()[name] = value = getattr(importlib.import_module(module), name)
+    return value
+
+
 def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) -> PromptJudge | FunctionJudge:
     """The judge of a string, of whatever kind; `workspace` is the current one by default.
 
@@ -59,4 +79,6 @@ def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) ->
         return LocalJudge(name)
     if name.kind == "python":
         return PythonJudge(name, workspace=workspace)
+    from judgecal.judges.prompt import PromptJudge
+
     return PromptJudge(name, workspace=workspace)

@@ -1,4 +1,4 @@
-"""The report of any experiment, by the command that made it, and the index of all of them."""
+"""The report of any experiment, by the command that made it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment.folder import Experiment, read_config
+from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.report.document import Document
-from judgecal.report.html import rendered
 from judgecal.report.rendered import Report
 from judgecal.selection.choice import MARGIN
 from judgecal.selection.standing import standing
-from judgecal.workspace import Workspace, find_workspace, write_text
+from judgecal.workspace import Workspace, find_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,9 @@ KINDS = {
 }
 """Command -> kind. A new kind is a line here."""
 
+PAGE = "report.html"
+"""The page of an experiment, in its folder."""
+
 
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
     """The report of one experiment, rebuilt from what it stored; no model is called.
@@ -63,9 +65,10 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
         )
     kind = KINDS[command]
     document = _loaded(kind.document)
+    made = f"{experiment.last_written:%-d %B %Y}"
     if kind.result:
-        return Report(document(experiment.read_summary(_loaded(kind.result))))
-    return Report(document(workspace, experiment, margin))
+        return Report(document(experiment.read_summary(_loaded(kind.result))), made)
+    return Report(document(workspace, experiment, margin), made)
 
 
 def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
@@ -144,43 +147,3 @@ def load_report(experiment: str | Path, *, workspace: str | Path | None = None, 
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     return report_of(where, str(experiment), margin=margin)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A line of the index: folder, what was measured on what, the headline or why there is none, its page."""
-
-    slug: str
-    about: str
-    headline: str
-    page: str | None
-
-
-def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write `experiments/index.html`: every experiment with its headline; gives its path.
-
-    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the others.
-
-    Raises:
-        InputError: there is no experiment.
-    """
-    folders = sorted(path.parent for path in workspace.experiments.glob("*/experiment.toml"))
-    if not folders:
-        raise InputError(f"{workspace.experiments}: there is no experiment yet")
-    path = workspace.experiments / "index.html"
-    listed = [_listed(workspace, folder, margin) for folder in folders]
-    write_text(path, rendered("index.html", experiments=listed))
-    return path
-
-
-def _listed(workspace: Workspace, folder: Path, margin: float) -> _Listed:
-    page = f"{folder.name}/report.html" if (folder / "report.html").exists() else None
-    try:
-        command = str(read_config(folder).get("command"))
-        if command not in KINDS:
-            return _Listed(folder.name, command, "there is no report of this kind", page)
-        found = report_of(workspace, folder.name, margin=margin)
-    except InputError as error:
-        return _Listed(folder.name, "", str(error), page)
-    headline = found.document.headline
-    return _Listed(folder.name, found.document.about, " ".join([headline.sentence, *headline.because]), page)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -71,10 +73,27 @@ def rendered(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def html(document: Document, *, made: str = "", index: str = "") -> str:
-    """The whole page; `made` is the day of the result in words, `index` where the list of all experiments lies."""
-    script = base64.b64encode(hashlib.sha256(_source("page.js").encode()).digest()).decode()
-    return rendered("page.html", document=document, script_hash=script, made=made, index=index)
+def html(document: Document, *, made: str = "", index: str = "", told: Mapping[str, str] | None = None) -> str:
+    """The whole page.
+
+    Args:
+        document: what it shows.
+        made: the day of the result, in words.
+        index: where the list of all experiments lies; empty where there is none.
+        told: what the page says of itself to the index.
+    """
+    said = json.dumps(told) if told else ""
+    return rendered("page.html", document=document, script_hash=_hash_of("page.js"), made=made, index=index, told=said)
+
+
+def index_page(experiments: Sequence[object]) -> str:
+    """The list of all experiments."""
+    return rendered("index.html", experiments=experiments, script_hash=_hash_of("index.js"))
+
+
+def _hash_of(script: str) -> str:
+    """What the page's policy lets run."""
+    return base64.b64encode(hashlib.sha256(_source(script).encode()).digest()).decode()
 
 
 def frame(document: Document) -> str:

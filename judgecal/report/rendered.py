@@ -42,15 +42,19 @@ class Report:
         plain: dict[str, Any] = as_plain({**head, **self.document.data})
         return plain
 
-    def write(self, path: Path) -> Path:
-        """Write the page in one step, so that a reader never meets half of it; gives its path.
+    def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:
+        """Write the page in one step, so that a reader never meets half of it; gives what it says of itself.
+
+        `stamp` tells what the page was made of, so that it need not be made again while that is so.
 
         Raises:
             OSError: it cannot be written.
         """
         index = "../index.html" if (path.parent.parent / "index.html").exists() else ""
-        write_text(path, html(self.document, made=self.made, index=index))
-        return path
+        head, about = self.document.headline, self.document.about
+        told = {"stamp": stamp, "made": self.made, "kind": head.kind, "headline": head.sentence, "about": about}
+        write_text(path, html(self.document, made=self.made, index=index, told=told))
+        return told
 
     def _repr_html_(self) -> str:
         return frame(self.document)

@@ -1,0 +1,123 @@
+"""The list of all experiments, and the page of each: what has not changed since its page was made is not made again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from judgecal import __version__
+from judgecal.errors import InputError
+from judgecal.experiment.folder import read_config
+from judgecal.report.experiments import KINDS, PAGE, report_of
+from judgecal.report.html import index_page
+from judgecal.selection.choice import MARGIN
+from judgecal.workspace import Workspace, write_text
+
+_STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
+_HEAD = 20_000  # bytes of a page within which its stamp stands
+_OTHERS = ("answer",)  # commands whose pages draw on other experiments too
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of the index.
+
+    Attributes:
+        slug, command, made: the experiment, what made it, and the day of its result in words.
+        kind, headline: what it came to, or why it cannot be read.
+        about: what was measured on what.
+        state: `done`, `unfinished` (the command did not come to its end) or `not readable`.
+        page: where its page lies, beside the index; None where it has none.
+    """
+
+    slug: str
+    command: str
+    made: str = ""
+    kind: str = ""
+    headline: str = ""
+    about: str = ""
+    state: str = "done"
+    page: str | None = None
+
+
+def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
+    """Write `experiments/index.html` and the page of each experiment that has changed; gives the index's path.
+
+    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the others.
+
+    Raises:
+        InputError: there is no experiment.
+    """
+    folders = sorted(path.parent for path in workspace.experiments.glob("*/experiment.toml"))
+    if not folders:
+        raise InputError(f"{workspace.experiments}: there is no experiment yet")
+    path = workspace.experiments / "index.html"
+    if not path.exists():
+        write_text(path, "")  # so that the pages made now link to it
+    listed = [_listed(workspace, folder, margin) for folder in folders]
+    listed.sort(key=lambda one: (one.state != "done", one.slug))
+    write_text(path, index_page(listed))
+    return path
+
+
+def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
+    """A line, from the page where that is still right, else from the experiment, whose page is then made."""
+    page = folder / PAGE
+    here = f"{folder.name}/{PAGE}" if page.exists() else None
+    try:
+        command = str(read_config(folder).get("command"))
+    except InputError as error:
+        return Listed(folder.name, "", headline=str(error), state="not readable", page=here)
+    if command not in KINDS:
+        return Listed(folder.name, command, headline="there is no report of this kind", state="not readable", page=here)
+    stamp = _stamp(workspace, folder, command, margin)
+    found = _told_by(page)
+    if found.get("stamp") != stamp:
+        try:
+            report = report_of(workspace, folder.name, margin=margin)
+        except InputError as error:
+            unfinished = not (folder / "summary.json").exists()
+            state = "unfinished" if unfinished else "not readable"
+            return Listed(folder.name, command, headline=str(error), state=state, page=here)
+        found = report.write(page, stamp=stamp)
+    state = "done" if (folder / "summary.json").exists() else "unfinished"
+    told = {name: str(found.get(name, "")) for name in ("made", "kind", "headline", "about")}
+    return Listed(folder.name, command, **told, state=state, page=f"{folder.name}/{PAGE}")
+
+
+def _told_by(page: Path) -> dict[str, Any]:
+    """What a page says of itself; empty where there is none, or one that another version made."""
+    if not page.exists():
+        return {}
+    with page.open("rb") as opened:
+        head = opened.read(_HEAD).decode("utf-8", "replace")
+    match = _STAMP.search(head)
+    found: dict[str, Any] = json.loads(unescape(match[1])) if match else {}
+    return found
+
+
+def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> str:
+    """16 hex digits over everything that a page is made of."""
+    digest = hashlib.sha256(json.dumps([__version__, margin]).encode())
+    for path in _sources(workspace, folder, command):
+        digest.update(str(path.relative_to(path.parent.parent)).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]:
+    """The experiment's own files, the gold sets, the signatures; and what the page itself is drawn by."""
+    folders = [folder] if command not in _OTHERS else sorted(workspace.experiments.glob("*"))
+    names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
+    yield from (path for own in folders for name in names if (path := own / name).is_file())
+    gold = read_config(folder).get("gold")
+    if isinstance(gold, dict) and "set" in gold:
+        yield from sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
+    yield from sorted(workspace.signatures.glob("*.py"))
+    yield from sorted((Path(__file__).parent / "templates").glob("*.*"))

@@ -1,0 +1,56 @@
+"""What the page of many items costs: CPU seconds of `judgecal report`, its size, and how long a browser takes to load
+it. By hand, some two minutes. `python -m tests.benchmarks.report_page`
+
+1,490 items of three judges: at most 4 s of CPU, 700 kB, loaded within 0.5 s. 20,000 items: at most 8 s of CPU. Exits 1
+where one of them breaks; on a machine that is busy with other things CPU seconds are longer than they are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.browser import PROGRAM, browser
+from tests.support.many_items import many_items
+
+LIMITS = {1_490: (4.0, 700_000, 0.5), 20_000: (8.0, 2_700_000, None)}
+"""Items -> CPU seconds, bytes, seconds to load."""
+
+
+def run(folder: Path, *argv: str) -> float:
+    """CPU seconds of a command."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "judgecal", *argv], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def loading(page: Path) -> float:
+    """Seconds from the request to the end of the load event, the best of three."""
+    with browser() as found:
+        script = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+        return min(float(found.tab().open(page.as_uri()).run(script)) for _ in range(3)) / 1000.0
+
+
+def main() -> int:
+    broken = 0
+    for n, (cpu, size, load) in LIMITS.items():
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            run(folder, "init", "work")
+            judgements = many_items(folder / "work", n)
+            run(folder / "work", "agreement", "--gold", "many", "--judgements", str(judgements), "--name", "many")
+            took = min(run(folder / "work", "report", "many", "--format", "html") for _ in range(2))
+            page = folder / "work" / "experiments" / "many" / "report.html"
+            bytes_ = page.stat().st_size
+            loads = loading(page) if PROGRAM and load is not None else None
+            print(f"{n:,} items: {took:.1f} s CPU (<= {cpu:g}), {bytes_:,} bytes (<= {size:,}), loaded in {loads} s")
+            broken += took > cpu or bytes_ > size or (loads is not None and load is not None and loads > load)
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
