@@ -123,7 +123,7 @@ def test_the_terminal_holds_every_note() -> None:
         "In training 3 of 20 replies gave no verdict: they counted as wrong.",
         "Percentage verdicts on binary labels (s@m): cut at 50.",
         "Program: experiments/opt/program.json (8 demos, instructions unchanged), as a judge s@m#opt.",
-        "This run spent 0.012 USD.",
+        "This optimisation spent 0.012 USD.",
         "Test labels of g: decision 2, reused: shown at level 0.975.",
         "run: gold:g@0123",
         "next: judgecal score --gold g --judge 's@m#opt'",

@@ -15,6 +15,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
+from judgecal.engine import Budget
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import Judgements, RunOptions
 from judgecal.judges import PromptJudge
@@ -584,7 +585,9 @@ def test_a_first_pass_without_one_reply_is_one_message(served: Served, monkeypat
         return Judgements(Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items)
 
     monkeypatch.setattr(passes_module, "run_trials", run_trials)
-    passes = Passes(served.script.judge, served.script.gold.items, journal=None, options=RunOptions(), most=3)
+    passes = Passes(
+        served.script.judge, served.script.gold.items, journal=None, options=RunOptions(), budget=Budget(None), most=3
+    )
     with pytest.raises(JudgecalError, match="not one call came through: server 220; the first said: 503 for now"):
         passes.another()
     assert asked == [1, 1]  # an outage may have passed, so they were tried once more

@@ -124,7 +124,7 @@ class AnswerRun:
         twice = sorted({one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows})
         if twice:
             raise InputError(f"{', '.join(twice)} is called, and names a system of the answers too: rename it there")
-        require_prices(models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.budget_usd)
+        require_prices(models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.limit_usd)
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
         self.given.grader.judge.check_items(self._expected_items(lambda _: ""))
@@ -172,7 +172,7 @@ class AnswerRun:
         ratings, journal = self._expected_items(lambda _: ""), stored_rows(self.experiment.journal)
         require_keys([self.given.grader.judge], ratings, journal, self._rating_options)
         open_experiment(self.experiment)
-        budget = Budget(self.given.options.budget_usd)
+        budget = self.given.options.open_budget(self.experiment.folder)
         outcomes = self._rate(self._answer(budget), budget)
         result = _result(self, outcomes, question)
         self.experiment.write_summary(result.stored())

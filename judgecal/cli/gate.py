@@ -60,6 +60,7 @@ def gate(
         margin=margin,
         level=level,
         budget_usd=call.budget_usd,
+        budget_total_usd=call.budget_total_usd,
         repeats_max=repeats_max,
         seed=call.seed,
         out=call.name,
@@ -71,8 +72,7 @@ def gate(
     planned.check()
     slug = planned.experiment.slug
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
-    result = run_gate(planned)
-    document = gate_document(result, {})
+    document = gate_document(result := run_gate(planned), {})
     print_result(result, document, json=call.json, full=call.full)
     if markdown is not None:
         _write(markdown, markdown_of(document))

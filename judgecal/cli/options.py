@@ -29,6 +29,10 @@ Name = Annotated[str | None, typer.Option("--name", help="Slug of the experiment
 BudgetUsd = Annotated[
     float | None, typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call.")
 ]
+BudgetTotalUsd = Annotated[
+    float | None,
+    typer.Option("--budget-total-usd", help="Spend at most this much in all runs of the experiment together."),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how many calls it would take and at what cost; call nothing.")
 ]
@@ -39,6 +43,7 @@ class CallArguments:
     """The options of every command that calls models."""
 
     budget_usd: BudgetUsd = None
+    budget_total_usd: BudgetTotalUsd = None
     dry_run: DryRun = False
     seed: Seed = 0
     name: Name = None
@@ -70,6 +75,7 @@ class RunArguments(CallArguments):
             repeats=repeats,
             limit=self.limit,
             budget_usd=self.budget_usd,
+            budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
             use_cache=not self.no_cache,
         )

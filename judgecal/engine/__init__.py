@@ -1,6 +1,6 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, Ledger, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
@@ -16,6 +16,7 @@ __all__ = [
     "CallFailed",
     "CallRunner",
     "Journal",
+    "Ledger",
     "Limiter",
     "LongJournal",
     "Message",

@@ -11,14 +11,17 @@ flight, become more than ten times as dear as any before.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
+from judgecal.workspace import SCHEMA, write_text
 
 # What a provider may put around a message beside its text.
 _TOKENS_PER_MESSAGE = 8
@@ -26,6 +29,8 @@ _UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
 _TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each reply that keeps to its estimate divides it
 _ROUNDING_USD = 1e-12
+_WRITTEN_AHEAD = 0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
+_WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
 _BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
 _FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
 _MOST_TOKENS = 10**9  # of one call; a larger count is none
@@ -75,20 +80,68 @@ class Bill:
     tokens: tuple[int, int] = (0, 0)
 
 
+class Ledger:
+    """What an experiment's processes have spent on calls, in a file of one number.
+
+    The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has spent no
+    more than stands there. A process that ends by itself leaves what it spent.
+
+    Raises:
+        InputError: the file holds no amount.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.before_usd = 0.0
+        if path.exists():
+            try:
+                self.before_usd = float(json.loads(path.read_text(encoding="utf-8"))["spent_usd"])
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                raise InputError(
+                    f"{path}: what this experiment has spent cannot be read ({error}): mend or delete it; deleted, "
+                    "--budget-total-usd counts from 0"
+                ) from error
+        self._written = self.before_usd
+
+    def cover(self, spent_usd: float, *, in_flight_usd: float) -> None:
+        """Have the file hold no less than this process has spent and has in flight."""
+        known = self.before_usd + spent_usd + in_flight_usd
+        if known > self._written:
+            self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
+
+    def settle(self, spent_usd: float) -> None:
+        """Leave what was spent; nothing is in flight."""
+        if self.before_usd + spent_usd != self._written:
+            self._write(self.before_usd + spent_usd)
+
+    def _write(self, usd: float) -> None:
+        write_text(self._path, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
+        self._written = usd
+
+
 class Budget:
     """Money that calls may spend in one command; several runs and threads may share one.
 
     Args:
         limit_usd: the most that may be spent, or None for no limit.
+        total_usd: the most that all processes of the ledger's experiment may spend, or None.
+        ledger: of the experiment that the calls are for.
 
     Attributes:
+        limit_usd: the smaller of both limits, as far as it is left to this process.
         spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
         unseen_usd: those attempts' part of it.
         refused: calls that were not made.
     """
 
-    def __init__(self, limit_usd: float | None) -> None:
-        self.limit_usd = limit_usd
+    def __init__(
+        self, limit_usd: float | None, *, total_usd: float | None = None, ledger: Ledger | None = None
+    ) -> None:
+        self._ledger = ledger
+        self._before_usd = ledger.before_usd if ledger else 0.0
+        self._total_usd = total_usd
+        left = None if total_usd is None else max(0.0, total_usd - self._before_usd)
+        self.limit_usd = left if limit_usd is None or (left is not None and left < limit_usd) else limit_usd
         self.spent_usd = 0.0
         self.unseen_usd = 0.0
         self.refused = 0
@@ -114,6 +167,7 @@ class Budget:
                 return False
             bill.in_flight += 1
             bill.in_flight_usd += worst_usd
+            self._cover()
             return True
 
     def fits(self, model: str, worst_usd: float) -> bool:
@@ -135,9 +189,11 @@ class Budget:
             if bill is None:
                 self.spent_usd += worst_usd if unseen else 0.0
                 self.unseen_usd += worst_usd if unseen else 0.0
+                self._cover()
                 return
             cost = bill.usd or 0.0
             self.spent_usd += cost
+            self._cover()
             of_model.replies += 1
             of_model.counted += bill.counted
             if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
@@ -148,20 +204,33 @@ class Budget:
         """Count a call that is not made; why, for its row."""
         self.refused += 1
         next_usd = worst_usd * self._bills.setdefault(model, _ModelBill()).alone
-        return (
-            f"the next call could overrun {self.limit_usd:g} USD: {self.spent_usd:.4g} are spent, and it may cost "
-            f"{next_usd:.4g}"
-        )
+        limit, spent = self._in_words
+        return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
+
+    def save(self) -> None:
+        """Leave what was spent in the ledger; while no call is in flight."""
+        if self._ledger:
+            self._ledger.settle(self.spent_usd)
+
+    @property
+    def _in_words(self) -> tuple[str, float]:
+        """The limit that binds, and what was spent of it."""
+        if self._total_usd is not None and self.limit_usd == max(0.0, self._total_usd - self._before_usd):
+            return f"{self._total_usd:g} USD in total", self._before_usd + self.spent_usd
+        return f"{self.limit_usd:g} USD", self.spent_usd
+
+    def _cover(self) -> None:
+        if self._ledger:
+            self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd)
 
     def remarks(self, *, ended: bool = True) -> list[str]:
         """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran out."""
         said = []
         with self._lock:
             if self.refused and ended:
-                said.append(
-                    f"the budget of {self.limit_usd:g} USD ended the calls: {self.spent_usd:.4g} USD are spent, "
-                    f"{self.refused:,} calls were not made"
-                )
+                limit, spent = self._in_words
+                ended_by = f"the budget of {limit} ended the calls"
+                said.append(f"{ended_by}: {spent:.4g} USD are spent, {self.refused:,} calls were not made")
             for model, bill in self._bills.items():
                 if bill.dearest > 1.0 and bill.said:
                     said.append(

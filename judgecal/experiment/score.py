@@ -141,7 +141,7 @@ class ScoreRun:
                 budget meets a model without a price.
         """
         items = (*self.items, *self.tied)
-        require_prices(models_of(self.judges), self.options.budget_usd)
+        require_prices(models_of(self.judges), self.options.limit_usd)
         for judge in self.judges:
             check_judge(self.gold, judge)
             judge.check_items(items)
@@ -156,7 +156,7 @@ class ScoreRun:
         require_keys(self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
         table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
-        budget = Budget(self.options.budget_usd)
+        budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)

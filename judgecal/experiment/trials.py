@@ -14,6 +14,7 @@ from judgecal.engine import (
     Budget,
     Call,
     Journal,
+    Ledger,
     LongJournal,
     OwnVerdict,
     Progress,
@@ -33,13 +34,15 @@ from judgecal.records import Item, Judgement, Key
 class RunOptions:
     """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
 
-    `repeats` are judgements of each item by each judge; `use_cache` takes stored answers of other experiments;
+    `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements of each
+    item by each judge; `use_cache` takes stored answers of other experiments;
     `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr.
     """
 
     repeats: int = 1
     limit: int | None = None
     budget_usd: float | None = None
+    budget_total_usd: float | None = None
     use_cache: bool = True
     retry_unscored: bool = False
     quiet: bool = False
@@ -57,8 +60,23 @@ class RunOptions:
             problems.append(f"--limit must be at least 1, found {self.limit}")
         if self.budget_usd is not None and not self.budget_usd > 0:
             problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
+        if self.budget_total_usd is not None and not self.budget_total_usd > 0:
+            problems.append(f"--budget-total-usd must be above 0, found {self.budget_total_usd:g}")
         if problems:
             raise InputError(problems)
+
+    @property
+    def limit_usd(self) -> float | None:
+        """The smaller of both budgets; None where there is none."""
+        return min((one for one in (self.budget_usd, self.budget_total_usd) if one is not None), default=None)
+
+    def open_budget(self, folder: Path) -> Budget:
+        """The money for the calls of the experiment in a folder, which must be there when the first call is made.
+
+        Raises:
+            InputError: what it has spent before cannot be read.
+        """
+        return Budget(self.budget_usd, total_usd=self.budget_total_usd, ledger=Ledger(folder / "spending.json"))
 
 
 class Judgements(Sequence[Judgement]):
@@ -198,8 +216,8 @@ def run_trials(
         InputError: a key is not set, an item lacks an input, a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    require_prices(models_of(judges), options.budget_usd)
-    budget = budget or Budget(options.budget_usd)
+    require_prices(models_of(judges), options.limit_usd)
+    budget = budget or Budget(options.limit_usd)
     for judge in judges:
         judge.check_items(items)
     require_keys(judges, items, journal, options)
@@ -220,9 +238,9 @@ def keep_trials(
         InputError: a key is not set, or a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    require_prices(models_of([judge]), options.budget_usd)
+    require_prices(models_of([judge]), options.limit_usd)
     require_keys([judge], items, journal, options)
-    budget = budget or Budget(options.budget_usd)
+    budget = budget or Budget(options.limit_usd)
     with _cache([judge], options) as cache:
         _call(judge, items, journal=journal, options=options, budget=budget, cache=cache)
 
@@ -244,7 +262,12 @@ def _call(
     progress = None if silent else Progress(label or judge.name, total)
     if calls_a_model(judge):
         calls = (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
-        run_calls(calls, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress, total=total)
+        try:
+            run_calls(
+                calls, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress, total=total
+            )
+        finally:
+            budget.save()
     elif decides_itself(judge):
         verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
         take_verdicts(verdicts, record=journal.append, progress=progress)

@@ -6,6 +6,7 @@ operating system as soon as its reply is there; the experiment's journal keeps a
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -90,6 +91,18 @@ def _row(call: ProgramCall, outcome: Outcome, optimizer: str) -> dict[str, Any]:
         "cached": outcome.cached,
         "error": {"kind": failure.kind, "message": failure.message} if failure else None,
     }
+
+
+def logged_usd(path: Path) -> float:
+    """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
+
+    A line that cannot be read counts nothing; `CallLog` has named it.
+    """
+    usd = 0.0
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with contextlib.suppress(*DAMAGED):
+            usd += float(json.loads(line)["cost_usd"] or 0.0)
+    return usd
 
 
 def _read(path: Path) -> Iterator[tuple[str, Reply]]:

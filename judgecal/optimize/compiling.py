@@ -107,6 +107,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
         cache = stack.enter_context(ReplyCache(cache_folder())) if training.use_cache else None
+        stack.callback(training.budget.save)
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
         progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)

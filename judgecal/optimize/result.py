@@ -69,7 +69,7 @@ class OptimizeResult(Result):
     choice: str  # why
     test_looks: int  # decisions on these test labels so far
     test_look: str | None  # this one in words, None where test stayed sealed
-    usd: float  # spent by this run
+    usd: float  # spent by all runs of this experiment
     notes: tuple[str, ...]
     run_line: str
 

@@ -36,7 +36,7 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet, require_splits
 from judgecal.judges import JudgeName, PromptJudge, save_program
 from judgecal.models import ModelSpec
-from judgecal.optimize.call_log import CALL_LOG
+from judgecal.optimize.call_log import CALL_LOG, logged_usd
 from judgecal.optimize.decision import (
     CANNOT_TELL,
     NOTHING_CHANGED,
@@ -81,7 +81,7 @@ class OptimizeRun:
         """
         check_judge(self.gold, self.judge)
         models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
-        require_prices(models, self.options.budget_usd)
+        require_prices(models, self.options.limit_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             refuse_unequal(self.gold, self.items(split), "optimize")
@@ -127,7 +127,7 @@ class OptimizeRun:
         if self.reflection and not self.call_log.exists():
             self.reflection.key()
         open_experiment(self.experiment)
-        budget = Budget(self.options.budget_usd)
+        budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
             scored = self._score_all(journal, budget)
             choice = choose(scored, self.metric)
@@ -136,7 +136,7 @@ class OptimizeRun:
             save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
             due = self.final and not _unchanged(before, after)
             look, confirmation = self._confirm(journal, budget, before, after) if due else (None, None)
-        result = self._result(scored, choice, look, confirmation, budget.spent_usd)
+        result = self._result(scored, choice, look, confirmation, self._spent_usd() + budget.unseen_usd)
         self.experiment.write_summary(result)
         return result
 
@@ -251,10 +251,26 @@ class OptimizeRun:
             "judges": judges,
         }
 
+    def _spent_usd(self) -> float:
+        """What judgements and the optimiser's own calls are known to have cost, in all processes of this experiment."""
+        rows = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
+        return rows + logged_usd(self.call_log)
+
     def unscored(self) -> int:
-        """Judgements of this experiment that ended without a verdict."""
+        """Judgements without a verdict of the two judges that the result compares: nobody asks the other candidates."""
+        taken = PromptJudge(
+            JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug), workspace=self.workspace
+        )
+        compared = {self.judge.fingerprint, taken.fingerprint}
+        items = {item.sha for split in self.splits for item in self.items(split)}
         latest = {row.key: row for row in read_journal(self.experiment.journal)}
-        return sum(row.verdict is None for row in latest.values())
+        return sum(
+            row.verdict is None
+            and row.judge_fingerprint in compared
+            and row.item_sha in items
+            and row.repeat < self.options.repeats
+            for row in latest.values()
+        )
 
 
 def _unchanged(before: Scored, after: Scored) -> bool:

@@ -296,6 +296,6 @@ def _notes(result: OptimizeResult) -> Iterable[str]:
     yield from map(sentence, result.notes)
     changed = "new instructions" if result.instructions_changed else "instructions unchanged"
     yield f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}."
-    yield f"This run spent {numbers.money(result.usd)} USD."
+    yield f"This optimisation spent {numbers.money(result.usd)} USD."
     if result.test_look:
         yield sentence(result.test_look)

@@ -141,7 +141,7 @@ def judge_again(
     """
     test, rest = request.test_items(), other_items(request, judge)
     once = dataclasses.replace(request.options, repeats=1)
-    require_prices(models_of([judge]), request.options.budget_usd)  # all that can be wrong is told before the look
+    require_prices(models_of([judge]), request.options.limit_usd)  # all that can be wrong is told before the look
     require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)

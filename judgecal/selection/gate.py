@@ -138,7 +138,10 @@ def run_gate(gate: Gate) -> GateResult:
     gate.require_key()
     open_experiment(gate.experiment)
     with open_journal(gate.experiment.journal, gate.options) as journal:
-        passes = Passes(gate.judge, gate.items, journal=journal, options=gate.options, most=gate.repeats_max)
+        budget = gate.options.open_budget(gate.experiment.folder)
+        passes = Passes(
+            gate.judge, gate.items, journal=journal, options=gate.options, budget=budget, most=gate.repeats_max
+        )
         standing = _stand(gate, passes)
     result = _result(gate, passes, standing)
     if passes.n:  # without a whole pass the gate has not ended: it goes on with --name

@@ -103,7 +103,7 @@ class Gate:
         """
         metric_named(self.rule.metric, self.gold.scale)
         refuse_unequal(self.gold, self.items, "gate")
-        require_prices(models_of([self.judge]), self.options.budget_usd)
+        require_prices(models_of([self.judge]), self.options.limit_usd)
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
@@ -129,6 +129,7 @@ def plan_gate(
     margin: float | None = None,
     level: float = 0.95,
     budget_usd: float | None = None,
+    budget_total_usd: float | None = None,
     repeats_max: int = REPEATS_MAX,
     seed: int = 0,
     out: str | None = None,
@@ -136,12 +137,13 @@ def plan_gate(
 ) -> Gate:
     """A gate of a lock that was read from `path`; nothing is written.
 
-    `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is the slug of an interrupted gate
-    to go on with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it.
+    `margin` is the lock's where not given, `budget_usd` is for all passes, `budget_total_usd` for those of an
+    interrupted gate too, and `out` is its slug to go on with, or a name of one's own. `trust_lock` is as
+    `Lock.runnable` has it.
 
     Raises InputError: lists everything that is not as it was locked, and every option out of range.
     """
-    options = RunOptions(budget_usd=budget_usd, use_cache=False)
+    options = RunOptions(budget_usd=budget_usd, budget_total_usd=budget_total_usd, use_cache=False)
     problems = [f"--repeats-max must be at least 1, found {repeats_max}"] if repeats_max < 1 else []
     _or_problems(options.check, problems)
     rule = _or_problems(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems)
@@ -199,11 +201,11 @@ class Passes:
     """
 
     def __init__(
-        self, judge: Judge, items: Sequence[Item], *, journal: Journal, options: RunOptions, most: int
+        self, judge: Judge, items: Sequence[Item], *, journal: Journal, options: RunOptions, budget: Budget, most: int
     ) -> None:
         self._judge, self._items, self._journal = judge, items, journal
         self._options, self._most = options, most
-        self._budget = Budget(options.budget_usd)
+        self._budget = budget
         self.rows = Judgements(())
         self.n = 0
         self.stopped: str | None = None
@@ -268,7 +270,7 @@ class Passes:
             raise JudgecalError(f"{self._judge.name}: not one call came through: {kinds}; {first}")
         unpaid, lost = sum(map(_unpaid, rows)), sum(map(_lost, own))
         if unpaid:
-            limit = self._options.budget_usd or 0.0
+            limit = self._budget.limit_usd or 0.0
             self.stopped = f"the budget of {limit:g} USD ended with {unpaid} of {len(rows)} calls to make"
         elif lost > _MOST_LOST * len(own):  # their verdicts would count as wrong, and that is not the judge's doing
             self.stopped = f"{lost} of {len(own)} calls of a pass were lost on the wire"

@@ -195,7 +195,7 @@ class MigrateRun:
         if problems:
             raise InputError(problems)
         check_judge(self.gold, self.new)
-        require_prices(models_of([self.old, self.new]), self.options.budget_usd)
+        require_prices(models_of([self.old, self.new]), self.options.limit_usd)
         self.new.check_items(self.items)
         self.old.check_items(self.missing)
         if self.recent is not None:
@@ -231,7 +231,7 @@ class MigrateRun:
         for judge, items in self._calls():
             require_keys([judge], items, stored, self.options)
         open_experiment(self.experiment)
-        budget = Budget(self.options.budget_usd)
+        budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             shared: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget}
             called = run_trials([self.old], self.missing, **shared)

@@ -119,7 +119,7 @@ class ProductionRun:
         """
         check_output(self.output, self.source.path)
         self.reader.check(self.source)
-        require_prices(models_of([self.judge]), self.options.budget_usd)
+        require_prices(models_of([self.judge]), self.options.limit_usd)
 
     @property
     def items(self) -> RowItems:
@@ -146,7 +146,8 @@ class ProductionRun:
         open_experiment(self.experiment)
         layout = Layout.of(self.source, self.output, words=not self.judge.scale.numeric)
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
-            keep_trials(self.judge, self.items, journal=journal, options=self.options)
+            budget = self.options.open_budget(self.experiment.folder)
+            keep_trials(self.judge, self.items, journal=journal, options=self.options, budget=budget)
             written = _Written(self, journal)
             with writing(self.output, layout.output) as write:
                 for piece in self.source.pieces(self.options.limit):

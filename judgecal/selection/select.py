@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal.engine import Budget, Journal
+from judgecal.engine import Journal
 from judgecal.errors import InputError, listed
 from judgecal.experiment import (
     CostEstimate,
@@ -175,7 +175,7 @@ class SelectRun(SelectRequest):
 
     def _called(self, decided: OpenChoice) -> Selection:
         """Confirm a judge that can be called, measure its noise, and lock it."""
-        judge, budget = self._judge(decided.chosen), Budget(self.options.budget_usd)
+        judge, budget = self._judge(decided.chosen), self.options.open_budget(self.experiment.folder)
         confirmed = judge_again(self, judge, decided.chosen, self._decided_on(decided), budget=budget)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
