@@ -121,8 +121,8 @@ def test_a_result_whose_every_log_is_gone_counts(tmp_path: Path, gold: GoldSet) 
 @pytest.mark.parametrize(
     ("summary", "said"),
     [
-        ("{", "JSONDecodeError"),
-        ("[]", "AttributeError"),
+        ("{", "InputError"),
+        ("[]", "InputError"),
         ('{"gold": "s"}', "TypeError"),
         ('{"gold": {"set": "s"}, "test_look": null}', None),
         ('{"reference_document_score": null}', None),  # the retriever's, which has no gold set
@@ -159,7 +159,7 @@ def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsy
     (tmp_path / "broken.lock.json").write_text("{")
     experiments = tmp_path / "experiments"
     assert looks_so_far(experiments, gold) == 1
-    assert f"{tmp_path / 'broken.lock.json'} cannot be read (JSONDecodeError" in capsys.readouterr().err
+    assert f"{tmp_path / 'broken.lock.json'} cannot be read (InputError" in capsys.readouterr().err
     assert look(experiments, gold, "ab") == (2, True)
     assert "lacked 1 decision on test labels that judge.lock.json holds" in capsys.readouterr().err
     assert look(experiments, gold, "ac") == (3, True)
