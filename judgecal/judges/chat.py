@@ -66,6 +66,8 @@ def neutralised(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _harmless(value: Any) -> Any:
     if isinstance(value, str):
+        if "<" not in value and "[" not in value:
+            return value
         return _TEMPLATE_TOKEN.sub(r"\g<0> ", value.replace(_MARKER, _HARMLESS))
     if isinstance(value, Mapping):
         return {_harmless(name): _harmless(inner) for name, inner in value.items()}

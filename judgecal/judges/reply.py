@@ -41,12 +41,12 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
     """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or `out_of_range`."""
     if not text.strip():
         return Reading(None, failure=Failure("parse", "the reply is empty"))
-    said = _after_thoughts(text)
+    said = _after_thoughts(text) if "<" in text else text
     names = [name for name in (signature.verdict, signature.reasoning) if name]
     fields = reply_fields(said, names)
     reasoning = str(next((value for name, value in fields if name == signature.reasoning), "")).strip()
     # What stands within thoughts alone was not said.
-    aloud = _without_thoughts(said)
+    aloud = _without_thoughts(said) if "<" in said else said
     spoken = fields if aloud == said else reply_fields(aloud, names)
     if all(name != signature.verdict for name, _ in spoken):
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
@@ -104,6 +104,8 @@ def _without_thoughts(text: str) -> str:
 def _json_fields(text: str, names: Collection[str]) -> Fields:
     """The names and values of a reply that is one JSON object, in a fence or not; each as often as it stands there."""
     inner = text.strip()
+    if inner[0:1] not in ("{", "`"):
+        return []
     if fence := _FENCE.match(inner):
         inner = inner[fence.end() :].strip()
     inner = inner.removesuffix("```").rstrip()
