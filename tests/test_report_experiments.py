@@ -128,7 +128,7 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
         ran = judgecal("report", "ret")
         assert ran.code == 2 and said in ran.err, ran.err
     assert judgecal("report", "--all").code == 0
-    assert "summary.json is not there" in (workspace_dir / "experiments" / "index.html").read_text()
+    assert "summary.json: is not there" in (workspace_dir / "experiments" / "index.html").read_text()
 
 
 def test_a_notebook_shows_every_kind(judgecal: Run) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judgecal.errors import InputError, JudgecalError
+from judgecal.errors import InputError, JudgecalError, refuse
 from judgecal.records import Result, as_plain, digest
 from judgecal.workspace import (
     SCHEMA,
@@ -150,7 +150,33 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     config = read_toml(folder / _CONFIG)
     check_schema(config, str(folder / _CONFIG))
+    refuse(list(_odd_values(config, str(folder / _CONFIG))))
     return config
+
+
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "command": (str, "a text"),
+    "split": (str, "a text"),
+    "seed": (int, "a whole number"),
+    "repeats": (int, "a whole number"),
+    "limit": (int, "a whole number"),
+    "gold": (dict, "a table"),
+}
+"""Keys that several commands read back, and what each holds."""
+
+
+def _odd_values(config: Mapping[str, Any], where: str) -> Iterator[str]:
+    """What judgecal did not write so."""
+    for key, (kind, words) in _KINDS.items():
+        if key in config and type(config[key]) is not kind:
+            yield f"{where}: {key} must be {words}, found {config[key]!r:.80}: bring it back as judgecal wrote it"
+    judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
+    named = isinstance(judges, list) and all(
+        isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("judge", "fingerprint"))
+        for one in judges
+    )
+    if not named or (needed and not judges):
+        yield f"{where}: judges must list judge and fingerprint of each, as judgecal wrote them"
 
 
 def _plain(value: Any) -> Any:
