@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError
+from judgecal.errors import InputError, notice
 from judgecal.experiment import (
     Column,
     Experiment,
@@ -283,12 +283,23 @@ def lock_judge(
     return lock, again
 
 
+def measured_again(folder: Path, options: RunOptions) -> bool:
+    """Whether a selection that came to its end is to call for its noise once more, and not to take its own calls."""
+    return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
+
+
 def _called_afresh(judge: Judge, called: Table, *, folder: Path, options: RunOptions, budget: Budget) -> Judgements:
     if not called.repeats:
         return Judgements([])
     afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
     # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes on here.
-    with open_journal(folder / NOISE_FILE, afresh) as journal:
+    path = folder / NOISE_FILE
+    if measured_again(folder, options):
+        path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
+    with open_journal(path, afresh) as journal:
+        if journal.latest and not options.quiet:
+            n = len(journal.latest)
+            notice(f"judgecal: {n} calls of the lock are stored with this selection; --no-cache makes them anew")
         label = f"{judge.name}, calls of the lock"
         return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
 

@@ -31,6 +31,7 @@ from judgecal.selection.confirm import (
     journal_of,
     judge_again,
     lock_judge,
+    measured_again,
     other_items,
 )
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
@@ -251,11 +252,10 @@ class SelectRun(SelectRequest):
         test, rest = self.test_items(), other_items(self, judge)
         journal = journal_of(self, decided.chosen)
         runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
-        runs += (
-            [((*test, *rest), Journal.looked_at(self.experiment.folder / NOISE_FILE), self.noise_calls)]
-            if self.noise_calls
-            else []
-        )
+        if self.noise_calls:
+            anew = measured_again(self.experiment.folder, self.options)
+            made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
+            runs.append(((*test, *rest), made, self.noise_calls))
         return together(
             [
                 plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
