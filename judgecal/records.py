@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import math
 import operator
@@ -87,6 +88,29 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+_PARTS = ("judges", "systems", "pairs", "hand_on", "raters", "sets")
+"""What a row of a result's frame is, the first that it has."""
+
+
+def _columns(name: str, value: Any) -> dict[str, Any]:
+    """A value as columns; texts, numbers and what holds them."""
+    if isinstance(value, Estimate):
+        return {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high, f"{name}_n": value.n}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {name: value}
+    inner: Mapping[Any, Any] = {}
+    if dataclasses.is_dataclass(value):
+        inner = {field.name.removesuffix("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif isinstance(value, Mapping):
+        inner = value
+    dot = f"{name}." if name else ""
+    return {key: one for part, whole in inner.items() for key, one in _columns(f"{dot}{part}", whole).items()}
+
+
+def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {**names, **{f"{name}_value" if name in names else name: value for name, value in columns.items()}}
+
+
 class Result:
     """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
 
@@ -96,6 +120,27 @@ class Result:
         """The JSON object of the contract, ready for `json.dumps`."""
         plain: dict[str, Any] = as_plain(self)
         return plain
+
+    def frame(self) -> Any:
+        """A `polars.DataFrame`: a row a judge, system, pair or part of the result; a result without parts is one row.
+
+        Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`, `_high`
+        and `_n` beside it.
+        """
+        import polars
+
+        parts = next((part for name in _PARTS if (part := getattr(self, name, None))), (self,))
+        lines: list[dict[str, Any]]
+        if isinstance(parts, Mapping):  # pairs of judges by their names; their values as in the JSON, `a_value`
+            lines = [_named(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()]
+        else:
+            lines = [_columns("", one) for one in parts]
+        return polars.DataFrame(lines, infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        """Headline and table in a notebook; the report knows how they are drawn, and is loaded when they are."""
+        drawn: str = importlib.import_module("judgecal.report.notebook").block_of(self)
+        return drawn
 
 
 @dataclass(frozen=True, slots=True)
