@@ -365,7 +365,7 @@ def test_a_percentage_judge_on_binary_gold_says_how(judgecal: Run, workspace_dir
     assert f"P{found['notes'][0][1:]}." in " ".join(judgecal("score", "--gold", "pass").out.split())
     assert found["judges"][0]["agreement"]["mae"]["value"] > 1.0  # in units of the percentage
     assert found["floor"][0]["judge"] == "best constant"
-    optimized = judgecal("optimize", "--gold", "pass")
+    optimized = judgecal("optimize", "--gold", "pass", "--full")
     assert optimized.code == 0
     assert "class metrics cut at 50" in optimized.out
 

@@ -155,7 +155,7 @@ def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
     assert ran.code == 0, ran.err
     assert "controlled context (reference document first, 3 more by BM25)" in ran.said
     assert all(system in ran.out for system in (A, B))
-    assert ran.out.rstrip().splitlines()[-2].startswith("run: gold:starter@")
+    assert ran.out.rstrip().splitlines()[-1].startswith("next: judgecal report answer-starter-")
 
 
 # --- one engine: resume, failures, money

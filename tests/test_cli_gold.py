@@ -96,8 +96,9 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     assert (pair["a"], pair["b"], pair["n"]) == ("x", "y", 60)
     assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8)
     assert pair["agreement"]["accuracy"]["n_groups"] == 60
-    text = call(place, "agreement", "new").stdout
+    text = call(place, "agreement", "new", "--full").stdout
     assert "x with y, 60 items with both" in text and "all 2 raters at once" in text
+    assert call(place, "agreement", "new").stdout.startswith("People agree with each other on 80% of new.\n")
 
 
 def test_findings_of_a_kind_are_counted_in_text(place: Path) -> None:

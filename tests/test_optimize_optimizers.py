@@ -398,8 +398,8 @@ def test_text_says_who_wrote_and_what_it_may_take(
     words = [word for word in argv("gepa", "--reflection-model", "writer") if word != "--json"]
     plan = judgecal(*words, "--dry-run").out
     assert re.search(r"gepa itself makes at most \d+ of the judge's model and at most \d+ of writer", plan)
-    text = judgecal(*words).said
-    assert text.startswith("Take the optimised judge: +")
+    text = judgecal(*words, "--full").said
+    assert text.startswith("Take the optimised judge: it agrees better with people. On test")
     assert "optimizer gepa (instructions by writer), on " in text
     assert "(0 demos, new instructions)" in text
     assert "|reflection:writer|" in text

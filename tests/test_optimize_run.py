@@ -106,8 +106,8 @@ def test_every_candidate_is_shown_with_its_number(judgecal: Run, gold: GoldSet) 
         n_dev = len(gold.select("dev"))
         assert found["dev"][side]["macro_agreement"]["n"] == n_dev
         assert found["test"][side]["macro_agreement"]["n"] == len(gold.select("test"))
-    text = judgecal("optimize", "--gold", "harsh").said
-    assert text.startswith("Take the optimised judge: +")
+    text = judgecal("optimize", "--gold", "harsh", "--full").said
+    assert text.startswith("Take the optimised judge: it agrees better with people. On test")
     assert "correctness_v3@embedded, optimizer labeled, on harsh@" in text
     assert f" Tried on dev: {len(tried)}, the judge as it is among them. Taken: {found['chosen']}; " in text
 
@@ -156,7 +156,9 @@ def test_where_nothing_is_better_the_judge_stays(
     assert found["dev"]["after"] == found["dev"]["before"]
     assert set(found["test"].values()) == {None} and not (workspace.experiments / "test_looks.jsonl").exists()
     assert (found["decision"], found["chosen"], found["n_demos"]) == ("nothing changed", "before", 0)
-    assert judgecal("optimize", "--gold", "harsh").out.startswith("Keep the judge as it is: no candidate was better on")
+    assert judgecal("optimize", "--gold", "harsh").out.startswith(
+        "Keep the judge as it is.\nNo candidate was better on"
+    )
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []
 
@@ -177,7 +179,7 @@ def test_unusable_replies_in_training_are_shown(judgecal: Run, gold: GoldSet, mo
     tried = found["dev"]["candidates"]
     rated_in_all = sum(one["rated_in_training"] for one in tried)
     assert sum(one["unusable_in_training"] for one in tried) == rated_in_all > 0
-    text = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot").said
+    text = judgecal("optimize", "--gold", "harsh", "--optimizer", "fewshot", "--full").said
     assert f"In training {rated_in_all} of {rated_in_all} replies gave no verdict" in text
 
 
@@ -215,7 +217,7 @@ def test_no_final_leaves_test_alone(judgecal: Run, gold: GoldSet, workspace: Wor
     assert not (workspace.experiments / "test_looks.jsonl").exists()
     assert set(found["test"].values()) == {None}
     assert (found["decision"], found["test_looks"]) == ("cannot tell", 0)
-    text = judgecal("optimize", "--gold", "harsh", "--no-final")
+    text = judgecal("optimize", "--gold", "harsh", "--no-final", "--full")
     assert (text.code, "\ntest, " in text.out, "|split:dev|" in text.out) == (0, False, True)
     # The same with the final look is another experiment.
     assert optimize(judgecal)["experiment"] != found["experiment"]

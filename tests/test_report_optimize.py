@@ -92,15 +92,19 @@ def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0
     ("decision", "chosen", "change", "first"),
     [
         ("better", "new", (0.05, 0.01, 0.09),
-         "Take the optimised judge: +5.0 [+1.0, +9.0] points of macro_agreement"),
+         "Take the optimised judge: it agrees better with people. On test its agreement with people changes by +5.0 [+1.0, "
+         "+9.0] points"),
         ("worse", "new", (-0.05, -0.09, -0.01),
-         "Keep the judge as it is: the optimised one is worse; -5.0 [-9.0,"),
+         "Keep the judge as it is: the optimised one agrees less with people. On test its agreement with people changes by "
+         "-5.0 [-9.0,"),
         ("rescaled only", "new", (0.05, 0.01, 0.09),
-         "Keep the judge as it is: the gain is one of scale alone; +5.0"),
-        ("cannot tell", "new", (0.01, -0.02, 0.04), "Keep the judge as it is: nothing better is shown; +1.0 [-2.0,"),
-        ("cannot tell", "new", (0.01, None, None), "Keep the judge as it is: nothing better is shown; why; +1.0"),
-        ("nothing changed", "before", None, "Keep the judge as it is: why. 1 of 41 unscored on dev, 20 questions."),
-        ("cannot tell", "new", None, "Do not take it yet: why. 1 of 41 unscored on dev, 20 questions."),
+         "Keep the judge as it is: the gain is one of scale alone. On test its agreement with people changes by +5.0"),
+        ("cannot tell", "new", (0.01, -0.02, 0.04),
+         "Keep the judge as it is: nothing better is shown. On test its agreement with people changes by +1.0 [-2.0,"),
+        ("cannot tell", "new", (0.01, None, None),
+         "Keep the judge as it is: nothing better is shown. Why. On test its agreement with people changes by +1.0"),
+        ("nothing changed", "before", None, "Keep the judge as it is. Why. 1 of 41 unscored on dev, 20 questions."),
+        ("cannot tell", "new", None, "Do not take the optimised judge yet. Why. 1 of 41 unscored on dev, 20 questions."),
     ],
 )  # fmt: skip
 def test_the_headline(
@@ -114,7 +118,7 @@ def test_the_headline(
 
 
 def test_the_terminal_holds_every_note() -> None:
-    text = terminal(optimize_document(optimized()), width=200)
+    text = terminal(optimize_document(optimized()), width=200, full=True)
     rows = {" ".join(line.split()) for line in text.splitlines()}
     for row in (
         "dev, before 40/41 1 0.600 [0.500, 0.700] at 0.95",
@@ -132,5 +136,5 @@ def test_the_terminal_holds_every_note() -> None:
 
 
 def test_a_sealed_test_split_has_no_row() -> None:
-    text = terminal(optimize_document(optimized(None)))
+    text = terminal(optimize_document(optimized(None)), full=True)
     assert not any(line.startswith("test, ") or "recalibrated" in line for line in text.splitlines())

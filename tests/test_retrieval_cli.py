@@ -56,7 +56,7 @@ def test_xquad_on_the_command_line(judgecal: Run, shared_data: Path) -> None:
     found = one_object(judgecal("retrieval", *argv, "--json"))
     assert found["recall"]["1"]["value"] == pytest.approx(0.918, abs=0.001)
     assert found["experiment"].startswith("retrieval-xquad-")
-    ran = judgecal("retrieval", *argv)
+    ran = judgecal("retrieval", *argv, "--full")
     assert ran.said.startswith(
         "The reference document is among the first 5 for 98.6% [97.4, 99.2] of 1,190 questions on 240 documents, and "
         "first for 91.8% [89.7, 93.6]"
@@ -73,7 +73,7 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
     found = one_object(judgecal(*argv, "--json"))
     assert (found["n_questions"], found["n_documents"]) == (3, None)
     assert round(found["mrr"]["value"], 4) == 0.4064
-    text = judgecal(*argv).said
+    text = judgecal(*argv, "--full").said
     assert "Tokens are not known: no documents were given." in text
     assert "A document that nobody judged counts as no reference" in text
 
@@ -90,7 +90,7 @@ def test_another_k_tokenizer_and_window(judgecal: Run, tmp_path: Path) -> None:
 def test_a_run_of_ones_own(judgecal: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine.run"
     path.write_text("q1 Q0 d1 1 3.0 me\nq2 Q0 d1 1 3.0 me\nq2 Q0 d2 2 2.0 me\n")
-    ran = judgecal(*files(tmp_path), "--run", path)
+    ran = judgecal(*files(tmp_path), "--run", path, "--full")
     assert ran.code == 0
     assert "1 of 3 questions are absent from the run and score 0: q3." in ran.said
     assert "Which words won is not known of a retriever of your own" in ran.said

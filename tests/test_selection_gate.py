@@ -317,7 +317,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     one_object(judgecal("select", scored["experiment"], "--allow-below-floor", "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("Go on with this judge.\nPASS: ") and "\n0.0 [0.0, " in ran.out
+    assert ran.out.startswith("PASS: go on with this judge.\nNo item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == ("pass", 1, 0.0, False)
@@ -357,7 +357,7 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("**Stop using this judge.** FAIL: ") and "correctness\\_v3\\@mine" in text
+    assert text.startswith("**FAIL: stop using this judge.** ") and "correctness\\_v3\\@mine" in text
     assert re.search(r" and 1\d\d more\.", text)
 
 
@@ -446,7 +446,9 @@ def test_a_changed_model_is_named_first(judgecal: Run, served: Served, tmp_path:
     served.script.model_id = "stub-model-2026-09-09"
     ran = judgecal("gate", "--lock", served.path, "--markdown", tmp_path / "s.md")
     assert ran.code == 0
-    assert ran.said.startswith("Go on with this judge under its new model id: no change of its verdicts is shown.")
+    assert ran.said.startswith(
+        "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
+    )
     named = f"MODEL CHANGED: the provider now answers as stub-model-2026-09-09; locked was {MODEL_ID}."
     assert named in " ".join(ran.out.splitlines()[:5])
     assert "MODEL CHANGED: " in (tmp_path / "s.md").read_text().splitlines()[0]
@@ -508,7 +510,9 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
     ran = judgecal("gate", "--lock", served.path)
     assert ran.code == 1
     line = " ".join(ran.out.split())
-    assert "FAIL: 13.6% more of the verdicts are missing than when it was locked" in line
+    assert line.startswith(
+        "FAIL: stop using this judge. 13.6% more of the verdicts are missing than when it was locked"
+    )
     assert "MANY UNSCORED: 30 of 220 judgements are unscored (parse 30) and count as" in line
     assert "without their items the difference is 0.000 [0.000, 0.000]" in line
     assert sorted(silent)[0] in line and "and 20 more" in line

@@ -206,7 +206,7 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
     assert "judge.lock.json holds: counted and written back" in ran.err
     again = json.loads(judgecal(*command, "--replace").out)
     assert again["test_looks"] == 2  # the same command is the same look
-    assert judgecal(*command[:-1], "--replace").out.startswith("correctness_v1@embedded may take the place")
+    assert judgecal(*command[:-1], "--replace").out.startswith("PASS: correctness_v1@embedded may take the place")
     contract = {"flip_rate", "noise", "unscored", "locked", "now", "smallest_detectable", "model_changed"}
     assert contract <= result.keys() and result["unscored"] == {"locked": 0.0, "now": 0.0}
     assert (result["flip_rate"]["value"], result["model_changed"], result["loss_below"]) == (0.0, False, 0.0)
@@ -230,12 +230,13 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
     assert result["new_lock"] is None and "no lock is written" in result["new_lock_reason"]
     assert not (workspace_dir / "new.lock.json").exists()
     text = judgecal(*command).out
-    assert text.startswith(
-        "correctness_v3@mine may not take the place of correctness_v3@embedded: it tells\nright from"
+    said = " ".join(text.split())
+    assert said.startswith(
+        "FAIL: correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
     )
     forced = judgecal(*command, "--force", "--json")
     assert (forced.code, json.loads(forced.out)["forced"]) == (1, True) and load_lock(workspace_dir / "new.lock.json")
-    said = " ".join(judgecal(*command, "--force", "--replace").out.split())
+    said = " ".join(judgecal(*command, "--force", "--replace", "--full").out.split())
     assert "written with --force against the decision" in said
 
 

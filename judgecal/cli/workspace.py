@@ -42,22 +42,26 @@ def _models_document(specs: Sequence[ModelSpec]) -> Document:
     from judgecal.records import Headline
     from judgecal.report.document import Document, Section, Table
 
-    words = {None: "none needed", True: "set", False: "not set"}
+    words = {None: "none needed", True: "is set"}
     rows = [
         [
             spec.alias,
+            words.get(spec.key_present, f"no {spec.key_env}"),
             spec.id,
             *("unknown" if usd is None else f"{usd:g}" for usd in (spec.input_usd_per_1m, spec.output_usd_per_1m)),
             str(spec.context_window or "-"),
-            f"{spec.key_env or ''} {words[spec.key_present]}".strip(),
         ]
-        for spec in specs
+        for spec in sorted(specs, key=lambda one: one.key_present is False)
     ]
-    table = Table(["alias", "litellm id", "USD/1M in", "USD/1M out", "context", "key"], rows, left=2, short=True)
+    table = Table(["alias", "key", "litellm id", "USD/1M in", "USD/1M out", "context"], rows, left=3, short=True)
     ready = sum(spec.key_present is not False for spec in specs)
     return Document(
         title="Models",
         about="Prices in US dollars for a million tokens; further aliases stand in judgecal.toml.",
-        headline=Headline("models", f"{ready} of {len(specs)} models have the key that they need, or need none."),
+        headline=Headline(
+            "models",
+            f"{ready} of {len(specs)} models have the key that they need, or need none.",
+            next="judgecal score --models embedded",
+        ),
         sections=[Section("models", "Models", "", [table])],
     )

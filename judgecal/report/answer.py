@@ -55,7 +55,7 @@ def answer_document(result: AnswerResult) -> Document:
         title=f"{result.experiment}: answerers compared",
         about=_about(result),
         headline=_headline(result),
-        sections=[*sections, notes_section(list(_notes(result)), words=_WORDS)],
+        sections=[*sections, notes_section(list(_notes(result)), words=_WORDS, short=True)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result},
@@ -165,14 +165,14 @@ def _systems(result: AnswerResult) -> Section:
         for one in result.systems
     ]
     level = result.systems[0].intervals.average_as_wrong.level
-    header = ["system", "n", "unscored", f"average [{level:.4g}]", "answered", "USD/1k", "p50"]
+    header = ["system", f"average [{level:.4g}]", "answered", "n", "unscored", "USD/1k", "p50"]
     cells = [
         [
             one.system,
-            f"{one.n:,}/{one.n_expected:,}",
-            f"{one.n_unscored:,}",
             _average(one),
             numbers.percent(one.answered),
+            f"{one.n:,}/{one.n_expected:,}",
+            f"{one.n_unscored:,}",
             numbers.money(one.usd_per_1k),
             numbers.seconds(one.latency_s.p50),
         ]

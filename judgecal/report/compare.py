@@ -7,19 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from judgecal.experiment.compare import CompareResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Section, Table
-from judgecal.report.wording import sentence
+from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Paragraph, Section, Table
+from judgecal.report.intervals import in_points
+from judgecal.report.wording import in_a_row, sentence
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction, digits_of
+from judgecal.stats.metrics import metric_facts
 from judgecal.stats.strata import driven_in_words
 
 _DEVIATING = 3  # cells of the grid that are named
+_NAMED = 3  # of pairs in the headline
 
 
 def compare_document(result: CompareResult) -> Document:
     """Two judges: the decision and the difference at each end. Several: every pair."""
     digits = digits_of(result.metric, result.gold.scale)
     table = _of_two(result, digits) if len(result.pairs) == 1 else _of_pairs(result, digits)
-    blocks: list[Block] = [table, Bullets(list(_notes(result, digits)), short=True)]
+    look = [Paragraph(sentence(result.test_look), short=True)] if result.test_look else []
+    blocks: list[Block] = [table, *look, Bullets(list(_notes(result, digits)))]
     caption = "Serves the choice between judges: each pair on the same items, paired by question."
     return Document(
         title=f"{result.experiment}: judges held against each other",
@@ -32,32 +36,63 @@ def compare_document(result: CompareResult) -> Document:
 
 
 def _headline(result: CompareResult) -> Headline:
-    again = f"judgecal report {result.experiment}"
+    again = f"judgecal report {result.experiment} --full"
+    by = _by(result)
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()
-        return Headline(found.decision, _in_words(judges, found), (sentence(found.why),), next=again)
-    by = next((_decided_by(one) for one in result.pairs.values() if one.raw), result.metric)
-    because = tuple(
-        f"{_in_words(judges, found)} {sentence(found.why)}"
-        for judges, found in result.pairs.items()
-        if found.decision != "cannot tell"
-    )
-    if not because:
-        what = f"Cannot tell any two of them apart by {by} ({len(result.pairs)} pairs)."
+        values = filter(None, (_values(judges, found, result), sentence(found.why)))
+        return Headline(found.decision, _in_words(judges, found, by), tuple(values), next=again)
+    told = {pair: found for pair, found in result.pairs.items() if found.decision != "cannot tell"}
+    unclear = [f"{a} from {b}" for a, b in result.pairs if (a, b) not in told]
+    if not told:
+        these = f"these {_n_judges(result)} judges"
+        what = f"Cannot tell any two of {these} apart by agreement with people{by}."
         return Headline("cannot tell", what, next=again)
-    what = f"{len(because)} of {len(result.pairs)} pairs are told apart by {by}."
-    return Headline("told apart", what, because, next=again)
+    above: dict[str, list[str]] = {}
+    for pair, found in told.items():
+        better, worse = pair if found.decision == "A" else pair[::-1]
+        above.setdefault(worse, []).append(better)
+    told_apart = [
+        f"{in_a_row(better)} agree{'s' * (len(better) == 1)} better with people than {worse}{by}"
+        for worse, better in above.items()
+    ]
+    first = f"{'; '.join(told_apart[:_NAMED])}{_more(told_apart)}."
+    because = [f"Cannot tell {'; '.join(unclear[:_NAMED])}{_more(unclear)}."] if unclear else []
+    return Headline("told apart", first, tuple(because), next=again)
 
 
-def _in_words(judges: tuple[str, str], found: Comparison) -> str:
+def _more(named: Sequence[str]) -> str:
+    return f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+
+
+def _n_judges(result: CompareResult) -> int:
+    return len({judge for pair in result.pairs for judge in pair})
+
+
+def _by(result: CompareResult) -> str:
+    """By which metric, where it is not the leading one."""
+    leading = "accuracy" if result.gold.scale == "nominal" else "macro_agreement"
+    return "" if result.metric == leading else f" by {result.metric}"
+
+
+def _in_words(judges: tuple[str, str], found: Comparison, by: str) -> str:
     if found.decision == "cannot tell":
-        return f"Cannot tell {judges[0]} from {judges[1]} by {_decided_by(found)}."
+        return f"Cannot tell {judges[0]} from {judges[1]} by agreement with people{by}."
     better, worse = judges if found.decision == "A" else judges[::-1]
-    return f"{better} agrees better with people than {worse} by {_decided_by(found)}."
+    return f"{better} agrees better with people than {worse}{by}."
 
 
-def _decided_by(found: Comparison) -> str:
-    return found.metric if found.raw is None else f"{found.metric} once calibrated"
+def _values(judges: tuple[str, str], found: Comparison, result: CompareResult) -> str:
+    """What both reach, how far they are apart, and what these items would show; empty of a metric that is no share."""
+    if metric_facts(result.metric).unit != "share" or found.a is None or found.b is None:
+        return ""
+    ours, theirs = (numbers.percent(value, 1) for value in (found.a, found.b))
+    once = " once calibrated" if found.raw is not None else ""
+    apart = numbers.difference(in_points(found.difference), 1)
+    shown = ""
+    if found.smallest_detectable is not None:
+        shown = f"; these items would show {numbers.points(found.smallest_detectable)}"
+    return f"{judges[0]} reaches {ours}{once}, {judges[1]} {theirs}: {apart} points{shown}."
 
 
 def _of_two(result: CompareResult, digits: int) -> Table:
@@ -73,30 +108,30 @@ def _of_two(result: CompareResult, digits: int) -> Table:
     rows = [
         [
             name,
-            _count(found),
+            numbers.difference(found, digits),
             numbers.plain(ours, digits),
             numbers.plain(theirs, digits),
-            numbers.difference(found, digits),
+            _count(found),
         ]
         for name, ours, theirs, found in ends
     ]
-    return Table([result.metric, "n", f"A: {a}", f"B: {b}", f"A - B [{result.level:.4g}]"], rows, short=True)
+    return Table([result.metric, f"A - B [{result.level:.4g}]", f"A: {a}", f"B: {b}", "n"], rows, short=True)
 
 
 def _of_pairs(result: CompareResult, digits: int) -> Table:
-    header = ["A", "B", "n", "unscored", f"A - B [{result.level:.4g}]", "p", "p (Holm)", "detectable", "decision"]
+    header = ["A", "B", f"A - B [{result.level:.4g}]", "decision", "p (Holm)", "p", "detectable", "n", "unscored"]
     rows = [
         [
             *judges,
+            numbers.difference(pair.difference, digits),
+            pair.decision,
+            _p(pair.p_adjusted),
+            _p(pair.p_value),
+            numbers.plain(pair.smallest_detectable, digits),
             _count(pair.difference),
             str(pair.difference.n_unscored),
-            numbers.difference(pair.difference, digits),
-            _p(pair.p_value),
-            _p(pair.p_adjusted),
-            numbers.plain(pair.smallest_detectable, digits),
-            pair.decision,
         ]
-        for judges, pair in result.pairs.items()
+        for judges, pair in sorted(result.pairs.items(), key=lambda one: one[1].decision == "cannot tell")
     ]
     return Table(header, rows, left=2, short=True)
 
@@ -117,7 +152,6 @@ def _notes(result: CompareResult, digits: int) -> Iterator[str]:
     yield from (f"Paired on the same items: {how}." for how in made)
     yield from _interaction(result.interaction)
     yield from map(sentence, result.notes)
-    yield from [sentence(result.test_look)] if result.test_look else []
     yield f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}."
 
 

@@ -209,9 +209,9 @@ class Document:
     explorer: Block | None = None
 
 
-def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = ()) -> Section:
+def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False) -> Section:
     """The last section: what else to know, in sentences, and the words of the page."""
-    blocks: list[Block] = [Bullets(notes, short=True)] if notes else []
+    blocks: list[Block] = [Bullets(notes, short=short)] if notes else []
     blocks += [Folded("Words on this page", [Glossary(words)])] if words else []
     caption = "Serves whoever repeats this: what else to know."
     return Section("notes", "Notes", caption, blocks)

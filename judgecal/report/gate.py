@@ -30,10 +30,10 @@ Texts = Mapping[str, tuple[str, str]]
 """item id -> question and answer."""
 
 _ACTS = {
-    "pass": "Go on with this judge.",
-    "fail": "Stop using this judge.",
-    "inconclusive": "Cannot tell whether the judge has drifted.",
-    "changed": "Another judge answers under this name.",
+    "pass": "go on with this judge.",
+    "fail": "stop using this judge.",
+    "inconclusive": "cannot tell whether the judge has drifted.",
+    "changed": "another judge answers under this name.",
 }
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
@@ -81,13 +81,13 @@ def verdict_in_words(verdict: float | str | None) -> str:
 
 
 def _headline(result: GateResult) -> Headline:
-    because = [f"{result.decision.upper()}: {result.why}."]
-    act = _ACTS[result.decision]
+    because = [sentence(result.why)]
+    act = f"{result.decision.upper()}: {_ACTS[result.decision]}"
     if result.model_changed:
         now = ", ".join(result.model_id.now)
         because.insert(0, f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}.")
         if result.decision == "pass":
-            act = "Go on with this judge under its new model id: no change of its verdicts is shown."
+            act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
     following = {
         "pass": f"judgecal report {result.experiment} --format html",
         "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
@@ -255,12 +255,12 @@ def _metrics(result: GateResult) -> Table:
         calibrated = result.locked_calibrated[leading], result.now_calibrated[leading]
         shown.insert(0, (_calibrated(leading), *calibrated))
     rows = [
-        [name, f"{now.n}/{now.n_expected}", numbers.count(now.n_unscored),
-         *(numbers.estimate(one, _digits(result, name.partition(",")[0])) for one in (then, now))]
+        [name, *(numbers.estimate(one, _digits(result, name.partition(",")[0])) for one in (then, now)),
+         f"{now.n}/{now.n_expected}", numbers.count(now.n_unscored)]
         for name, then, now in shown
     ]  # fmt: skip
     level = f"[{result.now[leading].level:.4g}]"
-    header = ["metric", "n", "unscored", f"locked {level}", f"now {level}"]
+    header = ["metric", f"locked {level}", f"now {level}", "n", "unscored"]
     return Table(header, rows, title="Then and now", chosen=shown[0][0], short=True)
 
 

@@ -10,7 +10,8 @@ from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSe
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.numbers import count, estimate, plain
+from judgecal.report.numbers import between, count, estimate, plain
+from judgecal.report.wording import path_from_here, sentence
 from judgecal.stats import columns_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED
 
@@ -143,15 +144,11 @@ def agreement_document(result: RaterAgreement) -> Document:
     blocks: list[Block] = _ceiling(result)
     blocks += [Paragraph(f"{rater} is in no ceiling: {why}.", short=True) for rater, why in result.tie_breakers.items()]
     for pair in result.pairs:
-        alone = len(result.pairs) == 1
-        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both", short=alone))
-        blocks += _estimates(pair.agreement, short=alone)
+        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both"))
+        blocks += _estimates(pair.agreement)
     if result.reliability:
         together = {name: found for name, found in result.reliability.items() if "[" not in name}
-        blocks += [
-            Paragraph(f"all {n} raters at once (each pair's kappas: --json)", short=True),
-            *_estimates(together, short=True),
-        ]
+        blocks += [Paragraph(f"all {n} raters at once (each pair's kappas: --json)"), *_estimates(together)]
     blocks += [
         Paragraph(
             f"{rater} saw a machine's label beside {count} items: that agreement is no independent one", short=True
@@ -169,20 +166,21 @@ def _ceiling(result: RaterAgreement) -> list[Block]:
     few = [one for one in result.ceiling if one.n < MIN_SHARED]
     blocks: list[Block] = []
     if many:
-        what = "Each rater against each other one, on all items that they share:"
-        blocks += [Paragraph(what, short=True), _against_others(many, result.scale, short=True)]
+        blocks.append(_against_others(many, result.scale, short=True))
     if few:
         names = ", ".join(one.rater for one in few)
         what = f"Fewer than {MIN_SHARED} items with another, so in the whole table alone (--full): {names}."
-        blocks += [Paragraph(what, short=True), _against_others(few, result.scale, short=False)]
+        blocks += [Paragraph(what, short=not many), _against_others(few, result.scale, short=False)]
     return blocks
 
 
 def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
     columns = columns_of(raters[0].agreement, scale)
     names = [name for name in columns if (facts := metric_facts(name)).unit == "share" and not facts.is_rate]
-    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in raters]
-    return Table(("rater", "items", *names), rows, short=short)
+    ranked = sorted(raters, key=lambda one: -(one.agreement[names[0]].value or 0.0))
+    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in ranked]
+    title = "Each rater against each other one, on all items that they share"
+    return Table(("rater", "items", *names), rows, title=title, short=short)
 
 
 def _agreement_headline(result: RaterAgreement) -> Headline:
@@ -190,14 +188,20 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     if not result.pairs:
         return Headline("none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=again)
     alpha = result.reliability.get("krippendorff_alpha")
-    if alpha is None or alpha.value is None:
+    many = [one for one in result.ceiling if one.n >= MIN_SHARED]
+    if alpha is None or alpha.value is None or not many:
         return Headline("raters", f"{len(result.raters)} people rated {result.set_}.", next=again)
+    leading = columns_of(many[0].agreement, result.scale)[0]
+    reach = between([one.agreement[leading].value for one in many])
+    on = "to" if leading == "macro_agreement" and result.scale != "binary" else "on"
+    what = f"People agree with each other {on} {reach} of {result.set_}." if on == "on" else ""
+    what = what or f"People agree with each other to {reach} on {result.set_}."
     n = len(result.raters) - len(result.tie_breakers)
-    what = f"{n} people agree on {result.set_} with Krippendorff's alpha {estimate(alpha)}."
-    return Headline("raters", what, (f"It rests on {_counted(alpha.n, 'item')}.",), next=again)
+    how = f"{metric_facts(leading).name} of {n} people; Krippendorff's alpha {estimate(alpha)}"
+    return Headline("raters", what, (f"{sentence(how)} It rests on {_counted(alpha.n, 'item')}.",), next=again)
 
 
-def _estimates(found: Mapping[str, Estimate], *, short: bool) -> list[Block]:
+def _estimates(found: Mapping[str, Estimate]) -> list[Block]:
     """The estimates, and below them why one has no value or no interval."""
     rows = [
         (name, estimate(one, 4), *map(str, (one.n, one.n_expected, one.n_unscored, one.n_groups)))
@@ -205,8 +209,8 @@ def _estimates(found: Mapping[str, Estimate], *, short: bool) -> list[Block]:
     ]
     reasons = [f"{name}: {one.reason}" for name, one in found.items() if one.reason]
     header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
-    blocks: list[Block] = [Table(header, rows, left=2, short=short)] if rows else []
-    return blocks + ([Bullets(reasons, short=short)] if reasons else [])
+    blocks: list[Block] = [Table(header, rows, left=2)] if rows else []
+    return blocks + ([Bullets(reasons)] if reasons else [])
 
 
 def import_document(result: Imported) -> Document:
@@ -219,7 +223,7 @@ def import_document(result: Imported) -> Document:
         "imported",
         f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
         f"{_counted(result.n_ratings, 'rating')} by {raters}.",
-        (f"Say in {result.gold.path / 'card.toml'} what is known of it.",),
+        (f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it.",),
         next=f"judgecal gold check {result.set_}",
     )
     about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"

@@ -36,7 +36,7 @@ def judge_document(result: JudgeResult) -> Document:
             _systems(result),
             _rate(result),
             *([_unscored(result)] if result.n_unscored else []),
-            notes_section([*_notes(result)], words=_WORDS),
+            notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
@@ -51,7 +51,8 @@ def _headline(result: JudgeResult) -> Headline:
         f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
         f"{numbers.count_of(result.overall.intervals.average.n_groups, 'question')}."
     )
-    act = "Do not read the pass rate as the share that people would pass." if known else "No rate to read."
+    rate = f"{in_percent(_raw(result))} of the answers pass by the judge's own verdicts"
+    act = f"{rate}, which is not the share that people would pass." if known else "No rate to read."
     if result.warning:
         act = f"Warning: do not use this judge: {result.warning}."
     kind, following = "raw rate" if known else "no rate", f"judgecal gate --lock {result.lock}"
@@ -99,7 +100,7 @@ def _systems(result: JudgeResult) -> Section:
     blocks.append(_overview(entries))
     if result.overall.words:
         cells = [[word, numbers.count(n)] for word, n in result.overall.words.items()]
-        blocks.append(Table(["verdict", "rows"], cells, title="Verdicts", short=True))
+        blocks.append(Table(["verdict", "rows"], cells, title="Verdicts"))
     caption = (
         "Serves the question which system to look at first. Verdicts are on the judge's own scale; the pass rate has "
         "an interval by question, and leaves unscored rows out."
@@ -115,14 +116,14 @@ def _digits(entries: list[SystemRates]) -> int:
 
 def _overview(entries: list[SystemRates]) -> Table:
     level, digits = entries[-1].intervals.share_passing.level, _digits(entries)
-    header = ["system", "rows", "unscored", f"passing [{level:.4g}]", "average", "p50", "p90", "p95", "min", "max"]
+    header = ["system", f"passing [{level:.4g}]", "rows", "unscored", "average", "p50", "p90", "p95", "min", "max"]
     rows = [
-        [_named(one), f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
-         in_percent(one.intervals.share_passing),
+        [_named(one), in_percent(one.intervals.share_passing),
+         f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
          *(numbers.plain(value, digits) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max))]
         for one in entries
     ]  # fmt: skip
-    return Table(header, rows, title="Overview", short=True)
+    return Table(header, rows, title="Overview", short=True, last=1)
 
 
 def _rate(result: JudgeResult) -> Section:
@@ -136,7 +137,7 @@ def _rate(result: JudgeResult) -> Section:
         "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
         "lowers it, one of low specificity raises it, and by how much depends on the share of good answers."
     )
-    blocks = share_blocks(shares, Axis("%", low=0.0, high=100.0), short=True)
+    blocks = share_blocks(shares, Axis("%", low=0.0, high=100.0))
     return Section("rate", "What the rate is not", caption, blocks)
 
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from judgecal.errors import listed
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, RaterEntry
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
+from judgecal.report.wording import in_a_row
 from judgecal.selection.standing import Pick, Standing
 from judgecal.stats.significance import OUT_OF_REACH
-from judgecal.stats.stand_in import MIN_SHARED
+from judgecal.stats.stand_in import MIN_SHARED, StandIn
 from judgecal.stats.strata import stratum_that_drives
 
 MIN_QUESTIONS = 20
@@ -58,13 +59,14 @@ def judges_headline(found: Standing) -> Headline:
     ]
     alone = (pick.judge,) in found.alike
     kind = "use" if alone and not tied else "tied"
-    return Headline(kind, _use(found, pick.judge), tuple(because), unknown, f"judgecal select {slug}")
+    stand_in = next(one for one in found.result.judges if one.judge == pick.judge).stand_in
+    what = use(pick.judge, stand_in, found.margin)
+    return Headline(kind, what, tuple(because), unknown, f"judgecal select {slug}")
 
 
-def _use(found: Standing, judge: str) -> str:
+def use(judge: str, stand_in: StandIn | None, margin: float) -> str:
     """For what a judge is good: in a person's place only where that is shown."""
-    stand_in = next(one for one in found.result.judges if one.judge == judge).stand_in
-    may = None if stand_in is None else stand_in.shown(found.margin)
+    may = None if stand_in is None else stand_in.shown(margin)
     if may:
         return f"Use {judge}: it may stand in for a person."
     if may is None:
@@ -72,34 +74,62 @@ def _use(found: Standing, judge: str) -> str:
     return f"Use {judge} to triage, not to replace a person."
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a judge reaches: its agreement with people, and what stands beside that.
+
+    Attributes:
+        value: of the leading metric, where it asks for that once calibrated (`mapped` says whether it is).
+        scale: of the labels, by its name.
+        people, beside: each person's agreement with the others, and the judge's on the same items.
+        floor: what `constant` reaches, in words.
+    """
+
+    value: Estimate
+    scale: str
+    mapped: bool
+    people: Sequence[float | None]
+    beside: Sequence[float | None]
+    floor: float | None
+    constant: str
+
+    def sentence(self, who: str) -> str:
+        """All of it, of a judge by its name or as a pronoun."""
+        graded = self.scale not in ("binary", "nominal")
+        to = "to" if graded else "on"
+        parts = [f"{who} agrees with people {to} {_share(self.value, graded)}{self._weighing}"]
+        if self.people:
+            own, its = numbers.between(self.people), numbers.between(self.beside)
+            parts.append(f"people agree with each other {to} {own}, and it with each of them {to} {its}")
+        parts.append(f"{self.constant} reaches {numbers.percent(self.floor, 1)}")
+        return "; ".join(parts) + "."
+
+    @property
+    def _weighing(self) -> str:
+        """What weighs alike in the number."""
+        if self.scale == "nominal":
+            return ""
+        if self.scale == "binary":
+            return ", good and bad ones weighing alike"
+        return f"{' once calibrated' * self.mapped}, low, middle and high labels weighing alike"
+
+
 def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
     result, metric = found.result, found.metric
     entry = next(one for one in result.judges if one.judge == judge)
-    graded, weighing = _by(found, entry)
-    to = "to" if graded else "on"
-    parts = [f"{who} agrees with people {to} {_share(deciding(entry, metric), graded)}{weighing}"]
     people = [one for one in result.raters if one.enough]
-    if people:
-        beside = [next(one for one in rater.judges if one.judge == judge) for rater in people]
-        own = _between([deciding(one, metric).value for one in people])
-        its = _between([deciding(one, metric).value for one in beside])
-        parts.append(f"people agree with each other {to} {own}, and it with each of them {to} {its}")
-    floor = numbers.percent(result.floor[0].decided_by(metric).value, 1)
-    said = always(found.losses.floor[0].judge, result.gold.scale) if found.losses else "the best constant"
-    parts.append(f"{said} reaches {floor}")
-    return "; ".join(parts) + "."
-
-
-def _by(found: Standing, entry: Entry) -> tuple[bool, str]:
-    """Whether labels are graded, and what weighs alike in the number."""
-    scale = found.result.gold.scale
-    if scale == "nominal":
-        return False, ""
-    if scale == "binary":
-        return False, ", good and bad ones weighing alike"
-    once = " once calibrated" if entry.calibrated else ""
-    return True, f"{once}, low, middle and high labels weighing alike"
+    beside = [one for rater in people for one in rater.judges if one.judge == judge]
+    reach = Reach(
+        value=deciding(entry, metric),
+        scale=result.gold.scale,
+        mapped=bool(entry.calibrated),
+        people=[deciding(one, metric).value for one in people],
+        beside=[deciding(one, metric).value for one in beside],
+        floor=result.floor[0].decided_by(metric).value,
+        constant=always(found.losses.floor[0].judge, result.gold.scale) if found.losses else "the best constant",
+    )
+    return reach.sentence(who)
 
 
 def _share(one: Estimate, graded: bool) -> str:
@@ -107,15 +137,6 @@ def _share(one: Estimate, graded: bool) -> str:
     of = "" if graded else " of answers"
     value, low, high = (numbers.points(end) for end in (one.value, one.low, one.high))
     return f"{value}%{of}" if one.low is None else f"{value}%{of} [{low}, {high}]"
-
-
-def _between(values: Sequence[float | None]) -> str:
-    """`87%`, or `91 to 95%`."""
-    ends = sorted(numbers.points(value, 0) for value in values if value is not None)
-    if not ends:
-        return "an unknown share"
-    low, high = min(ends, key=float), max(ends, key=float)
-    return f"{high}%" if low == high else f"{low} to {high}%"
 
 
 def always(constant: str, scale: str) -> str:
@@ -181,12 +202,12 @@ def _not_told_apart(found: Standing, pick: Pick, tied: Sequence[str]) -> Iterato
     same = next(names for names in found.alike if pick.judge in names)
     twins = [name for name in same if name != pick.judge]
     if twins:
-        yield f"{_and(twins)} gave the same verdicts."
+        yield f"{in_a_row(twins)} gave the same verdicts."
     others = [name for name in tied if name != pick.judge]
     beside = "it" if pick.judge == pick.best or pick.judge not in tied else f"it or {pick.best}"
     if others:
         where = _choosing(found)
-        yield f"{_and(others)} cannot be told from {beside}{where}."
+        yield f"{in_a_row(others)} cannot be told from {beside}{where}."
 
 
 def _choosing(found: Standing) -> str:
@@ -194,11 +215,6 @@ def _choosing(found: Standing) -> str:
     if not found.result.gold.n_test_items or not found.basis.may_choose:
         return ""
     return f" on the {numbers.count(found.basis.n_groups)} questions of train and dev"
-
-
-def _and(names: Sequence[str]) -> str:
-    """`a, b and c`; of many the first ones."""
-    return listed(list(names)) if len(names) > 4 else " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _beside_the_best(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:

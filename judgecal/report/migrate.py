@@ -50,16 +50,16 @@ def migrate_document(result: MigrateResult) -> Document:
 def _headline(result: MigrateResult) -> Headline:
     old, new, metric = result.old, result.new, result.metric
     said = {
-        "pass": f"{new} may take the place of {old}: it is shown to lose less than the margin in {metric}.",
-        "fail": f"{new} may not take the place of {old}: {result.why}.",
-        "inconclusive": f"Cannot tell whether {new} loses more than the margin in {metric} against {old}.",
+        "pass": f"PASS: {new} may take the place of {old}: it is shown to lose less than the margin in {metric}.",
+        "fail": f"FAIL: {new} may not take the place of {old}.",
+        "inconclusive": f"INCONCLUSIVE: cannot tell whether {new} loses more than the margin against {old}.",
     }
     following = f"judgecal report {result.experiment} --format html"
     if result.decision == "pass" and result.new_lock:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to {new} -o LOCK"
-    because = () if result.decision == "fail" else (sentence(result.why),)
+    because = (sentence(result.why),)
     return Headline(result.decision, said[result.decision], because, tuple(_unknown(result)), following)
 
 
@@ -79,15 +79,16 @@ def _difference(result: MigrateResult) -> Section:
         ("all, for the record", whole.difference, whole.old_value, whole.new_value),
     ]
     cells = [
-        [name, f"{found.n}/{found.n_expected}", numbers.plain(old, digits), numbers.plain(new, digits),
-         numbers.difference(found, digits)]
+        [name, numbers.difference(found, digits), numbers.plain(old, digits), numbers.plain(new, digits),
+         f"{found.n}/{found.n_expected}"]
         for name, found, old, new in sides
     ]  # fmt: skip
-    header = [result.metric, "n", "old", "new", f"new - old [{result.difference.level:.4g}]"]
+    header = [result.metric, f"new - old [{result.difference.level:.4g}]", "old", "new", "n"]
     blocks: list[Block] = [Table(header, cells, short=True)]
     known = [(one[0], one[1], one is sides[0]) for one in sides if one[1].value is not None]
     if known:
         blocks.append(change_picture(known, result.metric, digits=digits, margin=result.margin))
+    blocks.append(Paragraph(sentence(result.test_look), short=True))
     blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
     blocks.append(Paragraph(f"On test {_percent(result.flip_rate)} % of the items change sides.", short=True))
     caption = (
@@ -145,7 +146,6 @@ def _notes(result: MigrateResult) -> Iterator[str]:
     if result.n_called_again:
         yield f"The lock holds no verdict of {result.n_called_again} items: the old judge was called for them."
     yield from map(sentence, result.notes)
-    yield sentence(result.test_look)
     if result.new_lock:
         yield f"new lock: {result.new_lock}{', written with --force against the decision' if result.forced else ''}"
     elif result.new_lock_reason:

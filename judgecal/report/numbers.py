@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from judgecal.records import Estimate
 
@@ -69,3 +69,12 @@ def count(value: int | None) -> str:
 def count_of(value: int | None, thing: str) -> str:
     """A whole number of things: `1 question`, `2 questions`."""
     return f"{count(value)} {thing}{'s' * (value != 1)}"
+
+
+def between(values: Sequence[float | None]) -> str:
+    """The range of shares, `87%` or `91 to 95%`."""
+    ends = sorted(points(value, 0) for value in values if value is not None)
+    if not ends:
+        return "an unknown share"
+    low, high = min(ends, key=float), max(ends, key=float)
+    return f"{high}%" if low == high else f"{low} to {high}%"

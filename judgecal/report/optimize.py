@@ -65,12 +65,12 @@ def _headline(result: OptimizeResult) -> Headline:
     scope = (
         f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
     )
-    why = [] if result.why in reasons else [sentence(result.why)]
+    why = [] if result.why in (act, *reasons) else [sentence(result.why)]
     use = act.startswith("Take") or (split == "dev" and result.decision != NOTHING_CHANGED)
     return Headline(
         result.decision,
-        f"{act}: {'; '.join(reasons)}.",
-        (*why, scope),
+        f"{act}.",
+        (*map(sentence, reasons), *why, scope),
         tuple(_unknown(result)),
         f"judgecal score --gold {result.gold.set} --judge '{result.judge}'"
         if use
@@ -79,20 +79,20 @@ def _headline(result: OptimizeResult) -> Headline:
 
 
 def _act(result: OptimizeResult) -> tuple[str, list[str]]:
-    """What to do, and the first reasons for it."""
+    """What to do, and what bears it out."""
     test, keep = result.test, "Keep the judge as it is"
     if test.difference is None:
-        return (keep if result.decision == NOTHING_CHANGED else "Do not take it yet"), [result.why]
-    change = f"{_change(test.difference)} points of {result.metric} on test"
-    again = f"{_change(test.difference_recalibrated)} once both are calibrated"
+        return (keep if result.decision == NOTHING_CHANGED else "Do not take the optimised judge yet"), [result.why]
+    again = f", {_change(test.difference_recalibrated)} once both are calibrated"
+    changes = [f"on test its agreement with people changes by {_change(test.difference)} points{again}"]
     if result.decision == BETTER:
-        return "Take the optimised judge", [change, again]
+        return "Take the optimised judge: it agrees better with people", changes
     if result.decision == WORSE:
-        return keep, ["the optimised one is worse", change]
+        return f"{keep}: the optimised one agrees less with people", changes
     if result.decision == RESCALED_ONLY:
-        return keep, ["the gain is one of scale alone", change, again]
+        return f"{keep}: the gain is one of scale alone", changes
     unsure = [result.why] if test.difference.low is None else []
-    return keep, ["nothing better is shown", *unsure, change, again]
+    return f"{keep}: nothing better is shown", [*unsure, *changes]
 
 
 def _change(difference: Estimate | None) -> str:
@@ -158,7 +158,8 @@ def _gain(result: OptimizeResult) -> Section:
         "optimised one."
     )
     changes = _differences(result) if looked else []
-    return Section("gain", "Before and after", caption, [picture, *changes, _metrics(result)])
+    look = [Paragraph(sentence(result.test_look), short=True)] if result.test_look else []
+    return Section("gain", "Before and after", caption, [picture, *look, *changes, _metrics(result)])
 
 
 def _ends(result: OptimizeResult) -> Table:
@@ -258,7 +259,7 @@ def _instructions(prompts: Prompts) -> list[Block]:
         unchanged = "Unchanged: the demos are the whole difference." if prompts.demos else "Unchanged."
         record = Record("Before and after", [("instructions", after)])
         return [Paragraph(unchanged), Folded("The instructions", [record])]
-    return [Diff(before, after, short=True)]
+    return [Diff(before, after)]
 
 
 def _candidates(result: OptimizeResult) -> Section:
@@ -297,5 +298,3 @@ def _notes(result: OptimizeResult) -> Iterable[str]:
     changed = "new instructions" if result.instructions_changed else "instructions unchanged"
     yield f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}."
     yield f"This optimisation spent {numbers.money(result.usd)} USD."
-    if result.test_look:
-        yield sentence(result.test_look)

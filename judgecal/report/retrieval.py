@@ -45,7 +45,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
         title=f"{result.experiment}: a retriever tested",
         about=f"{numbers.count(result.n_questions)} questions, {documents}, k = {result.k}.",
         headline=_headline(result),
-        sections=[*sections, _measures(result), notes_section(notes)],
+        sections=[*sections, _measures(result), notes_section(notes, short=True)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result},
@@ -91,14 +91,14 @@ def _unknown(result: RetrievalResult) -> Iterable[str]:
     yield "What an answerer makes of the documents: judgecal answer --context controlled,topk tells."
 
 
-def _picture(chart: Chart, result: RetrievalResult, table: Table) -> Picture:
+def _picture(chart: Chart, result: RetrievalResult, table: Table, *, short: bool = False) -> Picture:
     """A chart with its numbers behind it; the terminal shows those."""
     return Picture(
         drawing(chart, result),
         says="; ".join(f"{row[0]}: {row[1]}" for row in table.rows),
         narrow=drawing(chart, result, narrow=True),
         numbers=table,
-        short=True,
+        short=short,
     )
 
 
@@ -116,7 +116,7 @@ def _ranks(result: RetrievalResult) -> Section:
         "a reranker or a larger k, what is far down or not found cannot."
     )
     table = Table(("rank", "questions", "share"), rows)
-    blocks = [Paragraph(text, short=True), _picture(rank_chart, result, table)]
+    blocks = [Paragraph(text), _picture(rank_chart, result, table)]
     return Section("ranks", "Rank of the reference document", caption, blocks)
 
 
@@ -129,7 +129,7 @@ def _hand_on(result: RetrievalResult) -> Section:
         before = value
     table = Table(("k", "tokens", "recall", "points gained"), rows)
     caption = "Serves the choice of k: each further document costs tokens with every question."
-    blocks = [Paragraph(_enough(result), short=True), _picture(hand_on_chart, result, table)]
+    blocks = [Paragraph(_enough(result), short=True), _picture(hand_on_chart, result, table, short=True)]
     return Section("hand-on", "How many documents to hand on", caption, blocks)
 
 
@@ -167,10 +167,10 @@ def _windows(result: RetrievalResult) -> Section:
         ]
         for row in shown
     ]
-    table = Table(("window", "n", "documents", "score", "95% of draws", "outside"), rows, short=True)
+    table = Table(("window", "n", "documents", "score", "95% of draws", "outside"), rows)
     block = table if result.spread is None else _picture(window_chart, result, table)
     caption = "Serves the question whether some part of the collection is worse than the rest, or only looks so."
-    blocks = [Paragraph(text, short=True), block]
+    blocks = [Paragraph(text), block]
     return Section("windows", "Windows of consecutive questions", caption, blocks)
 
 
@@ -207,9 +207,9 @@ def _worst(result: RetrievalResult) -> Section:
         ]
         for one in result.worst
     ]
-    table = Table(("question", "text", "rank", "reference", "ranked above", "words that won"), rows, left=6, short=True)
+    table = Table(("question", "text", "rank", "reference", "ranked above", "words that won"), rows, left=6)
     caption = "Serves the next step: what to mend in the documents, the index or the questions."
-    blocks = [Paragraph(text, short=True), table, Folded("The whole texts", list(map(_record, result.worst)))]
+    blocks = [Paragraph(text), table, Folded("The whole texts", list(map(_record, result.worst)))]
     return Section("worst", "Worst questions", caption, blocks)
 
 
@@ -246,5 +246,5 @@ def _measures(result: RetrievalResult) -> Section:
         "the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
     caption = "Serves the comparison with another retriever on the same questions."
-    table = Table(("k", *shown), rows, short=True)
-    return Section("measures", "Measures", caption, [Paragraph(text, short=True), table])
+    table = Table(("k", *shown), rows)
+    return Section("measures", "Measures", caption, [Paragraph(text), table])

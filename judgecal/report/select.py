@@ -8,6 +8,7 @@ from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Document, Fact, Paragraph, Section, Table, notes_section
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
+from judgecal.report.judges_headline import MIN_QUESTIONS, Reach, use
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import digits_of, metric_facts
@@ -48,12 +49,55 @@ def _on_all(result: SelectResult) -> bool:
 
 
 def _headline(result: SelectResult) -> Headline:
+    """What `judges_headline` says of the judge, and what test says of its agreement."""
     if result.chosen is None:
-        return Headline("none", f"Nobody is chosen: {result.why}.", next=f"judgecal report {result.chosen_from}")
+        return _nobody(result)
     report = f"judgecal report {result.experiment} --format html"
     following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
-    chosen = f"{result.chosen} is chosen: {result.why}."
-    return Headline("use", chosen, unknown=tuple(_unknown(result)), next=following)
+    n_groups = result.gold.n_groups
+    kind, what = "use" if result.shown else "tied", use(result.chosen, result.stand_in, result.margin)
+    if result.below_floor is not None:
+        kind = "none"
+        what = f"{result.chosen} was taken, though it is not shown to agree with people better than the best constant."
+    elif n_groups < MIN_QUESTIONS:
+        kind, more = "too few", MIN_QUESTIONS - n_groups
+        what = (
+            f"Too few questions to choose by: {n_groups}. Label about {more} more; {result.chosen} is the best so far."
+        )
+    because = (*_reached(result), sentence(result.why))
+    return Headline(kind, what, because, tuple(_unknown(result)), following)
+
+
+def _nobody(result: SelectResult) -> Headline:
+    n_below = sum(one.verdict == "below the floor" for one in result.judges)
+    again = f"judgecal report {result.chosen_from}"
+    if not n_below:
+        return Headline("none", f"Choose nobody: {result.why}.", next=again)
+    who = "the judge is not" if n_below == 1 else f"none of {n_below} judges is"
+    what = f"Choose nobody: {who} shown to agree with people better than the best constant."
+    return Headline("none", what, (sentence(result.why),), next=again)
+
+
+def _reached(result: SelectResult) -> Iterator[str]:
+    """Its agreement on test, with people's and the floor beside it where the metric is the one of all headlines."""
+    on, metric = result.confirmed_on, result.metric
+    if on is None:
+        return
+    found, mapped = _confirmed(result)
+    items = f"On test ({numbers.count(on.n_items)} items, {numbers.count(found.n_unscored)} unscored)"
+    if metric != ("accuracy" if result.gold.scale == "nominal" else "macro_agreement") or result.floor is None:
+        yield f"{items} its {metric} is {numbers.estimate(found, digits_of(metric, result.gold.scale))}."
+        return
+    beside = result.stand_in.raters.values() if result.stand_in else ()
+    people, judge = [one.person for one in beside], [one.judge for one in beside]
+    reach = Reach(found, result.gold.scale, mapped, people, judge, result.floor.value, "the best constant")
+    yield reach.sentence(f"{items} it")
+
+
+def _confirmed(result: SelectResult) -> tuple[Estimate, bool]:
+    """The metric on test, and whether it is that of calibrated verdicts."""
+    through = result.confirmed_calibrated if metric_facts(result.metric).calibrated else {}
+    return through.get(result.metric, result.confirmed[result.metric]), bool(through)
 
 
 def _unknown(result: SelectResult) -> Iterator[str]:
@@ -70,8 +114,7 @@ def _facts(result: SelectResult) -> list[Fact]:
     on = result.confirmed_on
     if on is None:
         return []
-    through = result.confirmed_calibrated if metric_facts(result.metric).calibrated else {}
-    found = through.get(result.metric, result.confirmed[result.metric])
+    found, through = _confirmed(result)
     raw = f" (as it is {numbers.plain(result.confirmed[result.metric].value)})" if through else ""
     why = f" ({found.reason})" if found.reason else ""
     mapped = " through its calibration map" if through else ""
@@ -88,23 +131,24 @@ def _facts(result: SelectResult) -> list[Fact]:
 
 def _judges(result: SelectResult) -> Section:
     digits = digits_of(result.metric, result.gold.scale)
+    ranked = sorted(result.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
     value = f"{result.metric} [{result.level:.4g}]"
-    header = ["judge", "verdict", "n", "unscored", value, "loss", "at most", "USD/1k", "p95"]
+    header = ["judge", value, "loss", "at most", "verdict", "USD/1k", "p95", "n", "unscored"]
     cells = [
-        [one.judge, one.verdict, f"{one.n}/{one.n_expected}", numbers.count(one.n_unscored),
-         numbers.estimate(one.value, digits), numbers.plain(one.loss, digits), numbers.plain(one.loss_at_most, digits),
-         numbers.money(one.usd_per_1k), numbers.seconds(one.p95_s)]
-        for one in result.judges
+        [one.judge, numbers.estimate(one.value, digits), numbers.plain(one.loss, digits),
+         numbers.plain(one.loss_at_most, digits), one.verdict, numbers.money(one.usd_per_1k),
+         numbers.seconds(one.p95_s), f"{one.n}/{one.n_expected}", numbers.count(one.n_unscored)]
+        for one in ranked
     ]  # fmt: skip
     rows = [
-        IntervalRow(one.judge, one.value, texts[4], one.verdict == "chosen", hollow=one.verdict in _OUT)
-        for one, texts in zip(result.judges, cells, strict=True)
+        IntervalRow(one.judge, one.value, texts[1], one.verdict == "chosen", hollow=one.verdict in _OUT)
+        for one, texts in zip(ranked, cells, strict=True)
         if one.value.value is not None
     ]
-    blocks: list[Block] = [Table(header, cells, left=2, chosen=result.chosen, short=True)]
+    blocks: list[Block] = [Table(header, cells, chosen=result.chosen, short=True)]
     if rows:
         blocks.append(interval_picture(rows, Axis(result.metric)))
-    blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.", short=True) for one in result.rejected]
+    blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.") for one in result.rejected]
     caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
     if result.bounds:
         caption += (
@@ -117,7 +161,15 @@ def _judges(result: SelectResult) -> Section:
 
 def _lock(result: SelectResult) -> Section:
     caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
-    return Section("lock", "The lock", caption, [Paragraph(one, short=True) for one in _lock_lines(result)])
+    return Section("lock", "The lock", caption, list(_lock_blocks(result)))
+
+
+def _lock_blocks(result: SelectResult) -> Iterator[Block]:
+    """Where it is, and the look that it took; the rest is on the page."""
+    for place, one in enumerate(_lock_lines(result)):
+        yield Paragraph(one, short=place == 0)
+    if result.test_look:
+        yield Paragraph(sentence(result.test_look), short=True)
 
 
 def _lock_lines(result: SelectResult) -> Iterator[str]:
@@ -147,7 +199,5 @@ def _or_why(found: Estimate) -> str:
 
 def _notes(result: SelectResult) -> Iterator[str]:
     yield from map(sentence, result.notes)
-    if result.test_look:
-        yield sentence(result.test_look)
     yield f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}."
     yield f"This selection spent {numbers.money(result.usd)} USD."

@@ -183,7 +183,7 @@ def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str
 
 def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> list[list[int]]:
     """The columns of one table, or of several one below the other, each with the columns of words before it."""
-    widths = _widths(header, rows)
+    widths = _widths(header, rows, wrapped_from=left)
     words, numbers = list(range(left)), range(left, len(header))
     taken = sum(least + _GAP for least in _narrowest(header, rows, left))
     if taken + sum(widths[place] + _GAP for place in numbers) - _GAP <= width:
@@ -198,10 +198,18 @@ def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, wi
     return parts
 
 
-def _widths(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """Columns on a screen of each column; a row of one cell is a heading and widens none."""
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int | None = None) -> list[int]:
+    """Columns on a screen of each column; a row of one cell is a heading and widens none.
+
+    From the column `wrapped_from` on a header takes as many lines as it has words.
+    """
     whole = [row for row in rows if len(row) == len(header) or len(header) == 1]
-    return [max(map(cell_len, column)) for column in zip(header, *whole, strict=True)]
+    wrapped = len(header) if wrapped_from is None else wrapped_from
+    heads = [
+        max(map(cell_len, text.split()), default=0) if at >= wrapped else cell_len(text)
+        for at, text in enumerate(header)
+    ]
+    return [max([heads[at], *(cell_len(row[at]) for row in whole)]) for at in range(len(header))]
 
 
 def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[int]:
@@ -216,6 +224,8 @@ def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) 
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None) -> str:
     """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
     widths = _widths(header, rows)
+    if sum(widths) + _GAP * (len(widths) - 1) > screen.width:
+        widths = _widths(header, rows, wrapped_from=left)
     least = _narrowest(header, rows, left)
     while sum(widths) + _GAP * (len(widths) - 1) > screen.width:
         spare = [place for place in range(left) if widths[place] > least[place]]

@@ -9,12 +9,15 @@ from typing import Literal
 
 from judgecal.errors import listed
 from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, run_line, scale_notes, summary_of_gold
+from judgecal.experiment.agreement import constant_entry
+from judgecal.experiment.people import judge_beside_people
 from judgecal.records import Estimate, Result
 from judgecal.selection.choice import Choice, MeasuredJudge
 from judgecal.selection.confirm import Confirmed, SelectRequest
 from judgecal.selection.lock import Lock, Noise, model_ids
 from judgecal.stats import Calibration
 from judgecal.stats.simultaneous import Losses
+from judgecal.stats.stand_in import StandIn
 
 JudgeVerdict = Literal["chosen", "within the margin", "not shown", "below the floor", "over the caps"]
 _REJECTED = ("not shown", "below the floor", "over the caps")
@@ -91,6 +94,11 @@ class SelectResult(Result):
     journal: str
     notes: tuple[str, ...]
     run_line: str
+    # of the chosen judge: why it is below the floor, where that was allowed; beside people, None without two raters;
+    # and what the best constant has of the metric on the open items
+    below_floor: str | None = None
+    stand_in: StandIn | None = None
+    floor: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,18 @@ class Selection:
             journal=str(self.request.experiment.journal),
             notes=tuple(self._notes()),
             run_line=self._run_line(),
+            below_floor=self.decided.below_floor.get(choice.judge) if choice else None,
+            stand_in=self._stand_in(),
+            floor=constant_entry(table).as_wrong[self.request.by],
         )
+
+    def _stand_in(self) -> StandIn | None:
+        """The chosen judge beside people on all items, as `score` holds it."""
+        stored = self.request.stored
+        if self.decided.choice is None or len(stored.gold.peers) < 2:
+            return None
+        column = self.decided.chosen.column
+        return judge_beside_people(stored.table, column, n_judges=stored.asked)
 
     def _row(self, one: MeasuredJudge) -> JudgeOnOpen:
         losses, candidate = self.decided.losses, one.candidate
