@@ -40,7 +40,7 @@ def test_the_page(judgecal: Run) -> None:
     page = check_page(judgecal, printed, sections, *shown)
     assert "96 test answers sealed" in page and "counted and never shown" in page and 'id="items"' not in page
     assert page.count("<h4>Demo ") == printed["n_demos"] > 0
-    assert printed["run_line"] in judgecal("report", printed["experiment"]).out
+    assert printed["run_line"] in judgecal("report", printed["experiment"], "--full").out
 
 
 def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_dir: Path) -> None:

@@ -314,7 +314,7 @@ def test_the_churn_is_that_of_two_runs_of_judge(
     assert churn["rate_change"]["value"] == pytest.approx(-len(flips) / len(before))
     example = churn["examples"]["pass_to_fail"][0]
     assert (example["old"]["verdict"], example["new"]["verdict"]) == (100.0, 0.0)
-    text = judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS).out
+    text = judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--full").out
     assert f"({len(flips)} from pass to fail, 0 from fail to pass)" in " ".join(text.split())
     (slug,) = [one.name for one in (workspace_dir / "experiments").glob("migrate-*")]
     page = unescape(page_of(judgecal, slug))

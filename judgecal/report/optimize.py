@@ -259,7 +259,7 @@ def _instructions(prompts: Prompts) -> list[Block]:
         unchanged = "Unchanged: the demos are the whole difference." if prompts.demos else "Unchanged."
         record = Record("Before and after", [("instructions", after)])
         return [Paragraph(unchanged), Folded("The instructions", [record])]
-    return [Diff(before, after)]
+    return [Diff(before, after, short=True)]
 
 
 def _candidates(result: OptimizeResult) -> Section:

@@ -17,6 +17,7 @@ from judgecal.report import document as doc
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
+_HEAD = 4  # lines from which on the beginning of a part says something
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
@@ -76,7 +77,8 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
     else:
         drawn = [part for section in document.sections for part in _blocks(section.blocks, screen)]
         about = [screen.prose(document.about)] if document.about else []
-        parts, last = _cut([head, *about, *drawn], _LINES - 2 * bool(following)), following
+        parts = [_cut([head, *about, *drawn], _LINES - 2 * bool(following))]
+        last = following
     return "\n\n".join(part for part in (*parts, last) if part)
 
 
@@ -95,12 +97,23 @@ def _all(document: doc.Document, screen: _Screen) -> Iterable[str]:
         yield "\n".join(["Not known:", *unknown])
 
 
-def _cut(parts: Sequence[str], lines: int) -> list[str]:
-    """As many of the parts as so many lines hold, an empty one between them; what is cut off is said."""
-    shown = "\n\n".join(filter(None, parts)).split("\n")
-    if len(shown) <= lines:
-        return ["\n".join(shown)]
-    return ["\n".join(shown[: lines - 2]).rstrip("\n"), "... and more: --full"]
+def _cut(parts: Sequence[str], lines: int) -> str:
+    """As many of the parts as so many lines hold, an empty one between them; what is cut off is said.
+
+    Of a part that does not fit the first lines stay, where they are more than a heading.
+    """
+    whole = "\n\n".join(filter(None, parts))
+    if whole.count("\n") < lines:
+        return whole
+    shown: list[str] = []
+    for part in whole.split("\n\n"):
+        own = part.split("\n")
+        room = lines - 2 - len(shown) - bool(shown)
+        if len(own) <= room or room >= _HEAD:
+            shown += [""] * bool(shown) + own[:room]
+        if len(own) > room:
+            break
+    return "\n".join([*shown, "", "... and more: --full"])
 
 
 def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:

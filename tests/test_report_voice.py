@@ -1,0 +1,109 @@
+"""One voice: terminal, page, Markdown and index say of the same judges the same, and nothing that is not shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import Run
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.pages import OPEN, Parsed, page_of, recorded
+
+BINARY = 'kind = "binary"'
+LABELS = {"full": 1, "half": 0, "none": 0}
+
+
+def set_of(workspace_dir: Path, n_groups: int, *, scale: str = BINARY, labels: dict[str, Any] | None = None) -> Any:
+    made = made_items(n_groups)
+    made_gold(workspace_dir / "gold" / "made", made, rated(made, labels or LABELS), scale=scale, splits=OPEN)
+    return made
+
+
+def right(made: Sequence[dict[str, Any]], *, but_every: int = 0) -> list[str]:
+    """Whether the answer is whole; every so many items otherwise."""
+    said = [row["kind"] == "full" for row in made]
+    return ["yes" if one != (but_every > 0 and n % but_every == 0) else "no" for n, one in enumerate(said)]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.shared_data
+def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, workspace_dir: Path) -> None:
+    folder = shared_data / "nq301"
+    columns = (
+        *("--item", "item_id", "--group", "group", "--question", "question", "--answer", "answer"),
+        *("--reference", "reference_answer", "--reference-separator", " | "),
+        *("--label", "annotator1", "--label", "annotator2", "--label", "annotator3"),
+        *("--gold-label", "acceptable", "--scale", "binary"),
+    )
+    assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
+    argv = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
+    printed = judgecal("agreement", "--gold", "nq301", *argv)
+    headline = json.loads(judgecal("report", "nq", "--json").out)["headline"]
+    said = flat(" ".join([headline["sentence"], *headline["because"]]))
+    assert headline["kind"] == "tied"
+    assert said.startswith(
+        "Use gpt-4 to triage, not to replace a person. It agrees with people on 84.9% of answers [82.3, 87.0], good "
+        "and bad ones weighing alike; people agree with each other on 87%, and it with each of them on 80 to 84%; "
+        "always saying fail reaches 50.0%."
+    )
+    assert "text-davinci-003 and bem cannot be told from it" in said
+    assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)
+    assert flat(judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")).startswith(said)
+    assert said in flat("".join(Parsed(page_of(judgecal, "nq")).text))
+    assert judgecal("report", "--all").code == 0
+    index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
+    assert said in flat("".join(index.text))
+    assert "Cannot tell gpt-4 from text-davinci-003" in judgecal("compare", "nq").said
+    assert judgecal("select", "nq").said.startswith("Use gpt-4 to triage, not to replace a person. On test (668 items")
+
+
+def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    """Sixteen questions: perfect or not, how many more is said."""
+    made = set_of(workspace_dir, 16)
+    slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
+    found = json.loads(judgecal("report", slug, "--json").out)["headline"]
+    assert found["kind"] == "too few"
+    assert found["sentence"].startswith("Too few questions to tell whom to use: 16 questions. Label about 4 more")
+    assert "So far good, the best, agrees with people on 100.0% of answers" in found["because"][0]
+    chosen = judgecal("select", slug).said
+    assert not chosen.startswith("Use ")
+
+
+def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    """Thirty questions of which six answers pass: four more are asked for, and the questions that bring them."""
+    made = made_items(30)
+    labels = [(row["item_id"], "ann", int(n % 15 == 0)) for n, row in enumerate(made)]
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale=BINARY, splits=OPEN)
+    verdicts = ["yes" if label else "no" for _, _, label in labels]
+    found = json.loads(judgecal("report", recorded(judgecal, tmp_path, {"a": verdicts}, made), "--json").out)[
+        "headline"
+    ]
+    assert found["kind"] == "too few" and found["sentence"].endswith(
+        'Label about 20 more, with at least 4 more "pass" labels.'
+    )
+
+
+def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    made = set_of(workspace_dir, 30)
+    same = right(made, but_every=7)
+    slug = recorded(judgecal, tmp_path, {"a": same, "b": same, "c": same}, made)
+    text = judgecal("report", slug).out
+    rows = [line for line in text.splitlines() if line.startswith(("a", "b", "c")) and " [" in line]
+    assert len(rows) == 1 and rows[0].startswith("a, b, c (the same verdicts)")
+    assert "gave the same verdicts." in text
+
+
+def test_words_have_no_pass_mark(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    words = {"full": "good", "half": "odd", "none": "bad"}
+    made = set_of(workspace_dir, 30, scale='kind = "nominal"', labels=words)
+    slug = recorded(judgecal, tmp_path, {"a": [words[row["kind"]] for row in made]}, made)
+    page, text = page_of(judgecal, slug), judgecal("report", slug, "--full").out
+    assert "pass_at" not in page.partition("</style>")[2] and "pass_at" not in text
+    assert "A agrees" not in text and "agrees with people on 100.0% of answers" in flat(text)
