@@ -290,6 +290,25 @@ def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace
     return _result(workspace, stored, columns, floor, None if floor else why)
 
 
+def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:
+    """The result that `summary.json` holds, with the looks at test as they are now.
+
+    None where it is not of this journal, gold set and version, or cannot be read: the journal tells it all again.
+    """
+    experiment, gold = stored.experiment, stored.gold
+    written = [path.stat().st_mtime_ns for path in (experiment.journal, experiment.summary) if path.is_file()]
+    if len(written) < 2 or written[0] > written[1]:
+        return None
+    try:
+        found = experiment.read_summary(AgreementResult)
+    except InputError:
+        return None  # damaged, or of another shape
+    same = (found.gold.sha256, found.gold.n_items) == (gold.sha256, len(stored.items))
+    if not same or not found.run_line.endswith(f"|version:{__version__}") or not set(stored.notes) <= set(found.notes):
+        return None
+    return dataclasses.replace(found, experiment=experiment.slug, test_looks=looks_so_far(workspace.experiments, gold))
+
+
 def _result(
     workspace: Workspace, stored: StoredExperiment, columns: Sequence[Column], floor: Sequence[Column], why: str | None
 ) -> AgreementResult:

@@ -10,6 +10,7 @@ from typing import Any
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid
 from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry
+from judgecal.experiment.score import summarised_result
 from judgecal.experiment.stored import read_experiment
 from judgecal.records import Estimate
 from judgecal.report import numbers
@@ -47,13 +48,14 @@ def judges_document(found: Standing) -> Document:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of an experiment of `score` or `agreement`, rebuilt from its journal.
+    """The document of an experiment of `score` or `agreement`, rebuilt from its journal; its numbers too where need be.
 
     Raises:
         InputError: as `read_experiment`.
     """
     stored = read_experiment(workspace, str(experiment.folder))
-    return judges_document(standing(workspace, stored, margin=margin))
+    result = summarised_result(stored, workspace)
+    return judges_document(standing(workspace, stored, margin=margin, result=result))
 
 
 def explorer_of(found: Standing) -> Explorer:
