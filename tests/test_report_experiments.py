@@ -107,7 +107,12 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
     shown = [told(one["intervals"]["share_passing"], 1, 100.0) for one in printed["systems"]]
     page = check_page(
-        judgecal, printed, ["systems", "rate", "unscored", "notes"], *shown, printed["note"][1:], "4 of 40 unscored"
+        judgecal,
+        printed,
+        ["systems", "rate", "unscored", "examples", "notes"],
+        *shown,
+        printed["note"][1:],
+        "4 of 40 unscored",
     )
     assert "which is not the share that people would pass" in page
 

@@ -39,7 +39,7 @@ KINDS = {
     "retrieval": Kind("report.retrieval:retrieval_document", "retrieval:RetrievalResult"),
     "gate": Kind("report.experiments:gate_report"),
     "answer": Kind("report.experiments:answer_report"),
-    "judge": Kind("report.judge:judge_document", "selection.production:JudgeResult"),
+    "judge": Kind("report.experiments:judge_report"),
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
@@ -110,6 +110,19 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
     n_sealed = len(result.flipped) - len(flipped)
     document = gate_document(dataclasses.replace(result, flipped=flipped), texts, n_sealed=n_sealed)
     return dataclasses.replace(document, data={"result": result})
+
+
+def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `judge`, with examples of each verdict from its output.
+
+    Raises:
+        InputError: as `Experiment.read_summary`.
+    """
+    from judgecal.report.judge import example_rows, judge_document
+    from judgecal.selection.production import JudgeResult
+
+    result = experiment.read_summary(JudgeResult)
+    return judge_document(result, example_rows(result))
 
 
 def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from judgecal.errors import InputError
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Heading,
+    Paragraph,
+    Record,
+    Section,
+    Table,
+    notes_section,
+)
 from judgecal.report.intervals import Axis, in_percent, interval_picture, share_blocks, share_row
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.selection.production import JudgeResult
+from judgecal.tables import Row, open_source
 
+_EXAMPLES = 3  # rows of each verdict that are shown
+_SEARCHED = 2_000  # rows of the output that they are taken from
 _WORDS = (
     ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
     ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
@@ -22,8 +37,8 @@ _WORDS = (
 )
 
 
-def judge_document(result: JudgeResult) -> Document:
-    """What a judged table comes to."""
+def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -> Document:
+    """What a judged table comes to; `examples` are rows of its output, None where it was not read."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
     return Document(
         title=f"{result.experiment}: answers judged",
@@ -36,6 +51,7 @@ def judge_document(result: JudgeResult) -> Document:
             _systems(result),
             _rate(result),
             *([_unscored(result)] if result.n_unscored else []),
+            *([] if examples is None else [_examples(result, examples)]),
             notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
@@ -149,6 +165,46 @@ def _unscored(result: JudgeResult) -> Section:
     )
     table = Table(["why", "rows"], rows, title="Unscored, and in no number above", short=True)
     return Section("unscored", "Unscored, and why", caption, [table])
+
+
+def example_rows(result: JudgeResult) -> list[Row]:
+    """The first rows of the output with each verdict; none where it is gone or can no longer be read."""
+    path, found = Path(result.output), dict[str, list[Row]]()
+    if not path.is_file():
+        return []
+    try:
+        for piece in open_source(path).pieces(_SEARCHED):
+            for row in piece.rows:
+                found.setdefault(_class_of(result, row), []).append(row)
+    except InputError:
+        return []
+    return [row for _, rows in sorted(found.items()) for row in rows[:_EXAMPLES]]
+
+
+def _class_of(result: JudgeResult, row: Row) -> str:
+    """Pass or fail at the mark, else the verdict; empty without one."""
+    verdict = row.cells.get(result.columns["verdict"], "")
+    try:
+        value = float(verdict)
+    except ValueError:
+        return verdict
+    return verdict if result.pass_at is None else "pass" if value >= result.pass_at else "fail"
+
+
+def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
+    caption = (
+        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the output with "
+        "each verdict, as they come and not drawn at random."
+    )
+    blocks: list[Block] = [Paragraph(f"{result.output} is gone or cannot be read any more.")] if not rows else []
+    shown = ""
+    for row in rows:
+        named = _class_of(result, row) or "unscored"
+        blocks += [Heading(named.capitalize())] if named != shown else []
+        shown = named
+        facts = [(name, text) for name, text in row.cells.items() if text]
+        blocks.append(Record(f"Line {row.line}", facts))
+    return Section("examples", "Examples by verdict", caption, blocks)
 
 
 def _notes(result: JudgeResult) -> Iterator[str]:
