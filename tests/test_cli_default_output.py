@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,10 @@ import typer
 from rich.cells import cell_len
 
 from judgecal.cli import app
+from judgecal.cli.output import print_document
+from judgecal.cli.streams import SafeStream
+from judgecal.records import Headline
+from judgecal.report.document import Document
 from tests.support.command import Run
 
 WIDTH, LINES, BETWEEN = 80, 30, 25
@@ -81,3 +87,29 @@ def test_a_gate_says_its_decision_first(judgecal: Run) -> None:
     slug = json.loads(judgecal("score", "--limit", "60", "--json").out)["experiment"]
     assert judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json", "--noise-calls", "0").code == 0
     assert judgecal("gate", "--lock", "a.lock.json").out.split()[0] in ("PASS:", "INCONCLUSIVE:")
+
+
+class Screen(io.StringIO):
+    """What looks like a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("no_color", "term", "coloured"), [("", "xterm", True), ("1", "xterm", False), ("", "dumb", False)]
+)
+def test_colours_are_for_a_terminal_that_wants_them(
+    monkeypatch: pytest.MonkeyPatch, no_color: str, term: str, coloured: bool
+) -> None:
+    """The decision is green and bold; what a text holds of escapes never passes."""
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", term)
+    shown = Screen()
+    stream = SafeStream(shown)
+    stream.coloured = False  # as while a command runs
+    monkeypatch.setattr(sys, "stdout", stream)
+    print_document(Document("t", "", Headline("pass", "PASS: \x1b[2Jgo on.", next="judgecal models"), []))
+    text = shown.getvalue()
+    assert text.startswith("\x1b[1;32mPASS: " if coloured else "PASS: ") and "\x1b[2J" not in text
+    assert text.count("\x1b") == (2 if coloured else 0) and not stream.coloured

@@ -14,13 +14,10 @@ from judgecal.experiment.result import Entry, RaterEntry
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.wording import in_a_row
-from judgecal.selection.standing import Pick, Standing
+from judgecal.selection.standing import MIN_QUESTIONS, Pick, Standing
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 from judgecal.stats.strata import stratum_that_drives
-
-MIN_QUESTIONS = 20
-"""On fewer questions nobody is recommended: one question is worth five points or more."""
 
 
 def deciding(one: Entry, metric: str) -> Estimate:
@@ -179,7 +176,7 @@ def _too_few(found: Standing, losses: LossPicture) -> str | None:
     kinds = [f'at least {one.more} more "{one.name}" labels' for one in thin]
     kinds += [f'above all with "{driver.name}" labels'] if driver is not None and not thin else []
     which = f", {'with ' * bool(thin)}{' and '.join(kinds)}" if kinds else ""
-    here = numbers.count_of(n_groups, "question")
+    here = numbers.count_of(n_groups, "question") + " of train and dev" * bool(_choosing(found))
     return f"Too few questions to tell whom to use: {here}. Label about {numbers.count(max(more))} more{which}."
 
 
@@ -285,18 +282,20 @@ def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
 
 
 def _below_a_person(found: Standing, judge: str) -> Iterator[str]:
-    """Why a judge is not said to stand in for a person, where that was tested."""
+    """Why a judge is said to stand in for a person, or is not, where that was tested."""
     stand_in = next(one for one in found.result.judges if one.judge == judge).stand_in
-    if stand_in is None or stand_in.at_worst is None or stand_in.shown(found.margin):
+    if stand_in is None or stand_in.at_worst is None:
         return
-    if stand_in.at_worst > -found.margin:
+    shown = stand_in.shown(found.margin)
+    if stand_in.at_worst > -found.margin and not shown:
         yield "It is not shown to agree with every person better than a constant does."
         return
     worst, rater, n = min((one.at_worst or 0.0, rater, one.n) for rater, one in stand_in.raters.items())
-    yield (
-        f"It may lie up to {numbers.points(-worst)} points below {rater} ({numbers.count(n)} shared items), and "
-        f"{100.0 * found.margin:g} are allowed."
-    )
+    below = f"{numbers.points(-worst)} points below {rater} ({numbers.count(n)} shared items)"
+    if shown:
+        yield f"It is shown to lie at most {below}."
+    else:
+        yield f"It may lie up to {below}, and {100.0 * found.margin:g} are allowed."
 
 
 def _no_people(found: Standing) -> Iterator[str]:

@@ -8,9 +8,10 @@ from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Document, Fact, Paragraph, Section, Table, notes_section
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
-from judgecal.report.judges_headline import MIN_QUESTIONS, Reach, use
+from judgecal.report.judges_headline import Reach, use
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import SelectResult
+from judgecal.selection.standing import MIN_QUESTIONS
 from judgecal.stats.metrics import digits_of, metric_facts
 
 _WORDS = (

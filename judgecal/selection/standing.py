@@ -18,6 +18,9 @@ from judgecal.stats import leading_metric
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import Workspace
 
+MIN_QUESTIONS = 20
+"""On fewer questions nobody is recommended: one of them is worth five points or more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Basis:
@@ -65,8 +68,10 @@ class Standing:
 
     @property
     def chosen(self) -> str | None:
-        """The judge to use; None where nobody is shown to beat the best constant."""
-        return self.pick.judge if self.pick and self.losses and self.losses.floor[0].shown else None
+        """The judge to use; None where nobody is shown to beat the best constant, or questions are too few."""
+        if not self.pick or not self.losses or self.basis.n_groups < MIN_QUESTIONS:
+            return None
+        return self.pick.judge if self.losses.floor[0].shown else None
 
 
 def standing(
