@@ -96,6 +96,6 @@ def _hash_of(script: str) -> str:
     return base64.b64encode(hashlib.sha256(_source(script).encode()).digest()).decode()
 
 
-def frame(document: Document) -> str:
+def frame(document: Document, *, made: str = "") -> str:
     """The page in a frame of its own, for a notebook."""
-    return rendered("frame.html", document=document, page=html(document), **_FRAME)
+    return rendered("frame.html", document=document, page=html(document, made=made), **_FRAME)

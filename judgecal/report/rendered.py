@@ -57,7 +57,7 @@ class Report:
         return told
 
     def _repr_html_(self) -> str:
-        return frame(self.document)
+        return frame(self.document, made=self.made)
 
     def __repr__(self) -> str:
         return f"Report({self.document.title!r}: {self.document.headline.sentence})"

@@ -107,7 +107,7 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     for number in numbers:
         assert number in shown, number
     assert not parsed.all("img") and ESCAPE not in page and OVERRIDE not in page
-    assert len(parsed.scripts) == ('id="explore"' in page) + ('id="items"' in page)
+    assert len(parsed.scripts) == ('id="explore"' in page) + ("application/octet-stream" in page)
     assert not [url for _, attrs in parsed.elements for url in (attrs.get("src"),) if url]
     carried = json.loads(judgecal("report", printed["experiment"], "--json").out)
     if "headline" in carried:
