@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from rich.cells import cell_len
@@ -17,6 +17,7 @@ from judgecal.report import document as doc
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
+_FEWEST_ROWS = 6
 _HEAD = 4  # lines from which on the beginning of a part says something
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
@@ -37,6 +38,7 @@ class _Screen:
     width: int
     full: bool
     colour: bool
+    rows: int = _ROWS  # of a table in the short form
 
     def strong(self, text: str, kind: str = "") -> str:
         """Lines in bold, in the colour of a kind of headline; as they are where the screen has no colours."""
@@ -68,18 +70,30 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
     screen = _Screen(max(width, 40), full, colour)
     headline = document.headline
     head = "\n".join(
-        [screen.strong(screen.prose(headline.sentence), headline.kind), *map(screen.prose, headline.because)]
+        filter(
+            None,
+            [screen.strong(screen.prose(headline.sentence), headline.kind), screen.prose(" ".join(headline.because))],
+        )
     )
     following = visible_line(f"next: {headline.next}") if headline.next else ""
     if full:
         parts = [head, *_all(document, screen)]
         last = "\n".join(filter(None, [*map(visible_line, document.run_lines), following]))
     else:
-        drawn = [part for section in document.sections for part in _blocks(section.blocks, screen)]
-        about = [screen.prose(document.about)] if document.about else []
-        parts = [_cut([head, *about, *drawn], _LINES - 2 * bool(following))]
-        last = following
+        first = "\n\n".join(filter(None, [head, screen.prose(document.about)]))
+        parts, last = [_short(first, document, screen, _LINES - 2 * bool(following))], following
     return "\n\n".join(part for part in (*parts, last) if part)
+
+
+def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> str:
+    """What stands first and the short blocks in so many lines; the first table in fewer rows where that helps."""
+    drawn: list[str] = []
+    for rows in range(_ROWS, _FEWEST_ROWS - 1, -1):
+        smaller = replace(screen, rows=rows)
+        drawn = [part for section in document.sections for part in _blocks(section.blocks, smaller)]
+        if "\n\n".join([first, *drawn[:1]]).count("\n") < lines - 2:
+            break
+    return _cut([first, *drawn], lines)
 
 
 def _all(document: doc.Document, screen: _Screen) -> Iterable[str]:
@@ -172,9 +186,9 @@ def _diff(block: doc.Diff, screen: _Screen) -> str:
 @_block.register
 def _table(block: doc.Table, screen: _Screen) -> str:
     cells, left_out = block.cells(), 0
-    if not screen.full and len(cells) > _ROWS:
-        left_out = len(cells) - _ROWS
-        cells = [*cells[: _ROWS - block.last], *cells[len(cells) - block.last :]]
+    if not screen.full and len(cells) > screen.rows:
+        left_out = len(cells) - screen.rows
+        cells = [*cells[: max(screen.rows - block.last, 1)], *cells[len(cells) - block.last :]]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
     chosen = next(
