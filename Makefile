@@ -39,6 +39,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people
+	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
 	$(BIN)/python -m tests.benchmarks.throughput
 
