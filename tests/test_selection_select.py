@@ -376,7 +376,7 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
     assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
     said = "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval allows for the"
-    assert f"{said} choice among 2 judges" in found["why"] and found["why"] in found["headline"]["sentence"]
+    assert f"{said} choice among 2 judges" in found["why"] and found["why"][1:] in found["headline"]["because"][-1]
     assert one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"] == 1
     open_one = one_object(judgecal("select", recorded, "--json"))  # another question to the same labels
     assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test") and said not in open_one["why"]

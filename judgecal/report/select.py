@@ -85,7 +85,8 @@ def _reached(result: SelectResult) -> Iterator[str]:
     if on is None:
         return
     found, mapped = _confirmed(result)
-    items = f"On test ({numbers.count(on.n_items)} items, {numbers.count(found.n_unscored)} unscored)"
+    where = "the items that chose it" if _on_all(result) else "test"
+    items = f"On {where} ({numbers.count(on.n_items)} items, {numbers.count(found.n_unscored)} unscored)"
     if metric != ("accuracy" if result.gold.scale == "nominal" else "macro_agreement") or result.floor is None:
         yield f"{items} its {metric} is {numbers.estimate(found, digits_of(metric, result.gold.scale))}."
         return
