@@ -172,7 +172,8 @@ def _odd_values(config: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where}: {key} must be {words}, found {config[key]!r:.80}: bring it back as judgecal wrote it"
     judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
     named = isinstance(judges, list) and all(
-        isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("judge", "fingerprint"))
+        (isinstance(one, str) and not needed)  # select names those that it chooses from
+        or (isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("judge", "fingerprint")))
         for one in judges
     )
     if not named or (needed and not judges):
