@@ -61,6 +61,7 @@ def test_binary_by_hand() -> None:
             "tpr": 2 / 3,
             "tnr": 0.5,
             "auc": 7 / 12,
+            "brier": 0.4,
             "prevalence": 0.6,
         }
     )

@@ -412,7 +412,7 @@ def test_the_table_names_every_metric_of_the_contract() -> None:
     ordinal = set(metrics_of(Scale.parse("ordinal:0:4")))
     assert ordinal == graded | categories | {"kappa_quadratic", "gwet_ac2"}
     assert set(metrics_of(Scale.parse("nominal"))) == words
-    assert set(metrics_of(Scale.parse("binary"))) == words | passing | means | {"auc"}
+    assert set(metrics_of(Scale.parse("binary"))) == words | passing | means | {"auc", "brier"}
     marked = {name for name in metrics_of(Scale.parse("percentage", pass_at=75)) if "@" in name}
     assert marked == {f"{name}@75" for name in words | passing}
 
@@ -422,7 +422,7 @@ def test_facts_of_a_metric_are_found_with_and_without_its_mark() -> None:
     with pytest.raises(InputError, match="did you mean kappa"):
         metric_facts("kapa@75")
     ranks = {name: metric.direction for name, metric in METRICS.items() if metric.direction != "more"}
-    assert ranks == {"mae": "less", "rmse": "less", "bias": "neither", "prevalence": "neither"}
+    assert ranks == {"mae": "less", "rmse": "less", "brier": "less", "bias": "neither", "prevalence": "neither"}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from judgecal.stats import (
     agreement,
     best_constant,
     cross_fitted,
+    cross_fitted_probabilities,
     fit_calibration,
     leading_metric,
     limits_of_agreement,
@@ -142,6 +143,10 @@ class Table:
         mapped = None if column.constant else cross_fitted(against, verdicts, **how)
         if mapped is not None:
             once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
+            chances = cross_fitted_probabilities(against, verdicts, **how)
+            if chances is not None:
+                asked = {**shared, "judge_scale": "percentage", "metrics": ["brier"]}
+                once |= agreement(against, chances, unscored="wrong", **asked)
         return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
 
     def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:

@@ -369,14 +369,14 @@ class _Steps:
         strata = np.array([self.pairs.people.stratum(label) for label in self.labels.tolist()], dtype=np.int64)
         size = np.bincount(strata, weights=counts.sum(axis=0), minlength=3)
         reached = np.clip((self.labels[:, None] - self.grid[:-1]) / np.diff(self.grid), 0.0, 1.0)
-        weighed = _smoothed(counts / np.maximum(size, 1.0)[strata], counts.sum(axis=1))
+        weighed = smoothed(counts / np.maximum(size, 1.0)[strata], counts.sum(axis=1))
         return best_cuts(weighed @ reached, weighed @ (1.0 - reached))
 
 
-def _smoothed(weighed: Floats, n: Floats) -> Floats:
+def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
     """Each verdict's weights spread over those of about its rank; `n` says how often each verdict was given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
-    kernel = np.exp(-0.5 * ((rank[:, None] - rank) / _WIDTH) ** 2)
+    kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed
     return spread
 

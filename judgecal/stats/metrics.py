@@ -103,6 +103,9 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("bias", _NUMERIC, means.bias, direction="neither", unit="scale", column_on=_NUMERIC, uncut=True,
         by_class=True, meaning=
         "Mean of verdict less label: above 0 the judge is more lenient than people."),
+    Metric("brier", ("binary",), means.brier, direction="less", by_class=True, meaning=
+        "Mean squared distance of the chance of a pass that a verdict stands for and the label; once calibrated, the "
+        "chance is what people say of such verdicts."),
     Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, meaning=
         "Share of the labels that pass; the same for every judge."),
 )}
