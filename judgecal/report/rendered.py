@@ -52,7 +52,13 @@ class Report:
         """
         index = "../index.html" if (path.parent.parent / "index.html").exists() else ""
         head, about = self.document.headline, self.document.about
-        told = {"stamp": stamp, "made": self.made, "kind": head.kind, "headline": head.sentence, "about": about}
+        told = {
+            "stamp": stamp,
+            "made": self.made,
+            "kind": head.kind,
+            "headline": " ".join([head.sentence, *head.because]),
+            "about": about,
+        }
         write_text(path, html(self.document, made=self.made, index=index, told=told))
         return told
 

@@ -234,8 +234,8 @@ def _detectable(main: PairedDifference, *, level: float) -> float | None:
     spread seen is that around the difference, so the difference itself is no part of it. Two judges that far apart
     differ on more items than two equal ones, and tests of few that differ are coarse: with m = (spread / step)^2 groups
     that differ, the spread is taken to be (1 + 3 / m)^(1/2) times as wide. A judge that is worse than an equal one by
-    so much is then found in 78 to 89% of simulated runs (right on 0.7 to 0.95 of 33 to 330 single items, `power` in
-    `tests/benchmarks/false_alarms.py`), with 3 or 5 items a question in 85 to 89%.
+    so much is then found in 76 to 89% of simulated runs (right on 0.7 to 0.95 of 33 to 330 single items, `power` in
+    `tests/benchmarks/false_alarms.py`), with 3 or 5 items a question in 84 to 89%.
     """
     if main.errors is None or main.difference.low is None:
         return None
