@@ -96,7 +96,10 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
     back = one_object(judgecal("compare", slug, "lax", "sharp", "--json"))
     assert back["decision"] == "B" and back["difference"]["value"] == pytest.approx(-0.25)
     assert back["p_value"] == found["p_value"]
-    assert tree(workspace_dir) == before  # nothing of test was looked at: nothing is written
+    # Nothing of test was looked at: each comparison writes its own folder, and nothing else.
+    made = {name: one for name, one in tree(workspace_dir).items() if not name.startswith("experiments/compare-pass-")}
+    assert made == before
+    assert found["compared_from"] == slug and found["experiment"].startswith("compare-pass-")
 
 
 def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
@@ -170,7 +173,7 @@ def test_an_experiment_by_its_path(judgecal: Run, slug: str, workspace_dir: Path
     moved = tmp_path / "elsewhere"
     shutil.copytree(workspace_dir / "experiments" / slug, moved)
     here, there = (one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved))
-    assert there["difference"] == here["difference"] and there["experiment"] == "elsewhere"
+    assert there["difference"] == here["difference"] and there["compared_from"] == "elsewhere"
 
 
 def test_a_changed_gold_set_is_refused(judgecal: Run, slug: str, workspace_dir: Path) -> None:

@@ -29,6 +29,7 @@ def compare(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say whether it would look at test labels, and at which level.")
     ] = False,
+    name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
@@ -44,6 +45,7 @@ def compare(
         metric=metric,
         level=level,
         seed=seed,
+        out=name,
     )
     if dry_run:
         shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from judgecal.errors import InputError, listed, notice
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
-from judgecal.experiment.score import run_line, summary_of_gold
+from judgecal.experiment.score import gold_config, run_line, summary_of_gold
 from judgecal.goldset import GoldSet
 from judgecal.records import Judgement, Result, as_plain
 from judgecal.scale import Scale
@@ -32,11 +35,22 @@ from judgecal.workspace import Workspace, find_workspace
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
 
+def _pairs_by_name(stored: Any) -> Any:
+    """The pairs as `CompareResult.as_stored` writes them, by the names of their judges."""
+    pairs = stored if isinstance(stored, list) else []
+    named = [isinstance(one, dict) and {type(one.get(side)) for side in "ab"} == {str} for one in pairs]
+    if not pairs or not all(named):
+        raise ValueError("must list the pairs, each with a, b and comparison")
+    return {(one["a"], one["b"]): one.get("comparison") for one in pairs}
+
+
 @dataclass(frozen=True, slots=True)
 class CompareResult(Result):
     """What `compare` comes to.
 
     Attributes:
+        experiment: the slug of the comparison itself.
+        compared_from: that of the experiment which holds the judges.
         pairs: every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top.
         level: nominal coverage, after the looks at test are paid for.
         test_looks: decisions taken on the set's test labels so far.
@@ -47,8 +61,11 @@ class CompareResult(Result):
     """
 
     experiment: str
+    compared_from: str
     metric: str
-    pairs: Mapping[tuple[str, str], Comparison] = field(metadata={"json": False})
+    pairs: Annotated[Mapping[tuple[str, str], Comparison], BeforeValidator(_pairs_by_name)] = field(
+        metadata={"json": False}
+    )
     level: float
     gold: GoldSummary
     test_looks: int
@@ -65,6 +82,11 @@ class CompareResult(Result):
             plain["interaction"] = _grid_json(self.interaction)
         pairs = [_pair_json(a, b, found) for (a, b), found in self.pairs.items()]
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
+
+    def as_stored(self) -> dict[str, Any]:
+        """All of it, as `summary.json` holds it and `Experiment.read_summary` reads it."""
+        pairs = [{"a": a, "b": b, "comparison": found} for (a, b), found in self.pairs.items()]
+        return {**as_plain(self), "pairs": pairs, "interaction": self.interaction}
 
 
 def _pair_json(a: str, b: str, found: Comparison) -> dict[str, Any]:
@@ -98,6 +120,7 @@ class CompareRun:
         metric: by which; the leading one of the set where not given.
         level: nominal coverage, before the looks at test are paid for.
         seed: of the sign flips.
+        out: the slug of the comparison's own experiment; None for the usual one.
     """
 
     workspace: Workspace
@@ -106,6 +129,31 @@ class CompareRun:
     metric: str | None = None
     level: float = 0.95
     seed: int = 0
+    out: str | None = None
+
+    def check(self) -> Experiment:
+        """Refuse what cannot be done before anything is written; gives where the result goes.
+
+        Raises:
+            InputError: as `columns` and `plan_experiment`; or the metric does not fit the set or the judges.
+        """
+        self._compared(self.columns, self._metric, self.level, n_perm=1)
+        config = {
+            "command": "compare",
+            "gold": gold_config(self.stored.gold),
+            "compared_from": self.stored.experiment.slug,
+            "judges": [column.judge for column in self.columns],
+            "metric": self._metric,
+            "level": self.level,
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
+
+    @property
+    def _metric(self) -> str:
+        metric = self.metric or leading_metric(self.stored.gold.scale)
+        metric_named(metric, self.stored.gold.scale)
+        return metric
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -127,21 +175,21 @@ class CompareRun:
         return columns
 
     def run(self) -> CompareResult:
-        """Compare every two of the judges.
+        """Compare every two of the judges, and write the result into the comparison's experiment.
 
         Raises:
-            InputError: as `columns`; or the metric does not fit the set or the judges.
+            InputError: as `check`.
         """
-        columns, gold = self.columns, self.stored.gold
-        metric = self.metric or leading_metric(gold.scale)
-        metric_named(metric, gold.scale)
-        self._compared(columns, metric, self.level, n_perm=1)  # what is wrong is told before a look is logged
-        look = self._look(columns, metric)
+        experiment = self.check()  # what is wrong is told before a look is logged
+        columns, gold, metric = self.columns, self.stored.gold, self._metric
+        open_experiment(experiment)
+        look = self._look(columns, metric, experiment)
         level = look.level_within(self.level) if look else self.level
         table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
         prompted = [(column, self._repeats([column])) for column in columns if column.cell is not None]
-        return CompareResult(
-            experiment=self.stored.experiment.slug,
+        result = CompareResult(
+            experiment=experiment.slug,
+            compared_from=self.stored.experiment.slug,
             metric=metric,
             pairs=self._compared(columns, metric, level, n_perm=_draws(level, len(columns))),
             level=level,
@@ -153,6 +201,8 @@ class CompareRun:
             run_line=self._run_line(table, columns, metric),
             interaction=prompt_model_grid(table, prompted, metric).tested,
         )
+        experiment.write_summary(result.as_stored())
+        return result
 
     def _compared(
         self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int
@@ -177,22 +227,21 @@ class CompareRun:
         asked = self.stored.experiment.config.get("repeats", 1)
         return max([int(asked), *(1 + row.repeat for column in columns for row in column.rows)])
 
-    def _look(self, columns: Sequence[Column], metric: str) -> Look | None:
+    def _look(self, columns: Sequence[Column], metric: str, experiment: Experiment) -> Look | None:
         """Write a decision on test labels down; None where no test item is held."""
         seen = self._seen(columns, metric)
         if not self._holds_test:
             return None
-        return look_at_test(**seen, experiment=self.stored.experiment.slug, kind="decision")
+        return look_at_test(**seen, experiment=experiment.slug, kind="decision")
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take; None where it sees no test item.
 
         Raises:
-            InputError: as `run`.
+            InputError: as `check`.
         """
-        metric = self.metric or leading_metric(self.stored.gold.scale)
-        metric_named(metric, self.stored.gold.scale)
-        seen = self._seen(self.columns, metric)
+        self.check()
+        seen = self._seen(self.columns, self._metric)
         return foresee_look(**seen) if self._holds_test else None
 
     @property

@@ -7,8 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from judgecal.experiment.compare import CompareResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.intervals import in_points
+from judgecal.report.document import (
+    FROM_SUMMARY,
+    Block,
+    Document,
+    Fact,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    notes_section,
+)
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.wording import in_a_row, sentence
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction, digits_of
 from judgecal.stats.metrics import metric_facts
@@ -16,38 +26,56 @@ from judgecal.stats.strata import driven_in_words
 
 _DEVIATING = 3  # cells of the grid that are named
 _NAMED = 3  # of pairs in the headline
+_WORDS = (
+    ("A - B", "How much more of the metric the first judge has than the second one on the same items."),
+    ("p (Holm)", "The p value of a pair, corrected for all pairs that are held against each other here."),
+    ("cannot tell", "The items show neither judge to be better; it does not say that the two are alike."),
+    ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
+)
 
 
 def compare_document(result: CompareResult) -> Document:
     """Two judges: the decision and the difference at each end. Several: every pair."""
     digits = digits_of(result.metric, result.gold.scale)
     table = _of_two(result, digits) if len(result.pairs) == 1 else _of_pairs(result, digits)
-    look = [Paragraph(sentence(result.test_look), short=True)] if result.test_look else []
-    blocks: list[Block] = [table, *look, Bullets(list(_notes(result, digits)))]
+    blocks: list[Block] = [table]
+    if result.test_look:
+        blocks.append(Paragraph(sentence(result.test_look), short=True))
+    first = next(iter(result.pairs.values()))
+    if len(result.pairs) == 1 and first.difference.value is not None:  # two names are too long for a line of a picture
+        blocks.append(_picture(first, result.metric, digits))
     caption = "Serves the choice between judges: each pair on the same items, paired by question."
     return Document(
         title=f"{result.experiment}: judges held against each other",
-        about=f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
+        about=(
+            f"Judges of {result.compared_from}; {result.gold.in_words}. An unscored item counts as "
+            f"{result.gold.unscored_counts_as}."
+        ),
         headline=_headline(result),
-        sections=[Section("pairs", "Differences", caption, blocks)],
+        facts=_facts(result, digits),
+        sections=[
+            Section("pairs", "Differences", caption, blocks),
+            notes_section(list(_notes(result, digits)), words=_WORDS),
+        ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
     )
 
 
 def _headline(result: CompareResult) -> Headline:
-    again = f"judgecal report {result.experiment} --full"
+    again, unknown = f"judgecal report {result.experiment} --format html", tuple(_unknown(result))
     by = _by(result)
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()
         values = filter(None, (_values(judges, found, result), sentence(found.why)))
-        return Headline(found.decision, _in_words(judges, found, by), tuple(values), next=again)
+        return Headline(found.decision, _in_words(judges, found, by), tuple(values), unknown, again)
     told = {pair: found for pair, found in result.pairs.items() if found.decision != "cannot tell"}
     unclear = [f"{a} from {b}" for a, b in result.pairs if (a, b) not in told]
     if not told:
         these = f"these {_n_judges(result)} judges"
         what = f"Cannot tell any two of {these} apart by agreement with people{by}."
-        return Headline("cannot tell", what, next=again)
+        return Headline("cannot tell", what, (), unknown, again)
     above: dict[str, list[str]] = {}
     for pair, found in told.items():
         better, worse = pair if found.decision == "A" else pair[::-1]
@@ -58,7 +86,43 @@ def _headline(result: CompareResult) -> Headline:
     ]
     first = f"{'; '.join(told_apart[:_NAMED])}{_more(told_apart)}."
     because = [f"Cannot tell {'; '.join(unclear[:_NAMED])}{_more(unclear)}."] if unclear else []
-    return Headline("told apart", first, tuple(because), next=again)
+    return Headline("told apart", first, tuple(because), unknown, again)
+
+
+def _unknown(result: CompareResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    n_tied, n = sum(found.decision == "cannot tell" for found in result.pairs.values()), len(result.pairs)
+    if n_tied:
+        who = f"the {_n_judges(result)} judges" if n_tied == n else f"the two judges of {n_tied} of the {n} pairs"
+        yield f"Whether {who} are equally good: that no difference is shown is no proof that there is none."
+    if result.gold.labels_by == "project":
+        yield "Whether people agree with these labels: the project itself made them."
+    yield "Which judge to use: cost and the allowed loss are for judgecal select to weigh."
+
+
+def _facts(result: CompareResult, digits: int) -> list[Fact]:
+    """Of two judges the difference and what each reaches; of several, how many pairs are told apart."""
+    if len(result.pairs) > 1:
+        told = sum(found.decision != "cannot tell" for found in result.pairs.values())
+        return [Fact(f"{told} of {len(result.pairs)}", f"pairs told apart by {result.metric}, after Holm.")]
+    [((a, b), pair)] = result.pairs.items()
+    once = " once calibrated" if pair.raw is not None else ""
+    apart = f"A - B in {result.metric}{once}, at level {result.level:.4g}; p {_p(pair.p_value)}."
+    return [
+        Fact(numbers.difference(pair.difference, digits), apart),
+        Fact(numbers.plain(pair.a, digits), f"A: {a}"),
+        Fact(numbers.plain(pair.b, digits), f"B: {b}"),
+    ]
+
+
+def _picture(pair: Comparison, metric: str, digits: int) -> Picture:
+    """The difference of two judges held against 0, at each end."""
+    ends = [(name, found) for name, _, _, found in _ends(pair) if found.value is not None]
+    rows = [
+        IntervalRow(name, found, numbers.difference(found, digits), strong=not place, hollow=bool(place))
+        for place, (name, found) in enumerate(ends)
+    ]
+    return interval_picture(rows, Axis(f"A - B in {metric}", full=0.0))
 
 
 def _more(named: Sequence[str]) -> str:
@@ -96,15 +160,7 @@ def _values(judges: tuple[str, str], found: Comparison, result: CompareResult) -
 
 
 def _of_two(result: CompareResult, digits: int) -> Table:
-    """A row for each way to count unscored items; one where none is unscored."""
     [((a, b), pair)] = result.pairs.items()
-    ends = [("nothing unscored", pair.a, pair.b, pair.difference)]
-    if pair.difference.n_unscored:
-        ends = [("unscored as wrong", pair.a, pair.b, pair.difference)]
-        counted = (("unscored left out", pair.complete_case), ("unscored as right", pair.best_case))
-        ends += [(name, end.a, end.b, end.difference) for name, end in counted]
-    if pair.raw is not None:
-        ends.append(("verdicts as they are", pair.raw.a, pair.raw.b, pair.raw.difference))
     rows = [
         [
             name,
@@ -113,9 +169,21 @@ def _of_two(result: CompareResult, digits: int) -> Table:
             numbers.plain(theirs, digits),
             _count(found),
         ]
-        for name, ours, theirs, found in ends
+        for name, ours, theirs, found in _ends(pair)
     ]
     return Table([result.metric, f"A - B [{result.level:.4g}]", f"A: {a}", f"B: {b}", "n"], rows, short=True)
+
+
+def _ends(pair: Comparison) -> list[tuple[str, float | None, float | None, Estimate]]:
+    """A row for each way to count unscored items, one where none is unscored: its name, A, B, and A - B."""
+    ends = [("nothing unscored", pair.a, pair.b, pair.difference)]
+    if pair.difference.n_unscored:
+        ends = [("unscored as wrong", pair.a, pair.b, pair.difference)]
+        counted = (("unscored left out", pair.complete_case), ("unscored as right", pair.best_case))
+        ends += [(name, end.a, end.b, end.difference) for name, end in counted]
+    if pair.raw is not None:
+        ends.append(("verdicts as they are", pair.raw.a, pair.raw.b, pair.raw.difference))
+    return ends
 
 
 def _of_pairs(result: CompareResult, digits: int) -> Table:

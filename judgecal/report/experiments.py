@@ -40,6 +40,7 @@ KINDS = {
     "gate": Kind("report.experiments:gate_report"),
     "answer": Kind("report.experiments:answer_report"),
     "judge": Kind("report.experiments:judge_report"),
+    "compare": Kind("report.compare:compare_document", "experiment.compare:CompareResult"),
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }

@@ -45,6 +45,7 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ("report", "--all"),
         ("select", "sc", "--dry-run", "--allow-below-floor"),
     ],
+    "experiments/co/summary.json": [("report", "co"), ("report", "co", "--json"), ("report", "--all")],
     "experiments/op/program.json": [
         ("report", "op"),
         ("gold", "check", "starter"),
@@ -94,7 +95,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = find_workspace(root)
     made = (
         ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
-        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "co"),
         ("optimize", "--optimizer", "labeled", "--name", "op"),
     )
     with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:

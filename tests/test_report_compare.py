@@ -1,0 +1,125 @@
+"""The page of `compare`: what the command said, rebuilt from its summary alone, in every form and in the index."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.experiment import CompareRun, read_experiment
+from judgecal.experiment.compare import CompareResult
+from judgecal.experiment.stored import find_experiment
+from judgecal.workspace import find_workspace
+from tests.support.command import Run, one_object, tree
+from tests.support.gold import made_gold, made_items, rated
+from tests.support.pages import ATTACK, OPEN, Parsed, check_page, page_of, printed_by, recorded, told
+
+JUDGES = ("correctness_v1@embedded", "correctness_v3@embedded")
+
+
+@pytest.fixture
+def scored(judgecal: Run) -> str:
+    """Two prompts on one model over all items of the starter, those of test among them."""
+    ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--split", "all", "--name", "sc")
+    assert ran.code == 0, ran.err
+    return "sc"
+
+
+@pytest.fixture
+def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
+    """Three recorded judges over items of dev: one right, one as right but for an unscored item, one lax."""
+    made = made_items(20)
+    labels = rated(made, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    right = ["yes" if row["kind"] == "full" else "no" for row in made]
+    lax = ["no" if row["kind"] == "none" else "yes" for row in made]
+    judges: dict[str, list[str | None]] = {"sharp": [*right], f"short {ATTACK}": [None, *right[1:]], "lax": [*lax]}
+    return recorded(judgecal, tmp_path, judges, made)
+
+
+def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
+    printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
+    assert printed["compared_from"] == taken_in and printed["decision"] == "A" and printed["test_look"] is None
+    assert printed["headline"]["next"] == f"judgecal report {printed['experiment']} --format html"
+    page = check_page(judgecal, printed, ["pairs", "notes"], "+0.250 [+")
+    assert told(printed["difference"]).startswith("0.250 [0.")
+    assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)
+    assert page.count("<svg ") == 2  # the difference, wide and narrow
+    unscored = printed_by(judgecal, "compare", taken_in, "lax", f"short {ATTACK}")
+    shown = Parsed(page_of(judgecal, unscored["experiment"]))
+    assert {f"unscored {how}" for how in ("as wrong", "left out", "as right")} <= set(shown.text)
+    assert not shown.all("img") and f"B: short {ATTACK}" in shown.text
+
+
+def test_the_page_of_every_pair(judgecal: Run, taken_in: str) -> None:
+    printed = printed_by(judgecal, "compare", taken_in, "--metric", "kappa", "--name", "every")
+    page = Parsed(page_of(judgecal, "every"))
+    assert printed["experiment"] == "every" and len(printed["pairs"]) == 3
+    told_apart = sum(pair["decision"] != "cannot tell" for pair in printed["pairs"])
+    assert f"{told_apart} of 3" in page.text and told_apart == 2
+
+
+def test_a_report_says_what_the_command_said_and_needs_nothing_else(
+    judgecal: Run, scored: str, workspace_dir: Path
+) -> None:
+    said = judgecal("compare", scored, *JUDGES, "--name", "both", "--full").out
+    printed = one_object(judgecal("compare", scored, *JUDGES, "--name", "both", "--json"))
+    assert printed["test_looks"] == 1 and printed["test_look"].startswith("decision 1 on the test labels of starter")
+    experiments = workspace_dir / "experiments"
+    logs = {name: one for name, one in tree(experiments).items() if "looks" in name}
+    assert set(logs) == {".test_looks.lock", "test_looks.jsonl", "both/test_looks.jsonl"}
+    for gone in (workspace_dir / "gold" / "starter", experiments / scored, *(workspace_dir / "signatures").iterdir()):
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    assert judgecal("report", "both", "--full").out == said
+    assert printed["headline"]["sentence"] in unescape(page_of(judgecal, "both"))
+    short = judgecal("report", "both", "--format", "md").out
+    assert short.startswith("**Cannot tell ") and printed["run_line"] in short
+    carried = one_object(judgecal("report", "both", "--json"))
+    assert carried["headline"] == printed["headline"]
+    assert carried["result"] == {key: one for key, one in printed.items() if key != "headline"}
+    assert judgecal("report", "--all").code == 0
+    index = Parsed((experiments / "index.html").read_text(encoding="utf-8"))
+    assert printed["headline"]["sentence"] in index.text and "both/report.html" in [a["href"] for a in index.all("a")]
+    assert {name: one for name, one in tree(experiments).items() if "looks" in name} == logs
+
+
+def test_the_look_counts_once_wherever_its_comparison_lies(judgecal: Run, scored: str, workspace_dir: Path) -> None:
+    first = one_object(judgecal("compare", scored, *JUDGES, "--json"))
+    for name in ("one", "two"):
+        again = one_object(judgecal("compare", scored, *JUDGES, "--name", name, "--json"))
+        assert (again["test_looks"], again["level"]) == (1, first["level"])
+    (workspace_dir / "experiments" / "test_looks.jsonl").unlink()
+    other = one_object(judgecal("compare", scored, *JUDGES, "--metric", "mae", "--json"))
+    assert other["test_looks"] == 2
+
+
+def test_the_summary_is_the_result(judgecal: Run, scored: str, taken_in: str) -> None:
+    workspace = find_workspace(None)
+    for slug in (scored, taken_in):
+        result = CompareRun(workspace=workspace, stored=read_experiment(workspace, slug)).run()
+        assert find_experiment(workspace, result.experiment).read_summary(CompareResult) == result
+
+
+def test_a_name_that_is_taken(judgecal: Run, scored: str, workspace_dir: Path) -> None:
+    before = tree(workspace_dir)
+    for argv in (("--name", scored), ("--name", scored, "--dry-run"), ("--name", "a/b")):
+        ran = judgecal("compare", scored, *JUDGES, *argv)
+        assert ran.code == 2 and "--name" in ran.err
+    assert judgecal("compare", scored, *JUDGES, "--dry-run").code == 0
+    assert tree(workspace_dir) == before
+    assert judgecal("compare", scored, *JUDGES, "--name", "cmp").code == 0
+    ran = judgecal("compare", "cmp")
+    assert ran.code == 2 and "an experiment of 'compare'; only those of score, agreement, optimize" in ran.err
+
+
+@pytest.mark.parametrize("pairs", [None, [], [1], [{}], [{"a": [1], "b": "x"}], [{"a": "x", "b": "y"}], {"x": 1}])
+def test_a_damaged_summary_is_one_message(judgecal: Run, scored: str, workspace_dir: Path, pairs: Any) -> None:
+    assert judgecal("compare", scored, *JUDGES, "--name", "cmp").code == 0
+    path = workspace_dir / "experiments" / "cmp" / "summary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pairs": pairs}), encoding="utf-8")
+    ran = judgecal("report", "cmp")
+    assert ran.code == 2 and "pairs" in ran.err and "delete it and run the same command again" in ran.err
