@@ -83,7 +83,8 @@ def test_a_report_says_what_the_command_said_and_needs_nothing_else(
     assert carried["result"] == {key: one for key, one in printed.items() if key != "headline"}
     assert judgecal("report", "--all").code == 0
     index = Parsed((experiments / "index.html").read_text(encoding="utf-8"))
-    assert printed["headline"]["sentence"] in index.text and "both/report.html" in [a["href"] for a in index.all("a")]
+    listed = " ".join([printed["headline"]["sentence"], *printed["headline"]["because"]])
+    assert listed in index.text and "both/report.html" in [a["href"] for a in index.all("a")]
     assert {name: one for name, one in tree(experiments).items() if "looks" in name} == logs
 
 
