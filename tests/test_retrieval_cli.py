@@ -134,7 +134,7 @@ def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Pa
     assert page_of(judgecal, slug) == html  # the command's page and the report's are one
     marked = text.read_text()
     assert "<img" not in marked.replace("\\<img", "") and marked.startswith("**")
-    assert "| k | recall | ndcg |" in marked
+    assert "| k | tokens | recall |" in marked
     assert judgecal(*argv, "--chart", picture).code == 0 and picture.read_text().startswith("<svg")
     assert judgecal(*argv, "--chart", image).code == 0 and image.read_bytes().startswith(b"\x89PNG")
 

@@ -126,8 +126,7 @@ def retrieval(
     """Where the reference document of each question ranks: the retriever tested alone."""
     from judgecal.experiment import open_experiment
     from judgecal.records import as_plain
-    from judgecal.report.rendered import Report
-    from judgecal.report.retrieval import retrieval_document
+    from judgecal.report.experiments import report_of
     from judgecal.report.retrieval_chart import chart_file
     from judgecal.retrieval import measure_retrieval, read_run
     from judgecal.workspace import write_text
@@ -145,7 +144,7 @@ def retrieval(
     lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in tested.ranks)
     write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
     experiment.write_summary(result)
-    report = Report(retrieval_document(result))
+    report = report_of(workspace, experiment.slug)
     if markdown is not None:
         markdown.write_text(report.markdown, encoding="utf-8")
     if chart is not None and chart.suffix.lower() == ".html":

@@ -66,7 +66,8 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
         )
     kind = KINDS[command]
     document = _loaded(kind.document)
-    made = f"{experiment.last_written:%-d %B %Y}"
+    day = experiment.last_written
+    made = f"{day.day} {day:%B %Y}"
     if kind.result:
         return Report(document(experiment.read_summary(_loaded(kind.result))), made)
     return Report(document(workspace, experiment, margin), made)
