@@ -38,7 +38,7 @@ CONFIG: dict[str, Any] = {
     "command": "score",
     "gold": {"set": "s", "sha256": "0" * 64},
     "split": "open",
-    "judges": [{"judge": "a@b", "model": {"id": "x/y", "api_base": None, "temperature": 0.0}}],
+    "judges": [{"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "api_base": None, "temperature": 0.0}}],
     "seed": 0,
 }
 
@@ -83,7 +83,7 @@ def test_a_configuration_comes_back_from_its_file(workspace: Workspace) -> None:
     made = plan_experiment(workspace, CONFIG, out="mine")
     open_experiment(made)
     stored = read_config(made.folder)
-    assert stored["judges"] == [{"judge": "a@b", "model": {"id": "x/y", "temperature": 0.0}}]
+    assert stored["judges"] == [{"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "temperature": 0.0}}]
     before = tree(made.folder)
     open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
     assert tree(made.folder) == before

@@ -228,7 +228,11 @@ def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path
         ("schema = 1", "schema = 2", "schema 2 is newer than this judgecal reads"),
         ('version = "1"', "version = 1", "card.toml:3: version must be text, found 1"),
         ("version", "versoin", "card.toml:3: unknown key 'versoin': did you mean version"),
-        ('"curated"', '"some"', "card.toml:7: sampling must be one of random, curated, unknown, found 'some'"),
+        (
+            '"curated"',
+            '"some"',
+            "card.toml:7: sampling must be one of random, stratified, curated, unknown, found 'some'",
+        ),
         ('kind = "percentage"', "", "card.toml:9: no kind in [scale]"),
         ('"percentage"', '"percent"', "card.toml:10: unknown scale 'percent'"),
         ('"percentage"', '"fraction"', "card.toml:10: fraction is for imports only"),

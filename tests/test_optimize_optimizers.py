@@ -348,7 +348,7 @@ def test_a_broken_line_of_the_record_is_named(
     path = workspace.experiments / found["experiment"] / "optimizer_calls.jsonl"
     path.write_text("{}\n" + path.read_text())
     ran = judgecal(*argv("gepa", "--limit", "6"))
-    assert (ran.code, ran.out) == (2, "")
+    assert ran.code == 0
     assert f"{path}:1: no call can be read" in ran.err
 
 

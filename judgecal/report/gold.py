@@ -170,7 +170,7 @@ def _ceiling(result: RaterAgreement) -> list[Block]:
     if few:
         names = ", ".join(one.rater for one in few)
         what = f"Fewer than {MIN_SHARED} items with another, so in the whole table alone (--full): {names}."
-        blocks += [Paragraph(what, short=not many), _against_others(few, result.scale, short=False)]
+        blocks += [Paragraph(what, short=True), _against_others(few, result.scale, short=False)]
     return blocks
 
 
