@@ -45,7 +45,7 @@ bench: $(READY)
 
 # Not collected without the variable, so `make test` passes them over.
 torture: $(READY)
-	JUDGECAL_TORTURE=$(TORTURE) $(BIN)/python -m pytest tests/torture -n 4 --dist load --durations=10
+	JUDGECAL_TORTURE=$(TORTURE) $(BIN)/python -m pytest tests/torture -n 4 --dist load --maxschedchunk 1 --durations=10
 
 pins: $(READY)
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml -o requirements.lock
