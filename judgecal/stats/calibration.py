@@ -297,12 +297,10 @@ class _Pairs:
 
     def folds(self, seed: int, *, of: _Pairs | None = None) -> _Folds | None:
         """The maps without each tenth of the labelled groups, of these items or of others; None below ten groups."""
-        labelled = np.unique(self.groups[~np.isnan(self.gold)])
-        if len(labelled) < MIN_GROUPS or not self.known.any():
+        fold = fold_numbers(self.gold, self.groups, seed)
+        if fold is None or not self.known.any():
             return None
-        fold_of = np.zeros(int(self.groups.max()) + 1, dtype=np.int64)
-        fold_of[np.random.default_rng(seed).permutation(labelled)] = np.arange(len(labelled)) % FOLDS
-        fold, steps = fold_of[self.groups], _Steps.of(self)
+        steps = _Steps.of(self)
         every = steps.counts(np.ones(len(self.gold), dtype=np.bool_))
         to = of or self
         codes = np.maximum(0, np.searchsorted(steps.verdicts, to.verdicts, side="right") - 1)
@@ -371,6 +369,16 @@ class _Steps:
         reached = np.clip((self.labels[:, None] - self.grid[:-1]) / np.diff(self.grid), 0.0, 1.0)
         weighed = smoothed(counts / np.maximum(size, 1.0)[strata], counts.sum(axis=1))
         return best_cuts(weighed @ reached, weighed @ (1.0 - reached))
+
+
+def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
+    """Which of the `FOLDS` parts each item is in, all items of a group in one; None below ten labelled groups."""
+    labelled = np.unique(groups[~np.isnan(gold)])
+    if len(labelled) < MIN_GROUPS:
+        return None
+    fold_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    fold_of[np.random.default_rng(seed).permutation(labelled)] = np.arange(len(labelled)) % FOLDS
+    return fold_of[groups]
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:

@@ -3,8 +3,7 @@
 For binary labels the map of `calibration` is a cut, as the decision is one of yes and no. How much a judge knows beyond
 its cut shows where its verdicts are read as probabilities. They are fitted by least squares among all non-decreasing
 maps (isotonic regression by pooling adjacent violators: Ayer et al. 1955), on other questions than those that they are
-given to, and on counts that are smoothed over the less of the verdicts' ranks the more there are. On 120 items of 60
-questions the score then lies 0.005 above that of the best map of all, not smoothed 0.008.
+given to, and on counts that are smoothed over the less of the verdicts' ranks the more there are.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from judgecal.scale import Scale
-from judgecal.stats.calibration import FOLDS, smoothed
-from judgecal.stats.intervals import MIN_GROUPS
+from judgecal.stats.calibration import FOLDS, fold_numbers, smoothed
 from judgecal.stats.sample import Floats, as_scale, codes_of, read_both
 
 _WIDTH = 0.3  # standard deviation of the smoothing, as a share of the verdicts, times the root of their number
@@ -44,14 +42,10 @@ def cross_fitted_probabilities(
     if people.kind != "binary" or judge.kind == "binary" or not judge.numeric:
         return None
     gold, verdicts, _ = read_both(gold_labels, judge_labels, people=people, judge=judge)
-    group_of = codes_of(groups, len(gold))
-    labelled = np.unique(group_of[~np.isnan(gold)])
-    known = ~np.isnan(verdicts + gold[:, None])
-    if len(labelled) < MIN_GROUPS or not known.any():
+    fold, known = fold_numbers(gold, codes_of(groups, len(gold)), seed), ~np.isnan(verdicts + gold[:, None])
+    if fold is None or not known.any():
         return None
-    fold_of = np.zeros(int(group_of.max()) + 1, dtype=np.int64)
-    fold_of[np.random.default_rng(seed).permutation(labelled)] = np.arange(len(labelled)) % FOLDS
-    fold, heavy = fold_of[group_of], np.ones(len(gold)) if weights is None else weights
+    heavy = np.ones(len(gold)) if weights is None else weights
     chances = np.full(verdicts.shape, np.nan)
     for part in range(FOLDS):
         others, own = known & (fold != part)[:, None], fold == part
