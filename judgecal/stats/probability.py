@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from judgecal.scale import Scale
 from judgecal.stats.calibration import FOLDS, fold_numbers, smoothed
@@ -58,6 +57,8 @@ def cross_fitted_probabilities(
 
 def _fitted(verdicts: Floats, right: Floats, weight: Floats, *, at: Floats) -> Floats:
     """The non-decreasing chances with the least squared error, read at other verdicts; below the lowest, its own."""
+    from scipy.optimize import isotonic_regression  # 220 modules that every command would load with it
+
     known, code = np.unique(verdicts, return_inverse=True)
     size, passes = (np.bincount(code, weights=one).astype(np.float64) for one in (weight, weight * right))
     both = smoothed(np.stack([size, passes], axis=1), size, width=_WIDTH / len(verdicts) ** 0.5)
