@@ -51,6 +51,7 @@ def test_every_command_answers_first_and_in_few_lines(judgecal: Run, workspace_d
     columns = ("--item", "id", "--group", "group", "--question", "question", "--answer", "answer", "--scale", "binary")
     runs: dict[str, tuple[object, ...]] = {
         "models": (),
+        "judges": (),
         "gold list": (),
         "gold check": ("starter",),
         "gold agreement": ("starter",),

@@ -15,6 +15,7 @@ HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy")
 COMMANDS = (
     "init",
     "models",
+    "judges",
     "gold",
     "score",
     "optimize",

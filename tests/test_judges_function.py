@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, run_trials
 from judgecal.judges import JudgeName, RecordedJudge, item_inputs, judge_named, local_judges, units_of
-from judgecal.records import Context, Item, Turn
+from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Ran, Run
@@ -65,6 +66,8 @@ def python_judge(workspace: Workspace, body: str, *, head: str = "") -> Any:
         ("mosaic/safety@m", "prompt", ("mosaic/safety", "m", None)),
         ("exact_match@local", "local", ("exact_match", "local", None)),
         ("checks.py:score@python", "python", ("checks.py:score", "python", None)),
+        ("checks (1).py:score@python", "python", ("checks (1).py:score", "python", None)),
+        ("v3(1)@m", "prompt", ("v3(1)", "m", None)),
     ],
 )
 def test_one_string_names_a_judge_of_any_kind(text: str, kind: str, parts: tuple[str, str, str | None]) -> None:
@@ -163,12 +166,25 @@ def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
         ("item) -> bool:\n    return len(item.contexts) == 3", "", 0.0, None),
         ("contexts, absent=7):\n    return len(contexts) * absent", 'SCALE = "percentage"', 14.0, None),
         ("answer: str):\n    return 101", 'SCALE = "percentage"', None, ("out_of_range", "it returned 101")),
-        ("answer: str) -> bool:\n    return None", "", None, ("out_of_range", "it returned None")),
+        ("answer: str) -> bool:\n    return None", "", None, ("refused", "it gave no verdict: it returned None")),
+        ("answer: str) -> bool | None:\n    return None, 'no rule'", "", None, ("refused", "no rule")),
+        ("answer: str) -> tuple[bool, str]:\n    return True, 'so'", "", 1.0, None),
+        (
+            "answer) -> float:\n    return float('nan')",
+            'SCALE = "points:0:1"',
+            None,
+            ("out_of_range", "it returned nan"),
+        ),
+        ("answer) -> float:\n    return 0.5", 'SCALE = "fraction"', 50.0, None),
+        ("answer) -> Literal['a', 'b']:\n    return 'b'", "from typing import Literal", "b", None),
+        ("answer) -> Literal['a', 'b']:\n    return 'c'", "from typing import Literal", None, ("out_of_range", "it")),
+        ("contexts) -> bool:\n    return contexts == ('one', 'two')", "", 1.0, None),
+        ("tone, absent='x') -> bool:\n    return (tone, absent) == ('formal', 'x')", "", 1.0, None),
         ("answer: str) -> bool:\n    return 1 / 0", "", None, ("code", "ZeroDivisionError: division by zero")),
     ],
 )
 def test_a_function_gives_a_verdict_or_a_row_with_an_error(
-    workspace: Workspace, body: str, head: str, verdict: float | None, says: tuple[str, str] | None
+    workspace: Workspace, body: str, head: str, verdict: float | str | None, says: tuple[str, str] | None
 ) -> None:
     judge = python_judge(workspace, body, head=head)
     (row,) = run_trials([judge], [ITEM], journal=Journal(None), options=QUIET)
@@ -203,6 +219,53 @@ def test_a_function_is_judged_once_and_costs_nothing(workspace: Workspace, tmp_p
     assert list(first) == list(again) and len(path.read_text(encoding="utf-8").splitlines()) == 1
     changed = python_judge(workspace, body + "  # changed")
     assert changed.fingerprint != judge.fingerprint
+
+
+def test_a_reason_stands_beside_the_verdict(workspace: Workspace) -> None:
+    judge = python_judge(workspace, "answer: str) -> tuple[bool, str]:\n    return False, f'{answer} is wrong'")
+    (row,) = run_trials([judge], [ITEM], journal=Journal(None), options=QUIET)
+    assert (row.verdict, row.reasoning, row.error) == (0.0, "Paris is wrong", None)
+
+
+ASYNC = """answer: str, question: str) -> bool | None:
+    global here, most
+    here += 1
+    most = max(most, here)
+    await asyncio.sleep(0.01)
+    here -= 1
+    if question == "raise":
+        raise ValueError("no")
+    return None if question == "none" else answer == "Paris"
+
+async def other(answer: str) -> bool:
+    return True
+"""
+
+
+def test_an_async_function_is_awaited_for_many_items_at_once(workspace: Workspace) -> None:
+    (workspace.root / "slow.py").write_text(
+        f"import asyncio\n\nhere = most = 0\n\n\nasync def score({ASYNC}", encoding="utf-8"
+    )
+    judge: Any = judge_named("slow.py:score@python", workspace=workspace)
+    asked = ["raise", "none", *(f"q{n}?" for n in range(98))]
+    items = [replace(ITEM, item_id=f"i{n}", question=question) for n, question in enumerate(asked)]
+    rows = run_trials([judge], items, journal=Journal(None), options=QUIET)
+    assert [row.item_id for row in rows] == [item.item_id for item in items]
+    assert [row.verdict for row in rows] == [None, None] + [1.0] * 98
+    assert [row.error and row.error.kind for row in rows][:3] == ["code", "refused", None]
+    assert vars(inspect.getmodule(judge._function))["most"] == 32
+
+
+def test_an_async_function_whose_rows_cannot_be_written_stops(workspace: Workspace) -> None:
+    (workspace.root / "slow.py").write_text(f"import asyncio\n\n\nasync def score({ASYNC}", encoding="utf-8")
+    judge: Any = judge_named("slow.py:other@python", workspace=workspace)
+
+    class Full(Journal):
+        def append(self, judgement: Judgement) -> None:
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        run_trials([judge], [ITEM, replace(ITEM, item_id="j")], journal=Full(None), options=QUIET)
 
 
 def test_a_recorded_judge_has_what_every_judge_has() -> None:

@@ -34,7 +34,7 @@ from judgecal.cli.retrieval import retrieval
 from judgecal.cli.score import score
 from judgecal.cli.select import select
 from judgecal.cli.streams import claim_descriptors, safe_streams
-from judgecal.cli.workspace import init, models
+from judgecal.cli.workspace import init, judges, models
 from judgecal.errors import InputError, JudgecalError, notice
 
 __all__ = ["app", "main", "run"]
@@ -50,7 +50,7 @@ app = typer.Typer(
 )
 
 _PANELS: dict[str, dict[Callable[..., None], str]] = {
-    "Start": {init: "judgecal init my-workspace", models: "judgecal models"},
+    "Start": {init: "judgecal init my-workspace", models: "judgecal models", judges: "judgecal judges --full"},
     "Calibrate a judge": {
         score: "judgecal score --models embedded --gold starter",
         agreement: "judgecal agreement --judgements verdicts.csv --gold my-set",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -81,6 +81,32 @@ class RunArguments(CallArguments):
         )
         options.check()
         return options
+
+
+@dataclass(frozen=True, slots=True)
+class RuleArguments:
+    """The options that set the rules over `expect` among the local judges, all at once."""
+
+    match: Annotated[
+        str | None, typer.Option(help="How include and exclude look for a phrase: substring (the default) or phrase.")
+    ] = None
+    refusal_message: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The words that refuse takes for a refusal.")
+    ] = None
+    lemmas: Annotated[
+        str | None,
+        typer.Option(metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."),
+    ] = None
+
+    def set(self, judges: Sequence[str]) -> list[str]:
+        """The judges' names with these settings where they are taken.
+
+        Raises:
+            InputError: nobody takes one of them.
+        """
+        from judgecal.judges import set_local
+
+        return set_local(judges, match=self.match, message=self.refusal_message, lemmas=self.lemmas)
 
 
 Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item by each judge.")]

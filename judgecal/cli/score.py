@@ -19,7 +19,7 @@ def score(
         list[str] | None,
         typer.Option(
             "--judge",
-            help="A judge by its string: correctness_v3@embedded#SLUG, exact_match@local, "
+            help="A judge by its string: correctness_v3@embedded#SLUG, 'include(match=phrase)@local', "
             "FILE.py:FUNCTION@python; repeatable.",
         ),
     ] = None,
@@ -27,6 +27,7 @@ def score(
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
     repeats: shared.Repeats = 1,
     *,
+    rules: shared.RuleArguments,
     call: shared.RunArguments,
 ) -> None:
     """Every signature x model pair over a split of the gold set, then the agreement table."""
@@ -39,7 +40,8 @@ def score(
     from judgecal.selection.standing import standing
 
     workspace = shared.workspace_of(ctx)
-    judges = tuple(judge_named(name, workspace=workspace) for name in _judge_names(models, signatures, judge))
+    names = rules.set(_judge_names(models, signatures, judge))
+    judges = tuple(judge_named(name, workspace=workspace) for name in names)
     run = plan_score(
         workspace,
         load_gold(gold, workspace=workspace),

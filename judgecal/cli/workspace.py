@@ -1,4 +1,4 @@
-"""`judgecal init` and `judgecal models`."""
+"""`judgecal init`, `judgecal models` and `judgecal judges`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_document, print_json, print_line
+from judgecal.cli.output import print_document, print_json, print_line, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
         print_json({"models": [{name: getattr(spec, name) for name in shown} for spec in specs]})
         return
     print_document(_models_document(list(specs)), full=full)
+
+
+def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
+    """What can judge here: signatures, suites, and local judges with their source and needs."""
+    from judgecal.judges.listing import judges_here
+    from judgecal.report.judges_here import judges_here_document
+
+    found = judges_here(shared.workspace_of(ctx))
+    print_result(found, judges_here_document(found), json=json, full=full)
 
 
 def _models_document(specs: Sequence[ModelSpec]) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.records import ErrorKind, Failure, Key
@@ -40,11 +40,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class OwnVerdict:
-    """One judgement that needs no call: its key, the judge's string, and what gives the verdict."""
+    """One judgement that needs no call: its key, the judge's string, and what gives the verdict, maybe once awaited."""
 
     key: Key
     judge: str
-    give: Callable[[], Reading]
+    give: Callable[[], Reading | Awaitable[Reading]]
 
 
 @dataclass(frozen=True, slots=True)

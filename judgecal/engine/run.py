@@ -12,7 +12,7 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
 from typing import Any, TextIO
 
 from judgecal.engine.budget import Budget, Purse
@@ -29,6 +29,7 @@ from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
+_AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
 
@@ -252,15 +253,45 @@ def _reading(call: Call, outcome: Outcome) -> Reading:
 def take_verdicts(
     due: Iterable[OwnVerdict], *, record: Callable[[Judgement], None], progress: Progress | None = None
 ) -> None:
-    """Take every verdict, and hand each judgement to `record` as it comes."""
-    for one in due:
+    """Take every verdict, and hand each judgement to `record` as it comes.
+
+    From the first one that has to be awaited on, up to 32 are awaited at once, in one event loop.
+    """
+
+    def done(one: OwnVerdict, reading: Reading, start: float) -> None:
+        outcome = Outcome(attempts=1, latency_s=time.perf_counter() - start)
+        record(_row(one.key, one.judge, outcome, reading))
+        if progress:
+            progress.add(scored=reading.verdict is not None, cost_usd=0.0)
+
+    rest = iter(due)
+    for one in rest:
         start = time.perf_counter()
         reading = one.give()
-        outcome = Outcome(attempts=1, latency_s=time.perf_counter() - start)
-        row = _row(one.key, one.judge, outcome, reading)
-        record(row)
-        if progress:
-            progress.add(scored=row.verdict is not None, cost_usd=0.0)
+        if not isinstance(reading, Reading):
+            _run_to_end(functools.partial(_await_verdicts, one, reading, rest, done))
+            return
+        done(one, reading, start)
+
+
+async def _await_verdicts(
+    first: OwnVerdict,
+    promised: Awaitable[Reading],
+    rest: Iterator[OwnVerdict],
+    done: Callable[[OwnVerdict, Reading, float], None],
+) -> None:
+    async def begin() -> None:
+        start = time.perf_counter()
+        done(first, await promised, start)
+        await work_off()
+
+    async def work_off() -> None:
+        for one in rest:  # which all of them draw from
+            start = time.perf_counter()
+            given = one.give()
+            done(one, given if isinstance(given, Reading) else await given, start)
+
+    await asyncio.gather(begin(), *(work_off() for _ in range(_AWAITED_AT_ONCE - 1)))
 
 
 @functools.lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges
+from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges, set_local
 from judgecal.judges.protocol import (
     ITEM_INPUTS,
     Judge,
@@ -55,6 +55,7 @@ __all__ = [
     "read_reply",
     "reply_fields",
     "save_program",
+    "set_local",
     "units_of",
 ]
 
@@ -76,7 +77,7 @@ def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) ->
     workspace = workspace or find_workspace()
     name = JudgeName.parse(spec) if isinstance(spec, str) else spec
     if name.kind == "local":
-        return LocalJudge(name)
+        return LocalJudge(name, workspace=workspace)
     if name.kind == "python":
         return PythonJudge(name, workspace=workspace)
     from judgecal.judges.prompt import PromptJudge

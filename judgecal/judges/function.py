@@ -1,44 +1,71 @@
 """Judges that are a function: a local judge is a rule of judgecal's own, a python judge the user's.
 
 Either is a file with one function that takes what it reads of an item by the names of its parameters and returns a
-verdict. Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters are filled as
-the inputs of a signature are, and some as more than a text: `reference_answers`, `contexts` (lists of texts),
-`conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking.
+verdict, or a verdict and the reason for it. No verdict is None: then the item is unscored, and the reason says why.
+Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters are filled as the inputs
+of a signature are, and some as more than a text: `reference_answers`, `contexts` (lists of texts), `conversation`
+(turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking; a keyword-only one with a
+default is a setting (`settings.py`). A function may be `async`: then the engine awaits many at once.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import importlib
 import inspect
+import operator
 import pkgutil
-import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Reading
 from judgecal.errors import InputError, unknown_name
 from judgecal.judges import local
-from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, lacking_inputs, refuse_lacking
-from judgecal.records import ITEM_UNIT, Failure, Item, digest
-from judgecal.scale import Scale
-from judgecal.signatures import CHUNK, read_source, run_source, scale_of_type
+from judgecal.judges.loading import LoadedFunction, load_function
+from judgecal.judges.protocol import JudgeKind, JudgeName, refuse_lacking
+from judgecal.judges.settings import packages_of, read_settings
+from judgecal.records import Failure, Item, digest
+from judgecal.scale import INTERVAL, Label, Scale
+from judgecal.signatures import read_source
 from judgecal.workspace import Workspace
 
-_SCALE = "SCALE"
+_SAID = 80  # characters of a value that is no verdict, in the message about it
+_GETTERS: Mapping[str, Callable[[Item], Any]] = {
+    "item": lambda item: item,
+    "question": operator.attrgetter("question"),
+    "answer": operator.attrgetter("answer"),
+    "answer_under_test": operator.attrgetter("answer"),
+    "response": operator.attrgetter("answer"),
+    "reference_answer": operator.attrgetter("reference_answer"),
+    "reference_answers": lambda item: item.reference_answers or None,
+    "context": lambda item: "\n\n".join(context.text for context in item.contexts) if item.contexts else None,
+    "contexts": lambda item: tuple(context.text for context in item.contexts) or None,
+    "conversation": lambda item: item.conversation or None,
+    "expect": lambda item: item.expect or None,
+}
+"""What a function is given of an item under a parameter's name; None where the item has nothing for it."""
 
 
 class FunctionJudge:
     """A judge that calls nobody: it costs nothing, and an exception in it is a verdict that could not be had.
 
     Attributes:
+        name: its string, with the settings that are not the default ones.
         inputs: the parameters that an item must have something for.
-        fingerprint: 16 hex digits over the file's text and the function's name: another text is another judge.
+        fingerprint: 16 hex digits over the file's text, the function's name and the settings, of a local judge also
+            over what its file takes from elsewhere: another text is another judge.
 
     Args:
+        path, function: the file, and the function in it.
         locked: the fingerprint that it must have; with another one the file is not run.
+        folders: where files that it is set to are looked for; none where it takes no file.
 
     Raises:
-        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked one.
+        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked one; a
+            setting is unknown or has a value that it cannot have; a package or a file that it needs is missing.
     """
 
     kind: JudgeKind
@@ -46,39 +73,61 @@ class FunctionJudge:
     signature: None = None
     trained_on: frozenset[str] = frozenset()
 
-    def __init__(self, name: str, path: Path, function: str, *, locked: str | None = None) -> None:
-        source = read_source(path)
-        self.name = name
-        self.fingerprint = digest([function, source])[:16]
-        if locked not in (None, self.fingerprint):
+    def __init__(
+        self, name: JudgeName, path: Path, function: str, *, locked: str | None = None, folders: Sequence[Path] = ()
+    ) -> None:
+        text = read_source(path)
+        if locked is not None and locked != (found := _fingerprint([function, text], dict(name.settings))):
             raise InputError(
-                f"{name}: its code has changed since it was locked (fingerprint {self.fingerprint}, locked was "
-                f"{locked}): bring {path} back as it was, or run judgecal select again"
+                f"{name}: its code has changed since it was locked (fingerprint {found}, locked was {locked}): bring "
+                f"{path} back as it was, or run judgecal select again"
             )
-        module = vars(run_source(path, source))
-        self._function = _function_of(module, function, path)
-        self.scale: Scale = _scale_of(module.get(_SCALE), self._function, f"{path}: {function}")
-        parameters = inspect.signature(self._function).parameters.values()
-        self._names = tuple(one.name for one in parameters)
-        self.inputs = tuple(one.name for one in parameters if one.default is one.empty)
-        self.unit = CHUNK if CHUNK in self._names else ITEM_UNIT
+        loaded = load_function(path, function, text=text, files=bool(folders))
+        given, texts = read_settings(name, loaded.settings, folders)
+        self.name = str(JudgeName(name.signature, name.model, settings=tuple(sorted(texts.items()))))
+        files = [one for one in given.values() if isinstance(one, Path)]
+        self.fingerprint = _fingerprint([function, text, *map(_sha, files), *self._further(loaded, texts)], texts)
+        self.scale: Scale = loaded.scale
+        self.inputs = loaded.inputs
+        self.unit = loaded.unit
+        self._function = partial(loaded.call, **given) if given else loaded.call
+        self._getters = [(one, _getter(one)) for one in loaded.parameters]
+        self._is_async = inspect.iscoroutinefunction(loaded.call)
+
+    def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
+        """What the fingerprint is over beside the file and its settings."""
+        return []
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items that lack what the function asks for, as `refuse_lacking` does."""
         refuse_lacking(self.name, self.inputs, items)
 
-    def verdict(self, item: Item) -> Reading:
-        """What the function says of an item."""
-        lacking = set(lacking_inputs(self._names, item))
-        given = _values([name for name in self._names if name not in lacking], item)
+    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+        """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
-            value = self._function(**given)
+            value = self._function(**{name: one for name, get in self._getters if (one := get(item)) is not None})
         except Exception as error:  # noqa: BLE001 - the user's code: whatever it raises is the row's error
-            return Reading(None, failure=Failure("code", f"{type(error).__name__}: {error}"))
+            return _raised(error)
+        return self._awaited(value) if self._is_async else self._reading(value)
+
+    async def _awaited(self, value: Awaitable[Any]) -> Reading:
         try:
-            return Reading(self.scale.read(value))
+            return self._reading(await value)
+        except Exception as error:  # noqa: BLE001 - as above
+            return _raised(error)
+
+    def _reading(self, value: Any) -> Reading:
+        """What a function returned, as a verdict on its scale."""
+        reasoning = ""
+        if type(value) is tuple and len(value) == 2:
+            value, reasoning = value
+            reasoning = "" if reasoning is None else str(reasoning)
+        if value is None:
+            return Reading(None, reasoning, Failure("refused", reasoning or "it gave no verdict: it returned None"))
+        try:
+            return Reading(_label(self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
-            return Reading(None, failure=Failure("out_of_range", f"it returned {value!r:.80}: {error}"))
+            return Reading(None, reasoning, Failure("out_of_range", f"it returned {value!r:.{_SAID}}: {error}"))
 
 
 class LocalJudge(FunctionJudge):
@@ -86,11 +135,16 @@ class LocalJudge(FunctionJudge):
 
     kind: JudgeKind = "local"
 
-    def __init__(self, name: JudgeName) -> None:
-        if name.signature not in local_judges():
-            raise unknown_name("local judge", name.signature, local_judges())
-        path = Path(local.__path__[0]) / f"{name.signature}.py"
-        super().__init__(str(name), path, name.signature)
+    def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
+        path = _local_file(name.signature)
+        super().__init__(name, path, name.signature, folders=(Path(), workspace.root))
+
+    def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
+        """The texts that it shares with other rules, and the versions of the packages that it needs as it is set."""
+        versions = packages_of(self.name, loaded.module, settings)
+        if check := vars(loaded.module).get("CHECK"):
+            check(settings)
+        return [*_shared_texts(loaded), *versions]
 
 
 class PythonJudge(FunctionJudge):
@@ -110,47 +164,82 @@ class PythonJudge(FunctionJudge):
         if path is None:
             here = "here or " * (locked is None)
             raise InputError(f"{name}: there is no file {file} {here}in {folders[-1]}")
-        super().__init__(str(name), path, function, locked=locked)
+        super().__init__(name, path, function, locked=locked)
 
 
 def local_judges() -> list[str]:
-    """Names of the local judges, sorted: one file each."""
-    return sorted(found.name for found in pkgutil.iter_modules(local.__path__))
+    """Names of the local judges, sorted: one file each; a leading underscore hides what several of them share."""
+    return sorted(found.name for found in pkgutil.iter_modules(local.__path__) if not found.name.startswith("_"))
 
 
-def _function_of(module: dict[str, Any], name: str, path: Path) -> Callable[..., Any]:
-    function = module.get(name)
-    if not inspect.isfunction(function):
-        own = [key for key, value in module.items() if inspect.isfunction(value)]
-        raise unknown_name(f"function in {path}", name, own)
-    odd = [
-        one.name
-        for one in inspect.signature(function).parameters.values()
-        if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-    ]
-    if odd or inspect.iscoroutinefunction(function):
-        raise InputError(f"{path}: {name} must be a plain function whose parameters each have a name")
-    return function
+def load_local(name: str) -> LoadedFunction:
+    """A local judge as its file has it, whatever it is set to.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    path = _local_file(name)
+    return load_function(path, name, text=read_source(path), files=True)
 
 
-def _scale_of(stated: object, function: Callable[..., Any], where: str) -> Scale:
-    if stated is not None:
-        return Scale.parse(str(stated))
-    told = scale_of_type(typing.get_type_hints(function).get("return"), where)
-    if told is None:
-        raise InputError(
-            f'{where} does not say its scale: let it return bool, or write SCALE = "percentage" in the file'
-        )
-    return told[0]
+def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
+    """The names of judges with settings in those local ones that take them and do not say otherwise; None sets nothing.
+
+    Raises:
+        InputError: a name cannot be read, or nobody takes a setting.
+    """
+    names = [JudgeName.parse(judge) for judge in judges]
+    known = [_settable(name) for name in names]
+    for key, value in settings.items():
+        takers = [place for place, keys in enumerate(known) if key in keys]
+        if value is not None and not takers:
+            raise InputError(f"{key} = {value}: none of the judges has the setting {key}: leave it out")
+        for place in takers if value is not None else ():
+            given = {key: str(value), **dict(names[place].settings)}
+            names[place] = dataclasses.replace(names[place], settings=tuple(sorted(given.items())))
+    return [str(name) for name in names]
 
 
-def _values(names: Sequence[str], item: Item) -> dict[str, Any]:
-    whole: dict[str, Any] = {
-        "item": item,
-        "expect": item.expect,
-        "reference_answers": item.reference_answers,
-        "contexts": tuple(context.text for context in item.contexts),
-        "conversation": item.conversation,
-    }
-    texts = item_inputs(names, item)
-    return {name: whole.get(name, texts[name]) for name in names}
+def _settable(name: JudgeName) -> set[str]:
+    local_one = name.kind == "local" and name.signature in local_judges()
+    return {one.name for one in load_local(name.signature).settings} if local_one else set()
+
+
+def _local_file(name: str) -> Path:
+    if name not in local_judges():
+        raise unknown_name("local judge", name, local_judges())
+    return Path(local.__path__[0]) / f"{name}.py"
+
+
+def _getter(name: str) -> Callable[[Item], Any]:
+    return _GETTERS.get(name) or (lambda item: item.fields.get(name))
+
+
+def _shared_texts(loaded: LoadedFunction) -> list[str]:
+    """The texts of the modules that a local judge shares with others, by the names that it has taken from there."""
+    names = {getattr(value, "__module__", None) or "" for value in vars(loaded.module).values()}
+    shared = sorted(name for name in names if name.startswith(f"{local.__name__}._"))
+    return [inspect.getsource(importlib.import_module(name)) for name in shared]
+
+
+def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:
+    return digest([*parts, settings] if settings else list(parts))[:16]
+
+
+def _sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _label(scale: Scale, value: Any) -> Label:
+    """A value as a label; numbers and truth values that need no reading are taken as they are."""
+    kind = type(value)
+    if kind is bool and scale.kind == "binary":
+        return float(value)
+    free = scale.kind in INTERVAL and not (scale.step or scale.from_fraction)
+    if free and (kind is float or kind is int) and scale.low <= value <= scale.high:
+        return float(value)
+    return scale.read(value)
+
+
+def _raised(error: Exception) -> Reading:
+    return Reading(None, failure=Failure("code", f"{type(error).__name__}: {error}"))

@@ -2,13 +2,16 @@
 
 A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature and a
 model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
-`checks.py:score@python` (a function of the user's). Verdicts that came with the data are a recorded judge's.
+`checks.py:score@python` (a function of the user's). The last two may have settings, `include(match=phrase)@local`.
+Verdicts that came with the data are a recorded judge's.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeGuard
 
@@ -21,6 +24,10 @@ from judgecal.signatures import CHUNK, LoadedSignature
 
 JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
+_WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
+_BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
 _HAS: Mapping[str, Callable[[Item], object]] = {
     "item": lambda item: True,
     "question": lambda item: True,
@@ -47,35 +54,40 @@ class JudgeName:
         signature: the signature; of a local judge its name, of a python judge `file.py:function`.
         model: the model's alias, or the word `local` or `python`.
         program: the experiment that compiled its program, or None.
+        settings: of a local or a python judge, by name: the values as texts.
     """
 
     signature: str
     model: str
     program: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> JudgeName:
         """Read a judge's string.
 
         Raises:
-            InputError: it is not of the form.
+            InputError: it is not of the form; or its settings are not, or one is given twice.
         """
-        name = cls.read(text)
-        if name is None:
-            raise InputError(
-                f"{text!r} is no judge: write signature@model, signature@model#experiment, NAME@local or "
-                "FILE.py:FUNCTION@python"
-            )
-        return name
+        if match := _WITH_SETTINGS.fullmatch(text):
+            return cls(match[1], match[3], settings=_settings(match[2], text))
+        signature, _, rest = text.partition("@")
+        model, mark, program = rest.partition("#")
+        name = cls(signature, model, program or None)
+        if signature and model and (program or not mark) and (name.kind == "prompt" or not program):
+            return name
+        raise InputError(
+            f"{text!r} is no judge: write signature@model, signature@model#experiment, NAME@local or "
+            "FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local"
+        )
 
     @classmethod
     def read(cls, text: str) -> JudgeName | None:
         """Read a judge's string; None where the text is of another form, such as a model's name alone."""
-        signature, _, rest = text.partition("@")
-        model, mark, program = rest.partition("#")
-        name = cls(signature, model, program or None)
-        whole = signature and model and (program or not mark) and (name.kind == "prompt" or not program)
-        return name if whole else None
+        try:
+            return cls.parse(text)
+        except InputError:
+            return None
 
     @property
     def kind(self) -> JudgeKind:
@@ -89,7 +101,38 @@ class JudgeName:
         return self.model + (f"#{self.program}" if self.program else "")
 
     def __str__(self) -> str:
-        return f"{self.signature}@{self.system}"
+        settings = ",".join(f"{name}={_written(value)}" for name, value in self.settings)
+        return f"{self.signature}{f'({settings})' * bool(settings)}@{self.system}"
+
+
+def _settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
+    """`overlap=0.2, match="a phrase"` by name, sorted."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        match = _SETTING.match(text, at)
+        if match is None or (match.end() < len(text) and text[match.end()] != ","):
+            raise InputError(f'{whole}: write its settings as (name=value, other="a text with blanks"), found ({text})')
+        name, value = match[1], match[2].strip()
+        if name in found:
+            raise InputError(f"{whole}: the setting {name} is given twice: keep one")
+        found[name] = _unquoted(value, whole)
+        at = match.end() + 1
+    return tuple(sorted(found.items()))
+
+
+def _unquoted(value: str, whole: str) -> str:
+    try:
+        return str(json.loads(value, strict=False)) if value.startswith('"') else value
+    except ValueError:
+        raise InputError(f"{whole}: {value} is no text in quotes: write a backslash as \\\\") from None
+
+
+def _written(value: str) -> str:
+    """A value as it is written; in quotes without an `@`, so that a name is split at its first one."""
+    if _BARE.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False).replace("@", "\\u0040")
 
 
 class Respondent(Protocol):
@@ -133,8 +176,8 @@ class Caller(Respondent, Protocol):
 class Decider(Respondent, Protocol):
     """A respondent with a verdict to give."""
 
-    def verdict(self, item: Item) -> Reading:
-        """The verdict on one item, or why there is none."""
+    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+        """The verdict on one item, or why there is none; or what gives it once awaited."""
         ...
 
 

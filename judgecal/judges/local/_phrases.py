@@ -1,0 +1,105 @@
+"""Phrases in an answer, for the rules over `expect`: both sides are normalised, then one is looked for in the other.
+
+Normalised as RAG-IFEval does it: lower case, letters and digits alone, and where a language is named each word in its
+dictionary form (by simplemma, the extra `lemmas`), so that an inflected form is found too.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from judgecal.errors import unknown_name
+
+Match = Literal["substring", "phrase"]
+"""`substring`: the letters of the phrase stand anywhere, so that "HEMS" holds "EMS", as the benchmark has it;
+`phrase`: its words stand there as whole words."""
+
+_WORD = re.compile(r"[^\W_]+")
+_MOST_WORDS = 1 << 17  # whose dictionary forms are held
+_NAMED = 3  # phrases that a reason names
+
+
+def check_language(settings: Mapping[str, str]) -> None:
+    """Refuse a setting `lemmas` that is no language of simplemma's.
+
+    Raises:
+        InputError: names the nearest one.
+    """
+    if language := settings.get("lemmas"):
+        _lemmas(language)
+
+
+def words_of(text: str, lemmas: str = "") -> list[str]:
+    """The words of a text: lower case, composed letters, in their dictionary forms where a language is named."""
+    words = _WORD.findall(unicodedata.normalize("NFC", text).lower())
+    return list(map(_lemmas(lemmas).__getitem__, words)) if lemmas else words
+
+
+def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[list[str], list[str]] | str:
+    """The entries of a rule that an answer holds, and those that it does not; or what is wrong with the rule.
+
+    A rule is a list of entries; an entry is a phrase, or a list of alternatives of which one is enough.
+    """
+    entries = _entries(rule)
+    if isinstance(entries, str):
+        return entries
+    mark = " " if match == "phrase" else ""
+    text = f"{mark}{' '.join(words_of(answer, lemmas))}{mark}"
+    found: list[str] = []
+    absent: list[str] = []
+    for entry in entries:
+        phrases = [_normalised(one, lemmas) for one in entry]
+        if not all(phrases):
+            return (
+                f"the phrase {next(one for one, words in zip(entry, phrases, strict=True) if not words)!r} has no word"
+            )
+        held = any(f"{mark}{words}{mark}" in text for words in phrases)
+        (found if held else absent).append(" or ".join(entry))
+    return found, absent
+
+
+def _entries(rule: object) -> list[list[str]] | str:
+    entries = [rule] if isinstance(rule, str) else rule
+    if not isinstance(entries, list | tuple) or not entries:
+        return "the rule must be a list of phrases"
+    listed = [[one] if isinstance(one, str) else one for one in entries]
+    if all(isinstance(one, list | tuple) and one and all(isinstance(text, str) for text in one) for one in listed):
+        return listed
+    return "each entry of the rule must be a phrase or a list of alternative phrases"
+
+
+def named(phrases: list[str]) -> str:
+    """The first few phrases, for a reason."""
+    return "; ".join(phrases[:_NAMED]) + f" and {len(phrases) - _NAMED} more" * (len(phrases) > _NAMED)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _normalised(phrase: str, lemmas: str) -> str:
+    return " ".join(words_of(phrase, lemmas))
+
+
+class _Lemmas(dict[str, str]):
+    """Dictionary forms, looked up once a word."""
+
+    def __init__(self, look_up: Callable[[str], str]) -> None:
+        self._look_up = look_up
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        self[word] = lemma = self._look_up(word).lower()
+        return lemma
+
+
+@functools.cache
+def _lemmas(language: str) -> _Lemmas:
+    import simplemma
+    from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+
+    if language not in SUPPORTED_LANGUAGES:
+        raise unknown_name("language of lemmas", language, sorted(SUPPORTED_LANGUAGES))
+    return _Lemmas(functools.partial(simplemma.lemmatize, lang=language))

@@ -1,0 +1,73 @@
+"""The document of `judgecal judges`: what can judge in a workspace."""
+
+from __future__ import annotations
+
+from judgecal.judges.listing import JudgesHere, LocalHere, SignatureHere
+from judgecal.records import Headline
+from judgecal.report import numbers
+from judgecal.report.document import Block, Document, Paragraph, Section, Table, notes_section
+
+_NONE = "-"
+
+
+def judges_here_document(found: JudgesHere) -> Document:
+    """Local judges with their source and needs, signatures, suites; and what cannot be loaded."""
+    notes = [
+        *(f"{one.name}: {one.problem}" for one in (*found.signatures, *found.suites) if one.problem),
+        *(one.problem for one in found.local if one.problem),
+    ]
+    if found.no_verdict:
+        notes.append(f"Signatures without a verdict, which cannot judge: {', '.join(found.no_verdict)}.")
+    sections = [
+        Section("signatures", "Signatures", "Prompts that judge on any model: SIGNATURE@MODEL.", _signatures(found)),
+        Section("suites", "Suites", "Judges that run together.", _suites(found)),
+        Section("local", "Local judges", "Rules and metrics that call nobody.", _local(found)),
+    ]
+    return Document(
+        title="Judges",
+        about="",
+        headline=_headline(found),
+        sections=[*sections, notes_section(notes)],
+        run_lines=("run: judgecal judges",),
+    )
+
+
+def _headline(found: JudgesHere) -> Headline:
+    parts = [
+        numbers.count_of(len([one for one in found.signatures if not one.problem]), "signature"),
+        numbers.count_of(len([one for one in found.suites if not one.problem]), "suite"),
+        numbers.count_of(len([one for one in found.local if not one.problem]), "local judge"),
+    ]
+    broken = sum(bool(one.problem) for one in (*found.signatures, *found.suites, *found.local))
+    because = (f"{numbers.count(broken)} more cannot judge as they are: --full says why.",) if broken else ()
+    sentence = f"{parts[0]}, {parts[1]} and {parts[2]} can judge here."
+    return Headline("judges", sentence, because, next="judgecal score --judge exact_match@local")
+
+
+def _signatures(found: JudgesHere) -> list[Block]:
+    ready = [one for one in found.signatures if not one.problem]
+    named = Paragraph(f"Signatures: {', '.join(one.name for one in ready) or 'none'}.", short=True)
+    return [named, Table(["signature", "scale", "unit", "inputs"], [_signature_row(one) for one in ready], left=4)]
+
+
+def _signature_row(one: SignatureHere) -> list[str]:
+    return [one.name, one.scale, one.unit, ", ".join(one.inputs)]
+
+
+def _suites(found: JudgesHere) -> list[Block]:
+    ready = [one for one in found.suites if not one.problem]
+    named = Paragraph(f"Suites: {', '.join(one.name for one in ready) or 'none'}.", short=True)
+    rows = [[one.name, ", ".join(one.judges)] for one in ready]
+    return [named, Table(["suite", "judges"], rows, left=2)] if rows else [named]
+
+
+def _local(found: JudgesHere) -> list[Block]:
+    short = [[one.judge, one.needs, one.source or _NONE] for one in found.local]
+    return [
+        Table(["local judge", "needs", "source"], short, left=3, short=True),
+        Table(["local judge", "scale", "settings", "verdict"], [_local_row(one) for one in found.local], left=4),
+    ]
+
+
+def _local_row(one: LocalHere) -> list[str]:
+    return [one.judge, one.scale, "; ".join(one.settings) or _NONE, one.about]

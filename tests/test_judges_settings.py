@@ -1,0 +1,164 @@
+"""Settings of judges that are functions: in the name, in the fingerprint, and refused where they cannot be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.judges import JudgeName, judge_named, set_local
+from judgecal.judges.loading import load_function
+from judgecal.records import Item
+from judgecal.workspace import Workspace, find_workspace
+from tests.support.command import Run
+
+ITEM = Item("i", "g", "q?", "a longer answer")
+SHORT = '''"""Whether an answer is short."""
+
+from typing import Annotated, Literal
+
+
+def short(
+    answer: str,
+    note: str = "",
+    *,
+    share: Annotated[float, (0.0, 1.0)] = 0.5,
+    words: int = 2,
+    match: Literal["substring", "phrase"] = "substring",
+    strict: bool = False,
+    said: str = "",
+    other: str | None = None,
+) -> tuple[bool, str]:
+    """Short by the number of words."""
+    return len(answer.split()) <= words, f"{share} {words} {match} {strict} {said} {other}"
+'''
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    for name in ("signatures", "gold", "experiments"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "checks.py").write_text(SHORT, encoding="utf-8")
+    return find_workspace(tmp_path)
+
+
+def short(workspace: Workspace, settings: str = "") -> Any:
+    return judge_named(f"checks.py:short{settings}@python", workspace=workspace)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "printed"),
+    [
+        ("a(b=0.2)@local", {"b": "0.2"}, None),
+        ("a()@local", {}, "a@local"),
+        ("a( z = 1 , b=phrase)@local", {"b": "phrase", "z": "1"}, "a(b=phrase,z=1)@local"),
+        ('a(b="x, (y) @ z")@local', {"b": "x, (y) @ z"}, 'a(b="x, (y) \\u0040 z")@local'),
+        ('a(b="Żółw")@local', {"b": "Żółw"}, "a(b=Żółw)@local"),
+        ('a(b="")@local', {"b": ""}, None),
+        ("f.py:g(b=-1.5)@python", {"b": "-1.5"}, None),
+    ],
+)
+def test_a_name_carries_its_settings_in_one_form(text: str, settings: dict[str, str], printed: str | None) -> None:
+    name = JudgeName.parse(text)
+    assert dict(name.settings) == settings
+    assert str(name) == (printed or text) and JudgeName.parse(str(name)) == name
+    assert str(name).partition("@")[2] in ("local", "python")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a(b)@local", "write its settings as"),
+        ("a(b=1 c=2,=)@local", "write its settings as"),
+        ("a(b=1,b=2)@local", "the setting b is given twice"),
+        (r'a(b="\q")@local', "is no text in quotes"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_said(text: str, says: str) -> None:
+    assert JudgeName.read(text) is None
+    with pytest.raises(InputError, match=says):
+        JudgeName.parse(text)
+
+
+def test_a_name_of_a_million_brackets_is_read_at_once() -> None:
+    assert JudgeName.read("a(" * 5_000 + "@local") is not None
+    assert JudgeName.read("a(" + "b" * 1_000_000 + "@local") is not None
+
+
+def test_keyword_only_parameters_with_a_default_are_settings(workspace: Workspace) -> None:
+    judge = short(workspace)
+    assert judge.inputs == ("answer",)
+    assert [str(one) for one in load_function(workspace.root / "checks.py", "short", text=SHORT).settings] == [
+        "share=0.5", "words=2", "match=substring (phrase)", "strict=false", "said=-",
+    ]  # fmt: skip
+    assert judge.verdict(ITEM).verdict == 0.0
+    judge = short(workspace, '(words=3,share=1,match=phrase,strict=True,said="a b")')
+    reading = judge.verdict(replace(ITEM, fields={"other": "x"}))
+    assert (reading.verdict, reading.reasoning) == (1.0, "1.0 3 phrase True a b x")
+
+
+def test_settings_are_part_of_the_fingerprint_and_defaults_are_not(workspace: Workspace) -> None:
+    plain = short(workspace)
+    same = short(workspace, "(words=2,share=0.50)")
+    assert (same.name, same.fingerprint) == ("checks.py:short@python", plain.fingerprint)
+    other = short(workspace, "(share=0.250)")
+    assert other.name == "checks.py:short(share=0.25)@python" and other.fingerprint != plain.fingerprint
+    assert short(workspace, "(share=.25,match=substring)").fingerprint == other.fingerprint
+    assert short(workspace, "(words=25)").fingerprint != other.fingerprint
+
+
+def test_settings_that_cannot_be_are_one_message_with_the_nearest(workspace: Workspace) -> None:
+    with pytest.raises(InputError) as error:
+        short(workspace, "(shaer=1,words=2.5,match=phrases,strict=maybe)")
+    name = "checks.py:short(match=phrases,shaer=1,strict=maybe,words=2.5)@python"
+    assert error.value.problems == (
+        f"{name}: unknown value of match 'phrases': did you mean phrase?",
+        f"{name}: unknown setting 'shaer': did you mean share?",
+        f"{name}: unknown value of strict 'maybe': known: true, false",
+        f"{name}: words must be a whole number, found '2.5'",
+    )
+    for share in ("2", "nan", "half", ""):
+        with pytest.raises(InputError, match="share must be a number from 0 to 1, found"):
+            short(workspace, f"(share={share})")
+    with pytest.raises(InputError, match="unknown setting 'overlap': known: none"):
+        judge_named("exact_match(overlap=0.2)@local")
+
+
+def test_a_judge_with_settings_runs_through_score_select_and_gate(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "checks.py").write_text(SHORT, encoding="utf-8")
+    judges = ("--judge", "checks.py:short(words=20)@python", "--judge", "checks.py:short@python")
+    ran = judgecal("score", *judges, "--name", "two", "--json")
+    assert ran.code == 0, ran.err
+    assert [one["judge"] for one in json.loads(ran.out)["judges"]] == list(judges[1::2])
+    ran = judgecal("select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--noise-calls", "0", "--json")
+    assert ran.code == 0, ran.err
+    assert judgecal("gate", "--lock", "judge.lock.json").code == 0
+    assert judgecal("report", "two").code == 0
+
+
+def test_options_set_the_local_judges_that_take_them() -> None:
+    judges = ["include@local", "exclude(match=substring)@local", "refuse@local", "v3@embedded"]
+    assert set_local(judges) == judges
+    assert set_local(judges, match="phrase", message="No.", lemmas=None) == [
+        "include(match=phrase)@local", "exclude(match=substring)@local", "refuse(message=No.)@local", "v3@embedded",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="none of the judges has the setting match"):
+        set_local(["v3@embedded"], match="phrase")
+
+
+def test_score_sets_the_rules_by_options(judgecal: Run, workspace_dir: Path) -> None:
+    path = workspace_dir / "gold" / "starter" / "items.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    held = [{**row, "expect": {"include": ["HEMS", "EMS"]}, "answer": f"{row['answer']} HEMS"} for row in rows]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in held), encoding="utf-8")
+    ran = judgecal("score", "--judge", "include@local", "--match", "phrase", "--name", "rules", "--json")
+    assert ran.code == 0, ran.err
+    assert [one["judge"] for one in json.loads(ran.out)["judges"]] == ["include(match=phrase)@local"]
+    journal = (workspace_dir / "experiments" / "rules" / "judgements.jsonl").read_text(encoding="utf-8")
+    assert {json.loads(line)["verdict"] for line in journal.splitlines() if "include" in line} == {50.0}
+    ran = judgecal("score", "--match", "phrase")
+    assert ran.code == 2 and "none of the judges has the setting match" in ran.err
