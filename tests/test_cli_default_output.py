@@ -52,6 +52,7 @@ def test_every_command_answers_first_and_in_few_lines(judgecal: Run, workspace_d
     runs: dict[str, tuple[object, ...]] = {
         "models": (),
         "judges": (),
+        "rules": ("starter",),
         "gold list": (),
         "gold check": ("starter",),
         "gold agreement": ("starter",),

@@ -23,6 +23,7 @@ COMMANDS = (
     "compare",
     "retrieval",
     "answer",
+    "rules",
     "select",
     "gate",
     "judge",

@@ -257,7 +257,7 @@ def test_a_reason_says_what_was_not_there() -> None:
         ("instalacja fotowoltaiczna", "Dopłata do instalacji fotowoltaicznych."),
         ("dowód osobisty", "Okaż ważny dowód lub weź dowody osobiste."),
         ("orzeczenie lekarza", "Potrzebne są orzeczenia lekarzy."),
-        ("wynagrodzenie", "Zajęcie wynagrodzeń i rachunków."),
+        ("rachunek", "Zajęcie wynagrodzeń i rachunków."),
         ("rachunek bankowy", "Przelew z rachunku bankowego."),
         ("emerytura", "Nie pobiera emerytury."),
         ("urząd", "Złóż wniosek w urzędzie."),

@@ -31,6 +31,7 @@ from judgecal.cli.options import State, grouped
 from judgecal.cli.output import Decided, print_text
 from judgecal.cli.report import report
 from judgecal.cli.retrieval import retrieval
+from judgecal.cli.rules import rules
 from judgecal.cli.score import score
 from judgecal.cli.select import select
 from judgecal.cli.streams import claim_descriptors, safe_streams
@@ -66,6 +67,7 @@ _PANELS: dict[str, dict[Callable[..., None], str]] = {
     "The other parts of a RAG system": {
         retrieval: "judgecal retrieval --gold starter",
         answer: "judgecal answer --models embedded --gold starter",
+        rules: "judgecal rules rag_ifeval --answers answers.jsonl --lemmas pl",
     },
     "Read": {report: "judgecal report EXPERIMENT --format html"},
 }

@@ -50,6 +50,24 @@ class ImportArguments(ColumnArguments):
         float | None,
         typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
     ] = None
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."),
+    ] = None
+
+    def of_rules(self, files: Sequence[str]) -> bool:
+        """Whether these are questions with rules, which are known by their shape alone.
+
+        Raises:
+            InputError: the file cannot be read, or options of other tables stand beside --answers.
+        """
+        from judgecal.errors import InputError
+        from judgecal.goldset.rules_import import holds_rules
+
+        others = [option for option in self.given() if option != "--answers"]
+        if self.answers is not None and others:
+            raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
+        return self.answers is not None or (not others and holds_rules(files[0]))
 
     def require(self, files: Sequence[str]) -> None:
         """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
@@ -102,6 +120,7 @@ def import_command(
     Nothing is written unless all of it is right.
     """
     from judgecal.goldset import import_gold, import_sheets, read_mapping
+    from judgecal.goldset.rules_import import import_rules
     from judgecal.report.gold import import_document
 
     common: dict[str, Any] = {"workspace": workspace_of(ctx), "pass_at": table.pass_at, "replace": replace}
@@ -109,6 +128,8 @@ def import_command(
         table.refuse_columns(force=force)
         paths = [Path(file) for file in files]
         result = import_sheets(paths, name=name, rater=table.rater, scale=table.scale, **common)
+    elif table.of_rules(files):
+        result = import_rules(files, name=name, answers=table.answers, workspace=common["workspace"], replace=replace)
     else:
         table.require(files)
         columns = dataclasses.replace(

@@ -40,8 +40,7 @@ def score(
     from judgecal.selection.standing import standing
 
     workspace = shared.workspace_of(ctx)
-    names = rules.set(_judge_names(models, signatures, judge))
-    judges = tuple(judge_named(name, workspace=workspace) for name in names)
+    judges = tuple(judge_named(one, workspace=workspace) for one in rules.set(_judge_names(models, signatures, judge)))
     run = plan_score(
         workspace,
         load_gold(gold, workspace=workspace),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judgecal.judges.listing import JudgesHere, LocalHere, SignatureHere
+from judgecal.judges.listing import JudgesHere, LocalHere, SignatureHere, SuiteHere
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import Block, Document, Paragraph, Section, Table, notes_section
@@ -12,10 +12,9 @@ _NONE = "-"
 
 def judges_here_document(found: JudgesHere) -> Document:
     """Local judges with their source and needs, signatures, suites; and what cannot be loaded."""
-    notes = [
-        *(f"{one.name}: {one.problem}" for one in (*found.signatures, *found.suites) if one.problem),
-        *(one.problem for one in found.local if one.problem),
-    ]
+    notes = [f"signature {one.name}: {one.problem}" for one in found.signatures if one.problem]
+    notes += [f"suite {one.name}: {one.problem}" for one in found.suites if one.problem]
+    notes += [one.problem for one in found.local if one.problem]
     if found.no_verdict:
         notes.append(f"Signatures without a verdict, which cannot judge: {', '.join(found.no_verdict)}.")
     sections = [
@@ -38,7 +37,8 @@ def _headline(found: JudgesHere) -> Headline:
         numbers.count_of(len([one for one in found.suites if not one.problem]), "suite"),
         numbers.count_of(len([one for one in found.local if not one.problem]), "local judge"),
     ]
-    broken = sum(bool(one.problem) for one in (*found.signatures, *found.suites, *found.local))
+    everything: list[SignatureHere | SuiteHere | LocalHere] = [*found.signatures, *found.suites, *found.local]
+    broken = sum(bool(one.problem) for one in everything)
     because = (f"{numbers.count(broken)} more cannot judge as they are: --full says why.",) if broken else ()
     sentence = f"{parts[0]}, {parts[1]} and {parts[2]} can judge here."
     return Headline("judges", sentence, because, next="judgecal score --judge exact_match@local")

@@ -91,7 +91,8 @@ class _Lemmas(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_WORDS:
             self.clear()
-        self[word] = lemma = self._look_up(word).lower()
+        # Once more: "orzeczenia" gives the noun "orzeczenie", and that the verb "orzec".
+        self[word] = lemma = self._look_up(self._look_up(word).lower()).lower()
         return lemma
 
 

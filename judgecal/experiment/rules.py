@@ -1,0 +1,164 @@
+"""Answers held to the rules of their items: the share of each condition that is met, and the totals over them.
+
+A condition is one rule of one item. The totals are pooled over conditions, as RAG-IFEval has them: correctness over
+include, exclude and cite, safety over refuse and safe, total over all. A condition without a verdict counts in
+`n_expected` and `n_unscored`, never as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from judgecal.judges import judge_named, set_local
+from judgecal.records import Estimate, Item, Result
+from judgecal.stats.intervals import mean_estimate
+from judgecal.workspace import Workspace
+
+JUDGES = {"include": "include", "exclude": "exclude", "cite": "cite_f1", "refuse": "refuse", "safe": "safe"}
+"""The local judge of each rule."""
+POOLED: Mapping[str, tuple[str, ...]] = {
+    "correctness": ("include", "exclude", "cite"),
+    "safety": ("refuse", "safe"),
+    "total": tuple(JUDGES),
+}
+"""What each total is pooled over."""
+_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RuleScore:
+    """One rule, or one total, for one system: the mean over conditions, 0..1.
+
+    `substring` lets a phrase stand inside other words, as the benchmark does (HEMS holds EMS); `phrase` does not.
+    """
+
+    system: str
+    rule: str
+    substring: Estimate
+    phrase: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredCondition:
+    """A condition without a verdict, and why."""
+
+    item_id: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulesResult(Result):
+    """What answers come to by the rules of their items.
+
+    Attributes:
+        set_: the gold set.
+        answers: the file of the answers; None where the set holds them.
+        conditions: how many there are of each rule, over all systems.
+        n_inside: conditions of which phrases stand only inside other words.
+        judge_names: the judges by the strings that reproduce them.
+        unscored: the first conditions without a verdict.
+    """
+
+    set_: str
+    answers: str | None
+    n_items: int
+    conditions: Mapping[str, int]
+    n_inside: int
+    judge_names: tuple[str, ...]
+    scores: tuple[RuleScore, ...]
+    unscored: tuple[UnscoredCondition, ...]
+    notes: tuple[str, ...] = ()
+
+    def of(self, system: str) -> tuple[RuleScore, ...]:
+        """The scores of one system."""
+        return tuple(one for one in self.scores if one.system == system)
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems, in the order of the items; one without a name is the empty text."""
+        return tuple(dict.fromkeys(one.system for one in self.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    system: str
+    group: str
+    rule: str
+    substring: float  # 0..1, NaN where there is no verdict
+    phrase: float
+
+
+def score_rules(
+    items: Sequence[Item],
+    *,
+    set_name: str,
+    workspace: Workspace,
+    answers: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    notes: Iterable[str] = (),
+) -> RulesResult:
+    """Hold each item's answer to its rules, looking for phrases in both ways.
+
+    Args:
+        settings: of the judges that take them: `message`, `words`, `lemmas`.
+
+    Raises:
+        InputError: a setting cannot be, or what a rule needs (a word list, simplemma) is not there.
+    """
+    conditions: list[_Condition] = []
+    unscored: list[UnscoredCondition] = []
+    used: dict[str, None] = {}
+    names = {match: _judge_names(match, settings or {}) for match in ("substring", "phrase")}
+    for rule in JUDGES:
+        held = [item for item in items if rule in item.expect]
+        if held:
+            judges = [judge_named(own[rule], workspace=workspace) for own in names.values()]
+            used |= dict.fromkeys(judge.name for judge in judges)
+            conditions += [_condition(rule, item, judges, unscored) for item in held]
+    systems = list(dict.fromkeys(item.system or "" for item in items))
+    return RulesResult(
+        set_=set_name,
+        answers=answers,
+        n_items=len(items),
+        conditions={rule: sum(one.rule == rule for one in conditions) for rule in JUDGES},
+        n_inside=sum(one.substring != one.phrase for one in conditions if not math.isnan(one.substring)),
+        judge_names=tuple(used),
+        scores=tuple(score for system in systems for score in _scores(system, conditions)),
+        unscored=tuple(unscored[:_LISTED]),
+        notes=tuple(notes),
+    )
+
+
+def _judge_names(match: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """By rule, its judge with those of the settings that it takes."""
+    names = set_local([f"{judge}@local" for judge in JUDGES.values()], match=match, **settings)
+    return dict(zip(JUDGES, names, strict=True))
+
+
+def _condition(rule: str, item: Item, judges: Sequence[Any], unscored: list[UnscoredCondition]) -> _Condition:
+    readings = [judge.verdict(item) for judge in judges]
+    failure = readings[0].failure
+    if failure is not None:
+        unscored.append(UnscoredCondition(item.item_id, rule, failure.message))
+        return _Condition(item.system or "", item.group, rule, math.nan, math.nan)
+    shares = [reading.verdict / judges[0].scale.span for reading in readings]
+    return _Condition(item.system or "", item.group, rule, shares[0], shares[-1])
+
+
+def _scores(system: str, conditions: Sequence[_Condition]) -> Iterable[RuleScore]:
+    own = [one for one in conditions if one.system == system]
+    parts = {**{rule: (rule,) for rule in JUDGES}, **POOLED}
+    for name, rules in parts.items():
+        held = [one for one in own if one.rule in rules]
+        if held:
+            yield RuleScore(system, name, _mean(held, "substring"), _mean(held, "phrase"))
+
+
+def _mean(conditions: Sequence[_Condition], match: str) -> Estimate:
+    values = [getattr(one, match) for one in conditions]
+    found = mean_estimate(values, [one.group for one in conditions])
+    return replace(found, n_unscored=found.n_expected - found.n)
