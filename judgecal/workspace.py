@@ -1,4 +1,4 @@
-"""The workspace: `signatures/`, `gold/`, `experiments/` and `judgecal.toml` under one root.
+"""The workspace: `signatures/`, `suites/`, `gold/`, `experiments/` and `judgecal.toml` under one root.
 
 It is the user's property, in the way of a dbt project. The wheel carries a starter copy, which is read-only:
 results then go to `./experiments`. Nothing is ever written into the installed package.
@@ -35,7 +35,7 @@ At = Callable[[Sequence[str]], str]
 """From the keys that lead to a value to `file:line`, as messages name it."""
 
 _LONGEST_IN_DRAFT = 200  # characters of a file's name, as file systems take 255 bytes
-_COPIED = ("signatures", "gold", "judgecal.toml")
+_COPIED = ("signatures", "suites", "gold", "judgecal.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _EXPERIMENTS_README = """# Experiments
 
@@ -62,6 +62,11 @@ class Workspace:
     def signatures(self) -> Path:
         """The folder of the signature files."""
         return self.root / "signatures"
+
+    @property
+    def suites(self) -> Path:
+        """The folder of the suites; it need not exist."""
+        return self.root / "suites"
 
     @property
     def gold(self) -> Path:

@@ -44,10 +44,10 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def workspace_dir(tmp_path: Path) -> Path:
-    """A fresh workspace with the repository's signatures and gold sets."""
+    """A fresh workspace with the repository's signatures, suites and gold sets."""
     folder = tmp_path / "workspace"
     folder.mkdir()
-    for name in ("signatures", "gold"):
+    for name in ("signatures", "suites", "gold"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 

@@ -37,6 +37,8 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
         "judgecal/starter/signatures/correctness_v3.py",
+        "judgecal/starter/signatures/mosaic/groundedness.py",
+        "judgecal/starter/suites/mosaic.toml",
         "judgecal/starter/gold/starter/items.jsonl",
         "judgecal/starter/judgecal.toml",
         "judgecal/models/embedded/weights.json",
@@ -49,7 +51,13 @@ def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
     (sdist,) = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "signatures/answer_v1.py", "gold/starter/card.toml", "judgecal.toml"} <= names
+    assert {
+        "pyproject.toml",
+        "signatures/answer_v1.py",
+        "suites/mosaic.toml",
+        "gold/starter/card.toml",
+        "judgecal.toml",
+    } <= names
     assert not [name for name in names if ".venv" in name or "__pycache__" in name or name.startswith(".demo")]
 
 

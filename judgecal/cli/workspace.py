@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")]) -> None:
-    """Write the starter workspace: signatures, the starter gold set, judgecal.toml."""
+    """Write the starter workspace: signatures, suites, the starter gold set, judgecal.toml."""
     from judgecal.workspace import init_workspace
 
     made = init_workspace(directory)
-    print_line(f"{made.root}: signatures/, gold/starter/, experiments/, judgecal.toml")
+    print_line(f"{made.root}: signatures/, suites/, gold/starter/, experiments/, judgecal.toml")
     notice(f"next: cd {made.root} && judgecal optimize")
 
 

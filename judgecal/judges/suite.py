@@ -1,0 +1,135 @@
+"""Suites: judges that run together over one table, and the columns that they fill.
+
+A suite is the file `suites/NAME.toml` of the workspace:
+
+    schema = 1
+
+    [judges.groundedness]
+    judge = "mosaic/groundedness"                 # a judge's string; or lock = "experiments/.../judge.lock.json"
+    column = "response/llm_judged/groundedness"   # what its columns begin with; this is the default
+    aggregate = "rating"                          # what of its verdicts goes there; by default what its unit asks for
+
+A prompt judge without a model behind an `@` runs on the model that is chosen when the suite is run. Judges of one
+column stand in for each other: of those that have one column, the first that a row has the inputs for judges it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.judges.protocol import JudgeName
+from judgecal.records import ITEM_UNIT
+from judgecal.workspace import Workspace, read_toml, validated
+
+Aggregate = Literal["rating", "precision", "share"]
+"""What of a judge's verdicts goes into the columns: `rating` the verdict on an item with its rationale, `precision`
+those on its chunks and the share of them that pass, `share` the verdict alone as a number from 0 to 1.
+"""
+
+
+class _JudgeTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    judge: str | None = None
+    lock: str | None = None
+    column: str | None = None
+    aggregate: Aggregate | None = None
+
+
+class _SuiteTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    judges: dict[str, _JudgeTable] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteJudge:
+    """One judge of a suite, as its file has it.
+
+    Attributes:
+        name: what the suite calls it.
+        judge: its string, which may lack the model; None where there is a lock.
+        lock: the path of its lock; None where there is a judge.
+        column: what its columns begin with; None for the usual place.
+        aggregate: None for what its unit asks for.
+    """
+
+    name: str
+    judge: str | None = None
+    lock: Path | None = None
+    column: str | None = None
+    aggregate: Aggregate | None = None
+
+    @property
+    def lacks_model(self) -> bool:
+        """Whether it is a prompt judge that runs on whatever model is chosen."""
+        return self.judge is not None and "@" not in self.judge
+
+    def judge_on(self, model: str) -> JudgeName:
+        """The judge's string, with a model where it lacks one. InputError: it is of no judge, or there is a lock."""
+        if self.judge is None:
+            raise InputError(f"{self.name}: has a lock and no judge's string")
+        return JudgeName.parse(f"{self.judge}@{model}" if self.lacks_model else self.judge)
+
+    def column_of(self, unit: str) -> str:
+        """What its columns begin with, by default where Mosaic AI Agent Evaluation has judges of its unit."""
+        return self.column or f"{'response' if unit == ITEM_UNIT else 'retrieval'}/llm_judged/{self.name}"
+
+    def aggregate_of(self, unit: str) -> Aggregate:
+        """What of its verdicts goes into the columns."""
+        return self.aggregate or ("rating" if unit == ITEM_UNIT else "precision")
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Judges that run together; `name` is the file's without its ending."""
+
+    name: str
+    judges: tuple[SuiteJudge, ...]
+
+
+def list_suites(workspace: Workspace) -> list[str]:
+    """Names of the suites of a workspace, sorted; a leading underscore or dot hides a file."""
+    found = (path.stem for path in workspace.suites.glob("*.toml"))
+    return sorted(name for name in found if not name.startswith(("_", ".")))
+
+
+def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
+    """Load a suite by name from the workspace, or by the path of its file.
+
+    Raises:
+        InputError: there is no such suite, or its file cannot be used; lists every problem.
+    """
+    text = str(name_or_path)
+    path = Path(text) if text.endswith(".toml") else workspace.suites / f"{text}.toml"
+    if not text.endswith(".toml") and text not in list_suites(workspace):
+        raise unknown_name("suite", text, list_suites(workspace))
+    table = validated(_SuiteTable, read_toml(path), str(path))
+    if not table.judges:
+        raise InputError(f"{path}: holds no judge: add [judges.NAME] with judge or lock")
+    refuse([f"{path}: judges.{name}: {problem}" for name, one in table.judges.items() for problem in _problems(one)])
+    return Suite(path.stem, tuple(_judge(name, one, workspace) for name, one in table.judges.items()))
+
+
+def _problems(one: _JudgeTable) -> list[str]:
+    found = []
+    if (one.judge is None) == (one.lock is None):
+        found.append("give either judge, a judge's string, or lock, the path of a judge.lock.json")
+    if one.judge is not None and not one.judge.strip():
+        found.append("judge is empty: write signature, signature@model or NAME@local")
+    elif one.judge is not None and "@" in one.judge:
+        try:
+            JudgeName.parse(one.judge)
+        except InputError as error:
+            found.extend(error.problems)
+    if one.column is not None and not one.column.strip():
+        found.append("column is empty: name it, or leave it out")
+    return found
+
+
+def _judge(name: str, one: _JudgeTable, workspace: Workspace) -> SuiteJudge:
+    given: dict[str, Any] = one.model_dump()
+    return SuiteJudge(name, **{**given, "lock": None if one.lock is None else workspace.root / one.lock})
