@@ -33,6 +33,7 @@ from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
+    keep_together,
     keep_trials,
     models_of,
     open_journal,
@@ -45,9 +46,9 @@ from judgecal.experiment.trials import (
 __all__ = [
     "AgreementResult", "AgreementRun", "Column", "CompareRun", "CostEstimate", "Entry", "Experiment", "GoldSummary",
     "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
-    "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_trials", "look_at_test", "looks_so_far",
-    "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls", "plan_experiment", "plan_score",
-    "rater_entries", "read_config", "read_experiment", "read_recorded", "refuse_unequal", "require_keys",
-    "require_metric", "run_line", "run_trials", "say_remarks", "scale_notes", "score", "stored_rows",
-    "summary_of_gold", "together", "verdict_matrix",
+    "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_together", "keep_trials",
+    "look_at_test", "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls",
+    "plan_experiment", "plan_score", "rater_entries", "read_config", "read_experiment", "read_recorded",
+    "refuse_unequal", "require_keys", "require_metric", "run_line", "run_trials", "say_remarks", "scale_notes",
+    "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
 ]  # fmt: skip

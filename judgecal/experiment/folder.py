@@ -111,12 +111,13 @@ class Experiment:
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
     """Name the experiment of a configuration and hold it against what is there; nothing is written.
 
-    `command` and `gold.set` of the resolved configuration make the default slug; `out` is used instead.
+    `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used instead.
 
     Raises:
         InputError: the slug is no folder name, or the folder was made by another configuration.
     """
-    slug = out or f"{config['command']}-{config['gold']['set']}-{digest(_plain(config))[:8]}"
+    subject = config["gold"]["set"] if "gold" in config else config["suite"]
+    slug = out or f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
     if problem := name_problem(slug):
         raise InputError(f"--name {slug[:80]!r}: a slug is one folder name under experiments/: {problem}")
     folder = workspace.experiments / slug
@@ -156,6 +157,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 _KINDS: Mapping[str, tuple[type, str]] = {
     "command": (str, "a text"),
+    "suite": (str, "a text"),
     "split": (str, "a text"),
     "seed": (int, "a whole number"),
     "repeats": (int, "a whole number"),

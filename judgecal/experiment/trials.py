@@ -25,7 +25,7 @@ from judgecal.engine import (
     take_verdicts,
 )
 from judgecal.errors import InputError, notice
-from judgecal.judges import Respondent, calls_a_model, decides_itself, units_of
+from judgecal.judges import Caller, Decider, Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 
@@ -223,7 +223,8 @@ def run_trials(
     require_keys(judges, items, journal, options)
     with _cache(judges, options) as cache:
         for judge in judges:
-            _call(judge, items, journal=journal, options=options, budget=budget, cache=cache, label=label)
+            due = [(judge, Due(judge, items, journal, options))]
+            _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label or judge.name)
     return Judgements(_row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats))
 
 
@@ -238,43 +239,72 @@ def keep_trials(
         InputError: a key is not set, or a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    require_prices(models_of([judge]), options.limit_usd)
-    require_keys([judge], items, journal, options)
+    keep_together([(judge, items)], journal=journal, options=options, budget=budget, label=judge.name)
+
+
+def keep_together(
+    asked: Sequence[tuple[Respondent, Iterable[Item]]],
+    *,
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget | None = None,
+    label: str,
+) -> None:
+    """Like `keep_trials` of several judges, each over items of its own, as one run.
+
+    There is one progress, called `label`, and one budget; the calls of one model are made together.
+
+    Raises:
+        InputError, AuthError: as `keep_trials`.
+    """
+    judges = [judge for judge, _ in asked]
+    require_prices(models_of(judges), options.limit_usd)
+    for judge, items in asked:
+        require_keys([judge], items, journal, options)
     budget = budget or Budget(options.limit_usd)
-    with _cache([judge], options) as cache:
-        _call(judge, items, journal=journal, options=options, budget=budget, cache=cache)
+    due = [(judge, Due(judge, items, journal, options)) for judge, items in asked]
+    with _cache(judges, options) as cache:
+        _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label)
 
 
 def _call(
-    judge: Respondent,
-    items: Iterable[Item],
+    asked: Sequence[tuple[Respondent, Due]],
     *,
     journal: Journal,
     options: RunOptions,
     budget: Budget,
     cache: ReplyCache | None,
-    label: str | None = None,
+    label: str,
 ) -> None:
-    """Have the judgements of one judge that are due."""
-    due = Due(judge, items, journal, options)
-    total = due.count()
-    silent = options.quiet or not total
-    progress = None if silent else Progress(label or judge.name, total)
-    if calls_a_model(judge):
-        calls = (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
+    """Have the judgements that are due: those that take no call first, then those of each model."""
+    counts = [due.count() for _, due in asked]
+    total = sum(counts)
+    progress = None if options.quiet or not total else Progress(label, total)
+    by_model: dict[ModelSpec, list[tuple[Caller, Due, int]]] = {}
+    for (judge, due), count in zip(asked, counts, strict=True):
+        if calls_a_model(judge):
+            by_model.setdefault(judge.model, []).append((judge, due, count))
+        elif decides_itself(judge):
+            take_verdicts(_own_verdicts(judge, due), record=journal.append, progress=progress)
+    for model, callers in by_model.items():
+        calls = (call for judge, due, _ in callers for call in _calls(judge, due))
+        n = sum(count for *_, count in callers)
         try:
-            run_calls(
-                calls, judge.model, record=journal.append, budget=budget, cache=cache, progress=progress, total=total
-            )
+            run_calls(calls, model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n)
         finally:
             budget.save()
-    elif decides_itself(judge):
-        verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
-        take_verdicts(verdicts, record=journal.append, progress=progress)
     if progress:
         progress.close()
     if not options.quiet:
         say_remarks(budget)
+
+
+def _calls(judge: Caller, due: Due) -> Iterator[Call]:
+    return (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
+
+
+def _own_verdicts(judge: Decider, due: Due) -> Iterator[OwnVerdict]:
+    return (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
 
 
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges, set_local
 from judgecal.judges.protocol import (
     ITEM_INPUTS,
+    Caller,
+    Decider,
     Judge,
     JudgeKind,
     JudgeName,
@@ -33,6 +35,8 @@ _PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_pro
 
 __all__ = [
     "ITEM_INPUTS",
+    "Caller",
+    "Decider",
     "FunctionJudge",
     "Judge",
     "JudgeAdapter",
