@@ -19,7 +19,8 @@ from judgecal.errors import InputError, refuse
 from judgecal.tables.table import FileSource, Piece, Source, Table
 from judgecal.workspace import replacing, shown
 
-Kind = Literal["text", "number", "flag"]
+Kind = Literal["text", "number", "flag", "texts", "numbers"]
+"""What the values of an added column are; `texts` and `numbers` are lists, in a separated file JSON."""
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""
 

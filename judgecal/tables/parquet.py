@@ -139,6 +139,7 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
     import pyarrow.parquet as pq
 
     types = {"text": pa.string(), "number": pa.float64(), "flag": pa.bool_()}
+    types |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     more = pa.schema([(name, types[kind]) for name, kind in output.added.items()])
     own = _own_schema(output.source)
     schema = pa.schema([*own, *more], metadata=own.metadata)
@@ -194,7 +195,13 @@ def _arrays(rows: Sequence[Row], schema: Any) -> list[Any]:
 
 
 def _utf8_values(values: Sequence[Any]) -> list[Any]:
-    return [value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values]
+    return [_utf8(value) for value in values]
+
+
+def _utf8(value: Any) -> Any:
+    if isinstance(value, list):
+        return _utf8_values(value)
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 FORMATS = (Format("Parquet", (".parquet",), _ParquetSource, _writer),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -173,7 +174,7 @@ def _cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
-    return str(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
 
 
 FORMATS = (
