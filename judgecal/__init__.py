@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
+    from judgecal.selection.mlflow_scorer import mlflow_scorer
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, reliability
 
@@ -41,6 +42,7 @@ _HOME = {
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
+    "mlflow_scorer": "judgecal.selection.mlflow_scorer",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.score",
 }
@@ -63,6 +65,7 @@ __all__ = [
     "load_gold",
     "load_report",
     "load_signature",
+    "mlflow_scorer",
     "reliability",
     "score",
 ]
