@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
-from judgecal.errors import notice
+from judgecal.errors import InputError, notice
+
+if TYPE_CHECKING:
+    from judgecal.experiment import RunOptions
+    from judgecal.selection.production import ProductionRun
+    from judgecal.selection.suite_run import Reader, SuiteRun
+    from judgecal.workspace import Workspace
+
+_MOSAIC_OPTIONS = ("--item", "--group")  # what a table with names of its own may still be asked for
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Who judges, and how the columns are named."""
+
+    lock: Annotated[
+        list[Path] | None, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select; repeatable.")
+    ] = None
+    suite: Annotated[
+        str | None, typer.Option("--suite", metavar="SUITE", help="A suite: a name under suites/, or a path.")
+    ] = None
+    columns: Annotated[
+        str,
+        typer.Option(
+            "--columns",
+            metavar="NAMES",
+            help="plain (the column options say what is what), mosaic or mlflow (their own names, in and out).",
+        ),
+    ] = "plain"
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="ALIAS", help="Whom the judges of a suite call that name no model; embedded by default."
+        ),
+    ] = None
+    trust_lock: rows.TrustLock = False
+
+    def problems(self) -> list[str]:
+        """Options that contradict each other."""
+        from judgecal.selection.suite_columns import NAMINGS
+
+        found = []
+        if bool(self.lock) == (self.suite is not None):
+            found.append("say who judges: give --lock LOCK (several where several judge), or --suite SUITE")
+        if self.model is not None and self.suite is None:
+            found.append(f"--model {self.model}: a lock names its own model: leave this out, or give --suite")
+        if self.columns not in NAMINGS:
+            found.append(f"--columns is one of {', '.join(NAMINGS)}, found {self.columns!r}")
+        return found
 
 
 def judge(
@@ -20,29 +69,48 @@ def judge(
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],
     *,
-    lock: rows.LockArguments,
+    judges: Judges,
     table: rows.AnswerColumns,
     call: shared.RunArguments,
 ) -> None:
-    """Judge a table of production answers with a locked judge: every row comes out, in order, with its verdict.
+    """Judge a table of production answers with locked judges or a suite: every row comes out, in order, with verdicts.
 
     Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole).
     """
+    from judgecal.errors import refuse
+
     options = call.options()
+    refuse(judges.problems())
+    workspace = shared.workspace_of(ctx)
+    if judges.lock and len(judges.lock) == 1 and judges.columns == "plain":
+        _with_lock(_production(workspace, judges, file, output, table=table, options=options, call=call), call)
+    else:
+        _with_suite(_suite(workspace, judges, file, output, table=table, options=options, call=call), call)
+
+
+def _production(
+    workspace: Workspace,
+    judges: Judges,
+    file: Path,
+    output: Path,
+    *,
+    table: rows.AnswerColumns,
+    options: RunOptions,
+    call: shared.RunArguments,
+) -> ProductionRun:
     columns = table.columns()
-    from judgecal.report.judge import judge_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.row_items import RowReader
     from judgecal.tables import open_source
 
-    workspace = shared.workspace_of(ctx)
-    locked = load_lock(lock.lock)
-    runnable = locked.runnable(workspace, trust_lock=lock.trust_lock)
-    run = ProductionRun(
+    assert judges.lock
+    locked = load_lock(judges.lock[0])
+    runnable = locked.runnable(workspace, trust_lock=judges.trust_lock)
+    return ProductionRun(
         workspace=workspace,
         lock=locked,
-        lock_path=lock.lock,
+        lock_path=judges.lock[0],
         source=open_source(file),
         reader=RowReader.of(columns, table.context, runnable),
         judge=runnable,
@@ -50,6 +118,11 @@ def judge(
         options=options,
         out=call.name,
     )
+
+
+def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
+    from judgecal.report.judge import judge_document
+
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)
         return
@@ -57,5 +130,68 @@ def judge(
     print_result(result, judge_document(result), json=call.json, full=call.full)
     if result.n_unscored:
         error = result.columns["error"]
-        notice(f"judgecal: {result.n_unscored} rows are unscored; {output}, column {error} says why")
+        notice(f"judgecal: {result.n_unscored} rows are unscored; {run.output}, column {error} says why")
+        raise typer.Exit(4)
+
+
+def _suite(
+    workspace: Workspace,
+    judges: Judges,
+    file: Path,
+    output: Path,
+    *,
+    table: rows.AnswerColumns,
+    options: RunOptions,
+    call: shared.RunArguments,
+) -> SuiteRun:
+    from judgecal.judges.suite import load_suite
+    from judgecal.models import EMBEDDED
+    from judgecal.selection.suite_columns import NAMINGS
+    from judgecal.selection.suite_judges import measures_of, suite_of_locks
+    from judgecal.selection.suite_run import SuiteRun
+    from judgecal.tables import open_source
+
+    suite = load_suite(judges.suite, workspace=workspace) if judges.suite else suite_of_locks(judges.lock or [])
+    measures = measures_of(suite, workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
+    return SuiteRun(
+        workspace=workspace,
+        suite=suite.name,
+        measures=measures,
+        source=open_source(file),
+        reader=_reader(judges.columns, table, frozenset(name for one in measures for name in one.inputs)),
+        naming=next(one for one in NAMINGS if one == judges.columns),
+        output=output,
+        options=options,
+        out=call.name,
+    )
+
+
+def _reader(naming: str, table: rows.AnswerColumns, inputs: frozenset[str]) -> Reader:
+    """How rows are read. InputError: options that this naming does not take, or a column is not named."""
+    from judgecal.selection.mosaic_rows import MosaicReader
+    from judgecal.selection.row_items import RowReader
+    from judgecal.selection.suite_run import PlainReader
+
+    if naming == "plain":
+        return PlainReader(RowReader(table.columns(), table.context, inputs))
+    odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
+    if odd:
+        raise InputError(
+            f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, response, "
+            "retrieved_context ...): leave these out, or give --columns plain"
+        )
+    return MosaicReader(inputs, table.item, table.group)
+
+
+def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
+    from judgecal.report.suite import suite_document
+
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        return
+    result = run.run()
+    print_result(result, suite_document(result), json=call.json, full=call.full)
+    if result.n_unscored:
+        columns = ", ".join(names["error"] for names in result.columns.values())
+        notice(f"judgecal: {result.n_unscored} rows have something unscored; {run.output} says why ({columns})")
         raise typer.Exit(4)

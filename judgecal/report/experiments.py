@@ -121,8 +121,12 @@ def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) 
         InputError: as `Experiment.read_summary`.
     """
     from judgecal.report.judge import example_rows, judge_document
+    from judgecal.report.suite import suite_document
     from judgecal.selection.production import JudgeResult
+    from judgecal.selection.suite_result import SuiteResult
 
+    if "suite" in experiment.config:
+        return suite_document(experiment.read_summary(SuiteResult))
     result = experiment.read_summary(JudgeResult)
     return judge_document(result, example_rows(result))
 

@@ -27,7 +27,7 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.judges import Judge
-from judgecal.records import Estimate, Item, Judgement, Key, Result
+from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Key, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
@@ -35,7 +35,8 @@ from judgecal.selection.row_items import Judged, Layout, RowItems, RowReader
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.workspace import Workspace
 
-_INPUT = "input"  # the kind of the error of a row that lacks what the judge asks for; it is never called for
+INPUT = "input"
+"""The kind of the error of a row that lacks what the judge asks for; it is never called for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +216,15 @@ class _Written:
         self._calibration = run.lock.calibration
         self.overview = Overview(self._rule, calibration=self._calibration)
         self.model_ids: set[str] = set()
-        self.costs = _Costs(None if run.judge.model is None else run.judge.model.cost_usd)
+        self.costs = Costs(None if run.judge.model is None else run.judge.model.cost_usd)
 
     def row(self, row: Row) -> Judged:
         """What is added to a row."""
         item = self._reader.read(row)
         lacking = self._reader.lacking(item)
         if lacking is not None:
-            self.overview.add(item.system, item.group, None, error=_INPUT)
-            return Judged(None, error=f"{_INPUT}: {lacking}")
+            self.overview.add(item.system, item.group, None, error=INPUT)
+            return Judged(None, error=f"{INPUT}: {lacking}")
         found = judgement_of(self._journal, self._judge, item)
         kind = found.error.kind if found.error else "parse"
         self.overview.add(item.system, item.group, found.verdict, error=kind)
@@ -242,13 +243,13 @@ class _Written:
         )
 
 
-class _Costs:
+class Costs:
     """What calls cost; of no use where the cost of one is not known."""
 
     def __init__(self, price: Callable[[int | None, int | None], float | None] | None) -> None:
         self._price, self._n = price, 0
         self.usd: float | None = 0.0
-        self._anew: float | None = 0.0  # what they would cost without stored replies
+        self.usd_anew: float | None = 0.0  # what they would cost without stored replies
 
     def add(self, row: Judgement) -> None:
         """Count a judgement."""
@@ -257,18 +258,18 @@ class _Costs:
             anew = self._price(row.prompt_tokens, row.completion_tokens)
         self._n += 1
         self.usd = None if self.usd is None or row.cost_usd is None else self.usd + row.cost_usd
-        self._anew = None if self._anew is None or anew is None else self._anew + anew
+        self.usd_anew = None if self.usd_anew is None or anew is None else self.usd_anew + anew
 
     @property
     def usd_per_1k(self) -> float | None:
         """What a thousand rows cost; a stored reply counts as if it had been called for."""
-        return None if self._anew is None or not self._n else 1000.0 * self._anew / self._n
+        return None if self.usd_anew is None or not self._n else 1000.0 * self.usd_anew / self._n
 
 
-def judgement_of(journal: Journal, judge: Judge, item: Item) -> Judgement:
-    """The journal's row of an item. Raises InputError: there is none."""
+def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str = ITEM_UNIT) -> Judgement:
+    """The journal's row of an item, or of one of its chunks. Raises InputError: there is none."""
     try:
-        return journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0)]
+        return journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, unit)]
     except KeyError:
         raise InputError(
             f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
@@ -282,13 +283,13 @@ def input_config(workspace: Workspace, source: FileSource, reader: RowReader) ->
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which a
     row was mended, only what is new is called for.
     """
+    return {"file": file_config(workspace, source), "columns": reader.columns.options(), "context": reader.context}
+
+
+def file_config(workspace: Workspace, source: FileSource) -> str:
+    """What a configuration says of a file: its path, within the workspace from there."""
     path, root = source.path.resolve(), workspace.root.resolve()
-    inside = path.is_relative_to(root)
-    return {
-        "file": (path.relative_to(root) if inside else path).as_posix(),
-        "columns": reader.columns.options(),
-        "context": reader.context,
-    }
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 def _note(raw: Estimate, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock) -> str:

@@ -1,0 +1,182 @@
+"""The document of `judge --suite`: what each judge passes, who of them was held against people, and what is missing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
+from judgecal.report.intervals import Axis, in_percent, interval_picture, share_row
+from judgecal.report.wording import in_a_row, sentence
+from judgecal.selection.suite_result import SuiteRate, SuiteResult
+
+_OF = {"rating": "rows that pass", "precision": "chunks that pass, a row", "share": "share, a row"}
+_WORDS = (
+    ("share", "Of the rows with a verdict, the share that passes, as the judge gave it: its own errors are in it."),
+    ("precision", "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows."),
+    ("average", "The mean verdict on the judge's own scale."),
+    ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
+    (
+        "lock",
+        "A judge that was held against people's labels and confirmed once, with all that it takes to run it again.",
+    ),
+)
+
+
+def suite_document(result: SuiteResult) -> Document:
+    """What a table judged by a suite comes to."""
+    return Document(
+        title=f"{result.experiment}: rows judged by a suite",
+        about=(
+            f"{result.experiment} · {numbers.count(result.n)} rows of {result.input}, judged by "
+            f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their verdicts: "
+            f"{result.output}"
+        ),
+        headline=_headline(result),
+        sections=[
+            _rates(result),
+            *([_left_out(result)] if result.left_out else []),
+            _judges(result),
+            *([_unscored(result)] if result.n_unscored else []),
+            _names(result),
+            notes_section([*_notes(result)], words=_WORDS, short=True),
+        ],
+        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
+        foot=FROM_SUMMARY,
+        data={"result": result.as_json()},
+    )
+
+
+def _headline(result: SuiteResult) -> Headline:
+    """Where to look first; and that the rates are the judges' own and not the people's."""
+    known = {name: rate.raw for name, rate in result.rates.items() if rate.raw.value is not None}
+    if not known:
+        because = (_of_unlocked(result), _scope(result))
+        return Headline("no rate", "No rate to read.", because, tuple(_unknown(result)), _next(result))
+    lowest = min(known, key=lambda name: known[name].value or 0.0)
+    rate = f"{in_percent(known[lowest])} ({_OF[result.rates[lowest].aggregate]})"
+    say = f"By its own verdicts {lowest} comes to {rate}"
+    if len(known) > 1:
+        say = f"Look at {lowest} first: by the judges' own verdicts it is the lowest of {len(known)}, {rate}"
+    return Headline(
+        "raw rates", f"{say}.", (_of_unlocked(result), _scope(result)), tuple(_unknown(result)), _next(result)
+    )
+
+
+def _of_unlocked(result: SuiteResult) -> str:
+    unlocked, asked = result.unlocked, [one for one in result.judges if one.kind != "local"]
+    if not unlocked:
+        return "Every judge that could be wrong about people was locked: it was held against their labels."
+    who = "these judges" if len(unlocked) == len(asked) > 1 else in_a_row([one.name for one in unlocked])
+    return f"Nobody knows whether {who} {'agree' if len(unlocked) > 1 else 'agrees'} with people: no lock says so."
+
+
+def _scope(result: SuiteResult) -> str:
+    groups = max((rate.raw.n_groups for rate in result.rates.values()), default=0)
+    unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows have something unscored"
+    left_out = f"; left out: {in_a_row([one.name for one in result.left_out])}" if result.left_out else ""
+    return f"{unscored}; {numbers.count_of(groups, 'question')}{left_out}."
+
+
+def _unknown(result: SuiteResult) -> Iterator[str]:
+    """What weighs most comes first."""
+    yield "What share people would pass: each rate is its judge's own, and its errors are in it."
+    few = next(
+        (rate.raw.reason for rate in result.rates.values() if rate.raw.value is not None and rate.raw.reason), ""
+    )
+    if few:
+        yield f"How sure the rates are: {few}."
+    if result.n_unscored:
+        yield "What the unscored rows are worth: they are in no rate, and need not be like the others."
+
+
+def _next(result: SuiteResult) -> str:
+    """Hold against people the first judge that was not; else see whether the first lock still holds."""
+    if result.unlocked:
+        return f"judgecal score --judge {shlex.quote(result.unlocked[0].judge)} --gold SET"
+    locks = [one.lock for one in result.judges if one.lock is not None]
+    return f"judgecal gate --lock {shlex.quote(locks[0])}" if locks else f"judgecal report {result.experiment} --open"
+
+
+def _rates(result: SuiteResult) -> Section:
+    rows = [
+        share_row(name, rate.raw, strong=False) for name, rate in result.rates.items() if rate.raw.value is not None
+    ]
+    blocks: list[Block] = []
+    if rows:
+        axis = Axis("% by the judges' own verdicts", low=0.0, high=100.0)
+        blocks.append(interval_picture(rows, axis, title="What each judge passes"))
+    level = next((rate.raw.level for rate in result.rates.values()), 0.95)
+    header = ["judge", f"share [{level:.4g}]", "rows", "unscored", "average", "of"]
+    cells = [
+        [name, in_percent(rate.raw), f"{numbers.count(rate.n)}/{numbers.count(rate.n_expected)}",
+         numbers.count(rate.n_unscored + rate.n_chunks_unscored), _average(rate), _OF[rate.aggregate]]
+        for name, rate in result.rates.items()
+    ]  # fmt: skip
+    blocks.append(Table(header, cells, title="Rates", short=True))
+    words = [[name, word, numbers.count(n)] for name, rate in result.rates.items() for word, n in rate.words.items()]
+    if words:
+        blocks.append(Table(["judge", "verdict", "verdicts"], words, left=2, title="Verdicts that are words"))
+    caption = (
+        "Serves the question what to look at first. A share has an interval by question and leaves unscored rows out; "
+        "of a judge of chunks, unscored counts its rows and chunks without a verdict."
+    )
+    return Section("rates", "What each judge passes", caption, blocks)
+
+
+def _average(rate: SuiteRate) -> str:
+    """The mean verdict where it says more than the share."""
+    found: Estimate = rate.average
+    return numbers.estimate(found, 2) if rate.aggregate == "rating" and rate.scale != "binary" else numbers.DASH
+
+
+def _left_out(result: SuiteResult) -> Section:
+    rows = [[one.name, one.why] for one in result.left_out]
+    caption = "Serves whoever misses a column: a judge runs where some row has all that it asks for."
+    return Section("left_out", "Judges left out", caption, [Table(["judge", "why"], rows, left=2, short=True)])
+
+
+def _judges(result: SuiteResult) -> Section:
+    rows = [[one.name, one.judge, one.lock or _WITHOUT[one.kind == "local"]] for one in result.judges]
+    caption = (
+        "Serves whoever reports a rate: a judge without a lock was never held against people here, so nobody knows "
+        "what its rate is worth."
+    )
+    return Section("judges", "The judges, and who was held against people", caption, [
+        Table(["judge", "its string", "lock"], rows, left=3)
+    ])  # fmt: skip
+
+
+_WITHOUT = {True: "none: a rule, which is what it says", False: "none: nobody knows whether it agrees with people"}
+
+
+def _unscored(result: SuiteResult) -> Section:
+    rows = [[name, kind, numbers.count(n)] for name, rate in result.rates.items() for kind, n in rate.unscored.items()]
+    caption = (
+        "Serves the next run: transport errors and the like are tried again by the same command, the others with "
+        f"--retry-unscored; input says that the row lacks what the judge asks for. {result.output} has the reason of "
+        "each row in the judge's column of errors."
+    )
+    table = Table(["judge", "why", "verdicts"], rows, left=2, title="Unscored, and in no number above")
+    return Section("unscored", "Unscored, and why", caption, [table])
+
+
+def _names(result: SuiteResult) -> Section:
+    columns = [[name, part, column] for name, parts in result.columns.items() for part, column in parts.items()]
+    metrics = [
+        [name, numbers.estimate(found), numbers.count(found.n), numbers.count(found.n_unscored)]
+        for name, found in result.metrics.items()
+    ]
+    caption = f"Serves whoever reads {result.output}, or has a dashboard that knows these names."
+    return Section("names", "Columns and metrics by name", caption, [
+        Table(["metric", "value", "n", "unscored"], metrics, title="Metrics of the run"),
+        Table(["judge", "part", "column"], columns, left=3, title="Columns of the output"),
+    ])  # fmt: skip
+
+
+def _notes(result: SuiteResult) -> Iterator[str]:
+    usd = f"USD per 1,000 rows: {numbers.money(result.usd_per_1k)}; paid: {numbers.money(result.usd)}."
+    yield f"{usd} Model: {', '.join(result.model_ids) or 'none'}."
+    yield from map(sentence, result.notes)

@@ -1,0 +1,184 @@
+"""What a suite writes: which columns a measure fills under which naming, and what goes into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from judgecal.judges import Judge
+from judgecal.judges.suite import Aggregate
+from judgecal.scale import Label, Scale
+from judgecal.selection.lock import Lock
+from judgecal.selection.pass_rates import PassRule
+from judgecal.tables.formats import Kind
+
+Naming = Literal["plain", "mosaic", "mlflow"]
+NAMINGS: tuple[Naming, ...] = ("plain", "mosaic", "mlflow")
+"""What `--columns` takes."""
+
+# The part of a result -> the column that it fills; {column} is the suite's, {name} the judge's.
+_COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
+    ("mosaic", "rating"): {
+        "rating": "{column}/rating",
+        "rationale": "{column}/rationale",
+        "error": "{column}/error_message",
+    },
+    ("mosaic", "precision"): {
+        "rating": "{column}/ratings",
+        "rationale": "{column}/rationales",
+        "error": "{column}/error_messages",
+        "share": "{column}/precision",
+    },
+    ("mosaic", "share"): {"share": "{column}", "error": "{column}/error_message"},
+    ("mlflow", "rating"): {"rating": "{name}/value", "rationale": "{name}/rationale", "error": "{name}/error_message"},
+    ("mlflow", "precision"): {
+        "rating": "{name}/values",
+        "rationale": "{name}/rationales",
+        "error": "{name}/error_messages",
+        "share": "{name}/precision/value",
+    },
+    ("mlflow", "share"): {"share": "{name}/value", "error": "{name}/error_message"},
+    ("plain", "rating"): {
+        "verdict": "{name}_verdict",
+        "passed": "{name}_passed",
+        "rationale": "{name}_reasoning",
+        "error": "{name}_error",
+    },
+    ("plain", "precision"): {
+        "verdict": "{name}_verdicts",
+        "rationale": "{name}_reasonings",
+        "error": "{name}_errors",
+        "share": "{name}_precision",
+    },
+    ("plain", "share"): {"share": "{name}_share", "error": "{name}_error"},
+}
+# The same for the numbers of a run.
+_METRICS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
+    ("mosaic", "rating"): {"share": "{column}/rating/percentage", "average": "{column}/rating/average"},
+    ("mosaic", "precision"): {"average": "{column}/precision/average"},
+    ("mosaic", "share"): {"average": "{column}/average"},
+    ("mlflow", "rating"): {"average": "{name}/mean"},
+    ("mlflow", "precision"): {"average": "{name}/precision/mean"},
+    ("mlflow", "share"): {"average": "{name}/mean"},
+    ("plain", "rating"): {"share": "{name}_passed", "average": "{name}_verdict"},
+    ("plain", "precision"): {"average": "{name}_precision"},
+    ("plain", "share"): {"average": "{name}_share"},
+}
+_WORDS = {True: "yes", False: "no"}
+
+
+class Said(NamedTuple):
+    """What a judge said of an item or of one chunk; `error` is `kind: message` where there is no verdict."""
+
+    verdict: Label | None
+    rationale: str = ""
+    error: str | None = None
+
+
+def own_rule(scale: Scale) -> PassRule:
+    """Which verdicts of an unlocked judge pass: yes on a binary scale, and none where nobody has set a mark."""
+    return PassRule(scale, scale, scale, 0.5 if scale.kind == "binary" else scale.pass_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A judge of a run: its name in the suite, and which of its verdicts pass. `lock`, `lock_path`: None without."""
+
+    name: str
+    judge: Judge
+    rule: PassRule
+    lock: Lock | None = None
+    lock_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One place in the table and the judges that fill it, who stand in for each other; named as the first of them."""
+
+    column: str
+    aggregate: Aggregate
+    members: tuple[Member, ...]
+
+    @property
+    def name(self) -> str:
+        """The first judge's."""
+        return self.members[0].name
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What its judges ask for, by name."""
+        return tuple(dict.fromkeys(name for member in self.members for name in member.judge.inputs))
+
+    @property
+    def rated(self) -> bool:
+        """Whether its ratings are yes and no: its verdicts pass or fail."""
+        return all(member.rule.mark is not None for member in self.members)
+
+    def problems(self) -> list[str]:
+        """Why these judges cannot fill this place together."""
+        units = {member.judge.unit for member in self.members}
+        kinds = {str(member.judge.scale) for member in self.members}
+        names = ", ".join(member.name for member in self.members)
+        found = []
+        if len(units) > 1 or len(kinds) > 1:
+            found.append(f"{names} fill one column, and differ in unit or scale ({', '.join(sorted(units | kinds))})")
+        if (self.aggregate == "precision") != ("chunk" in units):
+            found.append(f"{names}: aggregate {self.aggregate!r} fits no judge of {' and '.join(sorted(units))}")
+        if self.aggregate == "share" and "nominal" in kinds:
+            found.append(f"{names}: aggregate 'share' needs numbers, and its verdicts are words")
+        return found
+
+    def columns(self, naming: Naming) -> dict[str, str]:
+        """The part of a result -> its column."""
+        return {part: self._filled(name) for part, name in _COLUMNS[naming, self.aggregate].items()}
+
+    def metrics(self, naming: Naming) -> dict[str, str]:
+        """`share` and `average` -> under which name a run gives them."""
+        return {part: self._filled(name) for part, name in _METRICS[naming, self.aggregate].items()}
+
+    def _filled(self, name: str) -> str:
+        return name.replace("{column}", self.column).replace("{name}", self.name)
+
+    def kind(self, part: str) -> Kind:
+        """What the values of a part's column are."""
+        if part == "share":
+            return "number"
+        if part == "passed":
+            return "flag"
+        words = part in ("rationale", "error") or not self.members[0].judge.scale.numeric
+        text = words or (part == "rating" and self.rated)
+        many: Mapping[bool, Kind] = {True: "texts", False: "numbers"}
+        one: Mapping[bool, Kind] = {True: "text", False: "number"}
+        return (many if self.aggregate == "precision" else one)[text]
+
+    def share(self, member: Member, said: Iterable[Said]) -> float | None:
+        """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale."""
+        verdicts = [one.verdict for one in said if one.verdict is not None]
+        if not verdicts:
+            return None
+        if self.aggregate == "share":
+            scale = member.judge.scale
+            return (float(verdicts[0]) - scale.low) / scale.span
+        passed = [one for one in map(member.rule.passes, verdicts) if one is not None]
+        return sum(passed) / len(passed) if passed else None
+
+    def values(self, member: Member, said: Sequence[Said], naming: Naming) -> list[Any]:
+        """What goes into the columns of one row, in their order."""
+        return [self._value(part, member, said) for part in _COLUMNS[naming, self.aggregate]]
+
+    def _value(self, part: str, member: Member, said: Sequence[Said]) -> Any:
+        if part == "share":
+            return self.share(member, said)
+        values = [self._one(part, member, one) for one in said]
+        return values if self.aggregate == "precision" else values[0]
+
+    def _one(self, part: str, member: Member, said: Said) -> Any:
+        if part == "rationale":
+            return said.rationale or None
+        if part == "error":
+            return said.error
+        passed = member.rule.passes(said.verdict)
+        if part == "passed":
+            return passed
+        return _WORDS[passed] if part == "rating" and self.rated and passed is not None else said.verdict

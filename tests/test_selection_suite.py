@@ -1,0 +1,486 @@
+"""`judge --suite`: rows under the names of Mosaic AI Agent Evaluation and MLflow 3, and what becomes of each."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge, judge_named
+from judgecal.selection.mosaic_rows import read_record
+from judgecal.workspace import find_workspace
+from tests.support.command import Run, one_object
+from tests.support.locks import lock_file
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+
+N, FAULTY = 200, 20
+RESPONSE = ("correctness", "relevance_to_query", "groundedness", "safety", "guideline_adherence")
+COLUMNS = {
+    *(f"response/llm_judged/{name}/{part}" for name in RESPONSE for part in ("rating", "rationale", "error_message")),
+    *(f"retrieval/llm_judged/chunk_relevance/{part}" for part in ("ratings", "rationales", "error_messages")),
+    "retrieval/llm_judged/chunk_relevance/precision",
+    *(f"retrieval/llm_judged/context_sufficiency/{part}" for part in ("rating", "rationale", "error_message")),
+    "retrieval/ground_truth/document_recall",
+    "retrieval/ground_truth/document_recall/error_message",
+}
+METRICS = {
+    *(f"response/llm_judged/{name}/rating/{kind}" for name in RESPONSE for kind in ("percentage", "average")),
+    *(f"retrieval/llm_judged/context_sufficiency/rating/{kind}" for kind in ("percentage", "average")),
+    "retrieval/llm_judged/chunk_relevance/precision/average",
+    "retrieval/ground_truth/document_recall/average",
+}
+USD_A_CALL = (PROMPT_TOKENS * 2.0 + COMPLETION_TOKENS * 10.0) / 1e6
+
+
+def verdict_of(body: dict[str, Any]) -> str:
+    """No where the text under test says `bad`; prose where it says `mumble`."""
+    text = body["messages"][-1]["content"]
+    found = re.findall(r"\[\[ ## (?:response|chunk) ## \]\]\n(.*?)(?=\n\n(?:\[\[ ##|Respond))", text, re.DOTALL)
+    said = found[-1] if found else text
+    if "mumble" in said:
+        return "I would rather not say."
+    return f"[[ ## rationale ## ]]\nSo it is.\n\n[[ ## rating ## ]]\n{'no' if 'bad' in said else 'yes'}\n"
+
+
+@pytest.fixture
+def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
+    """A model `mine`, with a price and a key."""
+    monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
+    with running(verdict_of) as stub:
+        (workspace_dir / "judgecal.toml").write_text(
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
+            "input_usd_per_1m = 2.0\noutput_usd_per_1m = 10.0\nmax_tokens = 100\n"
+        )
+        yield stub
+
+
+def a_row(number: int) -> dict[str, Any]:
+    """A row with every column: three chunks of four relevant, one expected document of two retrieved."""
+    chunks = [{"content": f"fact {number}.{place}", "doc_uri": f"d{place}"} for place in range(4)]
+    chunks[2]["content"] += " bad"
+    return {
+        "request_id": f"r{number}",
+        "request": f"What is fact {number}?",
+        "response": f"Fact {number}{' is bad' if number % 4 == 0 else ''}.",
+        "expected_response": f"Fact {number}.",
+        "expected_facts": [f"Fact {number} is a fact."],
+        "guidelines": {"language": ["Answer in English."], "length": "Be short."},
+        "retrieved_context": chunks,
+        "expected_retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "elsewhere"}],
+    }
+
+
+def rows_with_faults() -> list[dict[str, Any]]:
+    """200 rows, every tenth of them with one of four faults in turn."""
+    rows = [a_row(number) for number in range(N)]
+    for turn, number in enumerate(range(7, N, 10)):
+        fault: dict[str, Any] = (
+            {"response": f"mumble {number}"},
+            {"retrieved_context": '[{"content": "cut off'},
+            {"request": ""},
+            {"guidelines": None},
+        )[turn % 4]
+        rows[number] |= fault
+    return rows
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A table in the format of the ending; cells that are no texts are JSON in a CSV file."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".parquet":
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    else:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            out = csv.DictWriter(file, list(rows[0]))
+            out.writeheader()
+            for row in rows:
+                out.writerow({k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The rows of an output, JSON cells read."""
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    if path.suffix == ".json":
+        return list(json.loads(path.read_text()))
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path).to_dicts()
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: _cell(v) for k, v in row.items()} for row in csv.DictReader(file)]
+
+
+def _cell(text: str) -> Any:
+    if text == "":
+        return None
+    return json.loads(text) if text[0] == "[" or re.fullmatch(r"[\d.]+", text) else text
+
+
+def test_two_hundred_rows_with_faults_are_all_accounted_for(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    rows = rows_with_faults()
+    table = write(workspace_dir / "in.jsonl", rows)
+    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+                   "--json")  # fmt: skip
+    assert ran.code == 4, ran.err
+    result, found = json.loads(ran.out), read(workspace_dir / "out.jsonl")
+    assert [row["request_id"] for row in found] == [row["request_id"] for row in rows]
+    assert set(found[0]) - set(rows[0]) == COLUMNS
+    assert set(result["metrics"]) == METRICS
+    faulty = set(range(7, N, 10))
+    assert (result["suite"], result["n"], result["n_unscored"], len(faulty)) == ("mosaic", N, FAULTY, FAULTY)
+    for number, row in enumerate(found):
+        if number in faulty:
+            continue
+        good = "no" if number % 4 == 0 else "yes"
+        assert [row[f"response/llm_judged/{name}/rating"] for name in RESPONSE] == [good] * 5, number
+        assert row["response/llm_judged/correctness/rationale"] == "So it is."
+        assert row["response/llm_judged/correctness/error_message"] is None
+        assert row["retrieval/llm_judged/chunk_relevance/ratings"] == ["yes", "yes", "no", "yes"]
+        assert row["retrieval/llm_judged/chunk_relevance/rationales"] == ["So it is."] * 4
+        assert row["retrieval/llm_judged/chunk_relevance/error_messages"] == [None] * 4
+        assert row["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
+        assert row["retrieval/ground_truth/document_recall"] == 0.5
+    mumbled, cut, unasked, unguided = (found[number] for number in (7, 17, 27, 37))
+    for name in RESPONSE:
+        assert mumbled[f"response/llm_judged/{name}/rating"] is None
+        assert mumbled[f"response/llm_judged/{name}/error_message"].startswith("parse: no rating in the reply")
+    assert mumbled["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
+    assert cut["response/llm_judged/correctness/rating"] == "yes"
+    why = "input: retrieved_context cannot be read: no JSON"
+    assert cut["response/llm_judged/groundedness/error_message"].startswith(why)
+    assert cut["retrieval/llm_judged/chunk_relevance/error_messages"][0].startswith(why)
+    assert cut["retrieval/llm_judged/chunk_relevance/precision"] is None
+    assert cut["retrieval/ground_truth/document_recall"] is None
+    assert cut["retrieval/ground_truth/document_recall/error_message"].startswith(why)
+    assert unasked["response/llm_judged/safety/error_message"] == "input: the question is empty"
+    assert unasked["retrieval/ground_truth/document_recall"] == 0.5
+    assert unguided["response/llm_judged/guideline_adherence/error_message"] == "input: there is no guidelines"
+    assert unguided["response/llm_judged/safety/rating"] == "yes"
+
+
+def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(40)])
+    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+                   "--json")  # fmt: skip
+    assert ran.code == 0, ran.err
+    result = json.loads(ran.out)
+    metrics = result["metrics"]
+    for name in RESPONSE:
+        for kind in ("percentage", "average"):
+            found = metrics[f"response/llm_judged/{name}/rating/{kind}"]
+            assert (found["value"], found["n"], found["n_expected"], found["n_unscored"]) == (0.75, 40, 40, 0)
+            assert found["low"] < 0.75 < found["high"]
+    precision = metrics["retrieval/llm_judged/chunk_relevance/precision/average"]
+    assert (precision["value"], precision["n"]) == (0.75, 40)
+    recall = metrics["retrieval/ground_truth/document_recall/average"]
+    assert (recall["value"], recall["n"]) == (0.5, 40)
+    assert result["rates"]["correctness"]["raw"] == metrics["response/llm_judged/correctness/rating/percentage"]
+    chunks = result["rates"]["chunk_relevance"]
+    assert (chunks["unit"], chunks["n_chunks"], chunks["n_chunks_unscored"]) == ("chunk", 160, 0)
+    assert served.calls == 40 * 6 + 160
+    assert result["usd"] == pytest.approx(400 * USD_A_CALL)
+    assert result["usd_per_1k"] == pytest.approx(1000 * 10 * USD_A_CALL)
+    names = {one["name"]: one["why"] for one in result["left_out"]}
+    assert set(names) == {"correctness_facts", "context_sufficiency_facts"}
+    assert "judged by correctness, which fills the same column" in names["correctness_facts"]
+    assert "nobody knows" in " ".join(result["headline"]["because"]).lower()
+    assert {one["lock"] for one in result["judges"]} == {None}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+def test_other_formats_give_the_same(judgecal: Run, workspace_dir: Path, served: StubServer, ending: str) -> None:
+    table = write(workspace_dir / f"in{ending}", [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)])
+    out = f"out{ending}"
+    options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", out)
+    assert judgecal("judge", table, *options).code == 0
+    found = read(workspace_dir / out)
+    assert set(found[0]) >= COLUMNS and len(found) == 3
+    assert [row["response/llm_judged/correctness/rating"] for row in found] == ["no", "yes", "yes"]
+    assert found[1]["retrieval/llm_judged/chunk_relevance/ratings"] == ["yes", "yes", "no", "yes"]
+    assert found[1]["retrieval/llm_judged/chunk_relevance/error_messages"] == [None] * 4
+    assert found[1]["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
+    assert found[1]["retrieval/ground_truth/document_recall"] == 0.5
+
+
+def test_judges_without_their_columns_are_left_out_and_said(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    rows = [{"request": f"What is {number}?", "response": "A number.", "expected_facts": ["It is."]} for number in "ab"]
+    table = write(workspace_dir / "in.jsonl", rows)
+    options = ("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
+    result = one_object(judgecal(*options, "--json"))
+    assert set(result["rates"]) == {"correctness_facts", "relevance_to_query", "safety"}
+    left_out = {one["name"]: one["why"] for one in result["left_out"]}
+    assert left_out["groundedness"] == "there is no context in 2 of 2 rows"
+    assert left_out["correctness"] == "there is no expected response in 2 of 2 rows"
+    assert set(left_out) == {
+        "correctness", "groundedness", "guideline_adherence", "chunk_relevance", "context_sufficiency",
+        "context_sufficiency_facts", "document_recall",
+    }  # fmt: skip
+    found = read(workspace_dir / "out.jsonl")
+    assert found[0]["response/llm_judged/correctness/rating"] == "yes"  # the column is that of both
+    assert "response/llm_judged/groundedness/rating" not in found[0]
+    said = judgecal(*options, "--full").out
+    assert "there is no context in 2 of 2 rows" in " ".join(said.split())
+
+
+def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    rows = [a_row(number) for number in range(4)]
+    for row in rows[2:]:
+        del row["expected_response"]
+    table = write(workspace_dir / "in.jsonl", rows)
+    result = one_object(
+        judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+                 "--json")
+    )  # fmt: skip
+    rate = result["rates"]["correctness"]
+    assert rate["judged_by"] == {"mosaic/correctness@mine": 2, "mosaic/correctness_facts@mine": 2}
+    assert (rate["n"], result["left_out"]) == (4, [])
+    assert any("correctness is judged by the first judge" in note for note in result["notes"])
+
+
+def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    rows = [
+        {
+            "inputs": {"messages": [{"role": "user", "content": "Why?"}]},
+            "outputs": {"response": "Because."},
+            "expectations": {"expected_response": "Because.", "guidelines": ["Be short."]},
+        },
+        {"inputs": '{"question": "When?"}', "outputs": "bad", "expectations": '{"expected_response": "Now."}'},
+    ]
+    table = write(workspace_dir / "in.jsonl", rows)
+    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mlflow", "--model", "mine", "-o", "out.jsonl",
+                   "--json")  # fmt: skip
+    assert ran.code == 4
+    found, result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
+    assert [row["correctness/value"] for row in found] == ["yes", "no"]
+    assert [row["guideline_adherence/error_message"] for row in found] == [None, "input: there is no guidelines"]
+    assert result["metrics"]["correctness/mean"]["value"] == 0.5
+
+
+def test_plain_columns_take_the_column_options(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    rows = [{"q": f"Why {n}?", "a": "bad" if n else "good", "r": "good", "c": ["one", "bad two"]} for n in range(2)]
+    table = write(workspace_dir / "in.jsonl", rows)
+    columns = ("--question", "q", "--answer", "a", "--reference", "r", "--context", "c")
+    ran = judgecal("judge", table, "--suite", "mosaic", "--model", "mine", "-o", "out.jsonl", *columns)
+    assert ran.code == 0, ran.err
+    found = read(workspace_dir / "out.jsonl")
+    assert [row["correctness_verdict"] for row in found] == [1.0, 0.0]
+    assert [row["correctness_passed"] for row in found] == [True, False]
+    assert found[0]["chunk_relevance_verdicts"] == [1.0, 0.0] and found[0]["chunk_relevance_precision"] == 0.5
+    assert "guideline_adherence_verdict" not in found[0]
+
+
+def test_a_chunk_without_a_text_is_not_asked_about(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    row = a_row(1)
+    row["retrieved_context"] = [{"doc_uri": "d1"}, {"content": "a fact", "doc_uri": "d2"}, {"content": "mumble"}]
+    table = write(workspace_dir / "in.jsonl", [row])
+    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+                   "--json")  # fmt: skip
+    (found,), result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
+    errors = found["retrieval/llm_judged/chunk_relevance/error_messages"]
+    assert (errors[0], errors[1], errors[2][:6]) == ("input: the chunk has no text", None, "parse:")
+    assert found["retrieval/llm_judged/chunk_relevance/ratings"] == [None, "yes", None]
+    assert found["retrieval/llm_judged/chunk_relevance/precision"] == 1.0
+    assert (ran.code, result["rates"]["chunk_relevance"]["n_chunks_unscored"]) == (4, 2)
+    assert found["retrieval/ground_truth/document_recall"] == 0.5
+
+
+def test_a_run_goes_on_where_it_stopped_with_one_budget(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(6)])
+    options = ("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+               "--no-cache", "--json")  # fmt: skip
+    first = judgecal(*options, "--budget-usd", str(25.5 * USD_A_CALL))
+    made = served.calls
+    assert first.code == 4 and 0 < made < 60
+    assert "budget: " in (workspace_dir / "out.jsonl").read_text()
+    again = judgecal(*options)
+    assert again.code == 0 and served.calls == 60
+    plan = one_object(judgecal(*options, "--dry-run"))
+    assert (plan["calls"], plan["stored"]) == (0, 66)  # with document_recall of six rows
+
+
+def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    workspace = find_workspace(workspace_dir)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
+    lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(workspace_dir / "gold" / "starter"))
+    (workspace_dir / "suites" / "mine.toml").write_text(
+        '[judges.correctness]\nlock = "judge.lock.json"\n[judges.safety]\njudge = "mosaic/safety"\n'
+    )
+    rows = [
+        {"request": "Capital of France?", "response": "Paris", "expected_response": "Paris"},
+        {"request": "Capital of Spain?", "response": "Oslo", "expected_response": "Madrid"},
+    ]
+    table = write(workspace_dir / "in.jsonl", rows)
+    options = ("--columns", "mosaic", "-o", "out.jsonl", "--json")
+    result = one_object(judgecal("judge", table, "--suite", "mine", "--model", "mine", *options))
+    assert [row["response/llm_judged/correctness/rating"] for row in read(workspace_dir / "out.jsonl")] == ["yes", "no"]
+    assert result["headline"]["because"][0] == "Nobody knows whether safety agrees with people: no lock says so."
+    alone = one_object(judgecal("judge", table, "--lock", lock, *options))
+    assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
+    assert alone["headline"]["next"].startswith("judgecal gate --lock")
+
+
+def test_a_custom_judge_of_chunks_goes_to_retrieval(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    (workspace_dir / "signatures" / "fresh.py").write_text(
+        "import dspy\n\n\nclass Fresh(dspy.Signature):\n"
+        '    """Is the passage fresh?"""\n\n    chunk: str = dspy.InputField()\n    region: str = dspy.InputField()\n'
+        "    rationale: str = dspy.OutputField()\n    rating: bool = dspy.OutputField()\n"
+    )
+    (workspace_dir / "suites" / "mine.toml").write_text('[judges.fresh]\njudge = "fresh"\n')
+    table = write(workspace_dir / "in.jsonl", [a_row(1) | {"region": "EU"}])
+    served.script = lambda body: verdict_of(body).replace("\nyes\n", "\nTrue\n").replace("\nno\n", "\nFalse\n")
+    ran = judgecal("judge", table, "--suite", "mine", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
+    assert ran.code == 0, ran.err
+    (found,) = read(workspace_dir / "out.jsonl")
+    assert found["retrieval/llm_judged/fresh/ratings"] == ["yes", "yes", "no", "yes"]
+
+
+def test_the_result_at_the_terminal_and_its_report(
+    judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    write(workspace_dir / "in.jsonl", rows_with_faults()[:40])
+    ran = judgecal(
+        "judge", "in.jsonl", "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
+    )
+    lines = ran.out.splitlines()
+    assert len(lines) <= 30 and max(map(len, lines)) <= 80, ran.out
+    assert "lowest of 8" in " ".join(lines[:3]) and lines[-1].startswith("next: judgecal score --judge mosaic/")
+    (slug,) = (path.name for path in (workspace_dir / "experiments").iterdir())
+    assert slug.startswith("judge-mosaic-")
+    report = judgecal("report", slug, "--format", "md")
+    assert report.code == 0 and "lowest of 8" in report.out
+    assert judgecal("report", slug).code == 0 and judgecal("report", "--all").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "say who judges: give --lock LOCK"),
+        (("--suite", "mosaic", "--lock", "x"), "say who judges"),
+        (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
+        (("--suite", "mosaic", "--columns", "mosaic", "--question", "q"), "--question: --columns mosaic reads"),
+        (("--lock", "x", "--model", "mine"), "a lock names its own model"),
+        (("--suite", "mosaic"), "--question, --answer COL is missing"),
+        (("--suite", "mosaik"), "unknown suite 'mosaik'"),
+        (("--suite", "bare", "--columns", "mosaic"), "bare: a: unknown signature 'nowhere'"),
+        (("--suite", "mixed", "--columns", "mosaic"), "fill one column, and differ in unit or scale"),
+        (("--suite", "wrong", "--columns", "mosaic"), "aggregate 'precision' fits no judge of item"),
+        (("--suite", "mosaic", "--columns", "mosaic", "--group", "g"), "unknown column 'g'"),
+    ],
+)
+def test_what_is_asked_wrongly(judgecal: Run, workspace_dir: Path, options: tuple[str, ...], message: str) -> None:
+    suites = workspace_dir / "suites"
+    (suites / "bare.toml").write_text('[judges.a]\njudge = "nowhere"\n')
+    (suites / "mixed.toml").write_text(
+        '[judges.a]\njudge = "mosaic/safety"\ncolumn = "c"\n[judges.b]\njudge = "correctness_v3"\ncolumn = "c"\n'
+    )
+    (suites / "wrong.toml").write_text('[judges.a]\njudge = "mosaic/safety"\naggregate = "precision"\n')
+    table = write(workspace_dir / "in.jsonl", [a_row(1)])
+    ran = judgecal("judge", table, "-o", "out.jsonl", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err, ran.err
+    assert not (workspace_dir / "experiments").exists()
+
+
+def test_a_table_of_other_names_is_refused(judgecal: Run, workspace_dir: Path) -> None:
+    table = write(workspace_dir / "in.jsonl", [{"question": "x", "response": "y"}])
+    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "-o", "out.jsonl")
+    assert ran.code == 2 and "neither a column request nor a column inputs" in ran.err
+
+
+# --- one record as an item
+
+
+@pytest.mark.parametrize(
+    ("request_", "question"),
+    [
+        ("Why?", "Why?"),
+        ({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"},
+                       {"role": "user", "content": "Why?"}]}, "Why?"),
+        ({"query": "Why?", "history": [{"role": "user", "content": "Hi"}]}, "Why?"),
+        ('{"messages": [{"role": "user", "content": [{"type": "text", "text": "Why?"}]}]}', "Why?"),
+        ({"question": "Why?", "user": "u1"}, "Why?"),
+        ({"anything": "Why?"}, "Why?"),
+        ('{"json": "as a question"}', '{"json": "as a question"}'),
+        ("[1] Why?", "[1] Why?"),
+        ({"a": 1, "b": 2}, '{"a": 1, "b": 2}'),
+    ],
+)  # fmt: skip
+def test_a_request_in_every_form(request_: Any, question: str) -> None:
+    for name in ("request", "inputs"):
+        assert read_record({name: request_, "response": "x"}).item.question == question
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ("So.", "So."),
+        ({"choices": [{"message": {"role": "assistant", "content": "So."}}]}, "So."),
+        ('{"choices": [{"message": {"content": "So."}}]}', "So."),
+        ({"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}, "So."),
+        ({"output": [{"type": "message", "content": [{"type": "output_text", "text": "So."}]}]}, "So."),
+        ({"response": "So.", "latency": 3}, "So."),
+        ([{"content": "So."}], "So."),
+        ('{"answer": 42}', '{"answer": 42}'),
+        ("", ""),
+    ],
+)
+def test_a_response_in_every_form(response: Any, answer: str) -> None:
+    for name in ("response", "outputs"):
+        found = read_record({"request": "Why?", name: response})
+        assert (found.item.answer, found.problems) == (answer, {})
+
+
+def test_the_turns_of_a_conversation_are_kept() -> None:
+    turns = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Yes"},
+        {"role": "user", "content": "?"},
+    ]
+    item = read_record({"request": {"messages": turns}, "response": "x"}).item
+    assert [(turn.role, turn.content) for turn in item.conversation] == [(one["role"], one["content"]) for one in turns]
+
+
+def test_facts_and_guidelines_are_lines() -> None:
+    record = {
+        "request": "?", "response": "x", "expected_facts": '["one", "two"]',
+        "guidelines": {"tone": ["Be kind.", "Be calm."], "length": "Be short."},
+    }  # fmt: skip
+    fields = read_record(record).item.fields
+    assert fields["expected_facts"] == "- one\n- two"
+    assert fields["guidelines"] == "- tone: Be kind.\n- tone: Be calm.\n- length: Be short."
+    assert read_record({"request": "?", "guidelines": "Be short."}).item.fields["guidelines"] == "Be short."
+
+
+@pytest.mark.parametrize("odd", ["[1, 2]", "[{", '{"content": ', [3], "[[]]"])
+def test_contexts_that_cannot_be_read_are_a_problem_and_no_crash(odd: Any) -> None:
+    found = read_record({"request": "?", "response": "x", "retrieved_context": odd})
+    assert found.item.contexts == () and "retrieved_context cannot be read" in found.problems["retrieved_context"]
+
+
+def test_a_changed_document_is_another_item_for_who_reads_it() -> None:
+    """`document_recall` reads nothing else, and a stored verdict must not outlive it."""
+    record = {"request": "?", "response": "x", "retrieved_context": [{"content": "c", "doc_uri": "d1"}]}
+    other = {**record, "retrieved_context": [{"content": "c", "doc_uri": "d2"}]}
+    wanted = {**record, "expected_retrieved_context": [{"doc_uri": "d1"}]}
+    recall = judge_named("document_recall@local")
+    shown = [read_record(one).shown(recall) for one in (record, other, wanted)]
+    assert len({item.item_id for item in shown}) == 3 and len({item.sha for item in shown}) == 1
