@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Call, CallFailed, Message, Policy, Progress, Reply, expected_seconds
+from judgecal.engine import Budget, Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema, expected_seconds
 from judgecal.engine.limits import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
@@ -230,7 +230,7 @@ def test_where_the_leader_fails_the_next_one_tries(drive: Callable[..., Any]) ->
 
 def test_a_refused_key_starts_no_further_call(drive: Callable[..., Any]) -> None:
     class Refusing(Server):
-        async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+        async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
             await super().send(messages, repeat=repeat)
             raise AuthError("the provider refused the key")
 

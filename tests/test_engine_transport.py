@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from judgecal.engine.calls import CallFailed, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport import open_transport
 from judgecal.engine.transport.http import HttpTransport
 from judgecal.errors import InputError
@@ -25,6 +26,7 @@ from tests.support.server import Answer, Script, StubServer, as_answer, completi
 
 KEY = "sk-secret/0123+456=789"
 TURNS = [("system", "Judge."), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
+SCHEMA = ReplySchema({"why": {"type": "string"}, "verdict": {"type": "boolean"}})
 MESSAGES = [{"role": role, "content": content} for role, content in TURNS]
 Serve = Callable[[Script], StubServer]
 
@@ -428,8 +430,10 @@ def test_the_body_is_the_wires_own_whatever_was_sent_before(model: str, role: st
             "",
         ):
             messages = [*head, {"role": role, "content": text}]
-            whole = json.dumps(transport._wire.payload(messages), ensure_ascii=False, separators=(",", ":"))
-            assert transport._encoded(messages) == whole.encode()
+            for schema in (None, SCHEMA):
+                payload = transport._wire.payload(messages, schema)
+                whole = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+                assert transport._encoded(messages, schema) == whole.encode()
 
 
 # --- from the command line to the socket ---

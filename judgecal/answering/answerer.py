@@ -33,6 +33,7 @@ class Answerer:
     """
 
     unit = ITEM_UNIT
+    schema = None  # an answer is free text, and its reply needs no more than markers
 
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         parsed = JudgeName.parse(spec)

@@ -7,6 +7,7 @@ from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading
 from judgecal.engine.journal import Journal, LongJournal, read_journal
 from judgecal.engine.limits import Limiter, expected_seconds
 from judgecal.engine.replies import read_guarded
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
 
@@ -29,6 +30,7 @@ __all__ = [
     "Reading",
     "Reply",
     "ReplyCache",
+    "ReplySchema",
     "cache_folder",
     "counted_remark",
     "expected_seconds",

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.workspace import SCHEMA, write_text
@@ -303,9 +304,10 @@ class Purse:
                 return
 
 
-def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message]) -> float:
+def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:
     """An upper bound of one call's cost: a token is at least one byte, and the reply is as long as it may be."""
-    size = sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
+    size = 0 if schema is None else schema.size
+    size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
     return spec.cost_usd(size, spec.max_tokens or spec.reply_limit or _UNBOUNDED_REPLY) or 0.0
 
 

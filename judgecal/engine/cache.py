@@ -19,6 +19,7 @@ from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
 from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, say_damaged
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import canonical_json
@@ -147,9 +148,12 @@ def _reply_of(text: str) -> Reply:
     return reply
 
 
-def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int) -> str:
-    """The key of one request: everything that is sent, where it is sent, and which repeat it is."""
-    return RequestKeys(spec)(messages, repeat)
+def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> str:
+    """The key of one request: everything that is sent, where it is sent, and which repeat it is.
+
+    The schema counts as it was wanted, whether or not the server was then held to it.
+    """
+    return RequestKeys(spec)(messages, repeat, schema)
 
 
 class RequestKeys:
@@ -157,15 +161,17 @@ class RequestKeys:
 
     def __init__(self, spec: ModelSpec) -> None:
         head = canonical_json([spec.id, spec.api_base, spec.temperature, spec.max_tokens])
-        self._head = f"{head[:-1]},["
-        self._shared: list[Message] | None = None
+        self._mode = spec.structured
+        self._head = f"{head[:-1]},"
+        self._shared: list[object] | None = None
         self._hashed = hashlib.sha256()
 
-    def __call__(self, messages: Sequence[Message], repeat: int) -> str:
+    def __call__(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> str:
         """The key of one request."""
-        shared = list(messages[:-1])
+        shared = [*messages[:-1], schema]
         if shared != self._shared:
-            text = self._head + "".join(f"{canonical_json(dict(m))}," for m in shared)
+            asked = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
+            text = f"{self._head}{asked}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])
             self._shared, self._hashed = shared, hashlib.sha256(_bytes(text))
         last = ",".join(canonical_json(dict(m)) for m in messages[-1:])
         hashed = self._hashed.copy()

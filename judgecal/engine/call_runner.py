@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
-from judgecal.engine.cache import ReplyCache, RequestKeys
+from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import admitted
+from judgecal.engine.reply_forms import Asking, ReplyForms
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.scheduler import Places
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
@@ -76,6 +78,15 @@ class Outcome:
     cached: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What an attempt sends."""
+
+    messages: Sequence[Message]
+    repeat: int
+    schema: ReplySchema | None
+
+
 class CallRunner:
     """Makes the calls of one model. Made and used in one running event loop.
 
@@ -108,18 +119,19 @@ class CallRunner:
         self._sent_secrets = () if spec.embedded else sent_secrets(spec)
         self._rng = random.Random(policy.seed)
         self._key_of = RequestKeys(spec)
+        self._forms: ReplyForms | None = None
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._loop = asyncio.get_running_loop()
 
-    async def make(self, messages: Sequence[Message], repeat: int) -> Outcome:
-        """One call.
+    async def make(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> Outcome:
+        """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
 
         Raises:
             AuthError: the provider refused the key.
         """
         if not self._shared:
-            return await self._call(messages, repeat)
-        key = self._key_of(messages, repeat)
+            return await self._call(messages, repeat, schema)
+        key = self._key_of(messages, repeat, schema)
         while (flight := self._flights.get(key)) is not None:
             with self._places.aside():
                 reply = await asyncio.shield(flight)
@@ -130,7 +142,7 @@ class CallRunner:
         flight = self._flights[key] = self._loop.create_future()
         outcome = Outcome()
         try:
-            outcome = await self._call(messages, repeat)
+            outcome = await self._call(messages, repeat, schema)
         finally:
             del self._flights[key]
             flight.set_result(outcome.reply)
@@ -138,24 +150,39 @@ class CallRunner:
             self._cache.put(key, outcome.reply)
         return outcome
 
-    async def _call(self, messages: Sequence[Message], repeat: int) -> Outcome:
+    async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> Outcome:
         """Attempts until one ends the call."""
+        if schema is None:
+            return await self._attempts(messages, repeat, None)
+        if self._forms is None:
+            self._forms = ReplyForms(self._spec, cache_folder())
+        asking = await self._forms.asking(schema)
+        try:
+            return await self._attempts(messages, repeat, asking)
+        finally:
+            asking.end()
+
+    async def _attempts(self, messages: Sequence[Message], repeat: int, asking: Asking | None) -> Outcome:
+        """Attempts in the form that is asked in; one that the server refuses is followed by the next at once."""
         outcome = Outcome()
-        worst = 0.0 if self._purse.budget.limit_usd is None else worst_cost_usd(self._spec, messages)
+        sent = _Sent(messages, repeat, asking and asking.shape)
+        limited = self._purse.budget.limit_usd is not None
+        worst = worst_cost_usd(self._spec, messages, sent.schema) if limited else 0.0
         while True:
             began = await self._places.take(first=not outcome.attempts)
             try:
-                wait = await self._attempt(messages, repeat, outcome, worst=worst, began=began)
+                wait = await self._attempt(sent, outcome, worst=worst, began=began)
             finally:
                 self._places.give_back()
+            if asking and asking.again(outcome.reply, outcome.failure):
+                sent = _Sent(messages, repeat, asking.shape)
+                continue
             if wait is None:
                 return outcome
             with self._places.aside():
                 await asyncio.sleep(wait)
 
-    async def _attempt(
-        self, messages: Sequence[Message], repeat: int, outcome: Outcome, *, worst: float, began: int
-    ) -> float | None:
+    async def _attempt(self, sent: _Sent, outcome: Outcome, *, worst: float, began: int) -> float | None:
         """One try; the seconds to wait before the next, or None where the call has ended."""
         if not await self._purse.take(self._spec.alias, worst):
             outcome.failure = Failure("budget", self._purse.budget.refuse(self._spec.alias, worst))
@@ -165,8 +192,8 @@ class CallRunner:
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            answer = admitted(self._redacted(await self._sent(messages, repeat)))
-            reply, bill = billed(self._spec, messages, answer)
+            answer = admitted(self._redacted(await self._reply(sent)))
+            reply, bill = billed(self._spec, sent.messages, answer)
             took = self._loop.time() - start
         except CallFailed as failed:
             unseen = failed.billed
@@ -182,13 +209,14 @@ class CallRunner:
     def _redacted(self, reply: Reply) -> Reply:
         return redacted_reply(reply, self._secrets, sent=self._sent_secrets)
 
-    async def _sent(self, messages: Sequence[Message], repeat: int) -> Reply:
+    async def _reply(self, sent: _Sent) -> Reply:
         """`Transport.send`, ended by our own clock where the transport does not keep time."""
+        send = self.transport.send
         if self.transport.keeps_time:
-            return await self.transport.send(messages, repeat=repeat)
+            return await send(sent.messages, repeat=sent.repeat, schema=sent.schema)
         try:
             async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
-                return await self.transport.send(messages, repeat=repeat)
+                return await send(sent.messages, repeat=sent.repeat, schema=sent.schema)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
 

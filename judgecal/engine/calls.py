@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.records import ErrorKind, Failure, Key
 from judgecal.scale import Label
 
@@ -30,12 +31,14 @@ class Call:
         judge: the judge's string.
         messages: makes the chat messages; called when the call is due, so that a long run holds few of them.
         read: reads the verdict from the text of a reply.
+        schema: what the reply must be, where the model's server can be held to it.
     """
 
     key: Key
     judge: str
     messages: Callable[[], Sequence[Message]]
     read: Callable[[str], Reading]
+    schema: ReplySchema | None = None
 
 
 @dataclass(frozen=True, slots=True)

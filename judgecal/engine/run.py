@@ -184,7 +184,7 @@ class _Run:
 
     async def _judge(self, call: Call) -> None:
         """Have one judgement and record it."""
-        outcome = await self._runner.make(call.messages(), call.key.repeat)
+        outcome = await self._runner.make(call.messages(), call.key.repeat, call.schema)
         row = _row(call.key, call.judge, outcome, _reading(call, outcome))
         self._record(row)
         if self._progress:

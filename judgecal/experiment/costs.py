@@ -75,7 +75,7 @@ def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, fl
             calls += 1
             messages = judge.messages(item)
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
-            usd += worst_cost_usd(judge.model, messages)
+            usd += worst_cost_usd(judge.model, messages, judge.schema)
     stored = due.count_all() - wanted
     if judge.model is None or not calls:
         return CostEstimate(0, stored, 0, 0.0, 0.0)

@@ -300,7 +300,7 @@ def _call(
 
 
 def _calls(judge: Caller, due: Due) -> Iterator[Call]:
-    return (Call(key, judge.name, partial(judge.messages, item), judge.read) for item, key in due)
+    return (Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema) for item, key in due)
 
 
 def _own_verdicts(judge: Decider, due: Due) -> Iterator[OwnVerdict]:

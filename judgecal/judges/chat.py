@@ -1,17 +1,21 @@
 """What a judge is sent: DSPy's adapter, with text under test that cannot forge anything.
 
-It differs from DSPy's in two things: markers of fields inside values get a zero-width space and tokens of chat
-templates a blank (texts without either give messages byte-equal to DSPy's own), and nothing is called twice. It serves
-the optimisers too.
+It differs from DSPy's in two things: what could pass for a part of a reply is made harmless inside values (texts
+without any such thing give messages byte-equal to DSPy's own), and nothing is called twice. Where a model replies in
+JSON the prompt is that of DSPy's JSON adapter, demos included. It serves the optimisers too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any, get_args
 
 import dspy
+
+from judgecal.engine import ReplySchema
+from judgecal.signatures import LoadedSignature
 
 _MARKER = "[[ ##"
 _HARMLESS = "[[\u200b ##"
@@ -26,11 +30,40 @@ _TEMPLATE_TOKEN = re.compile(
 )
 
 
-class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
-    """The chat adapter of every judgecal program; it never falls back to a second, paid call."""
+_JSON = dspy.JSONAdapter()
 
-    def __init__(self) -> None:
+
+class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
+    """The adapter of every judgecal program; it never falls back to a second, paid call.
+
+    Args:
+        in_json: whether replies are asked for as a JSON object instead of fields behind markers.
+    """
+
+    def __init__(self, *, in_json: bool = False) -> None:
         super().__init__(use_json_adapter_fallback=False)
+        self._in_json = in_json
+
+    def asks_for_json(self, signature: type[dspy.Signature]) -> bool:
+        """Whether the reply to a signature is to be a JSON object."""
+        return self._in_json
+
+    def harmless(self, signature: type[dspy.Signature], values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values with whatever could forge a reply to the signature made harmless."""
+        return neutralised(values, keys=signature.output_fields if self.asks_for_json(signature) else ())
+
+    def format_field_structure(self, signature: type[dspy.Signature]) -> str:
+        """What the system message says of the form of a reply."""
+        json = self.asks_for_json(signature)
+        text: str = _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
+        return text
+
+    def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
+        """What the user message says of it, behind the values."""
+        json = self.asks_for_json(signature)
+        asked = _JSON.user_message_output_requirements if json else super().user_message_output_requirements
+        text: str = asked(signature)
+        return text
 
     def format_user_message_content(
         self,
@@ -42,7 +75,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
     ) -> str:
         """DSPy's user message, from neutralised inputs."""
         content: str = super().format_user_message_content(
-            signature, neutralised(inputs), prefix=prefix, suffix=suffix, main_request=main_request
+            signature, self.harmless(signature, inputs), prefix=prefix, suffix=suffix, main_request=main_request
         )
         return content
 
@@ -50,27 +83,68 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: str | None = None
     ) -> str:
         """DSPy's demo reply, from neutralised outputs."""
-        content: str = super().format_assistant_message_content(
-            signature, neutralised(outputs), missing_field_message=missing_field_message
+        json = self.asks_for_json(signature)
+        written = _JSON.format_assistant_message_content if json else super().format_assistant_message_content
+        content: str = written(
+            signature, self.harmless(signature, outputs), missing_field_message=missing_field_message
         )
         return content
 
 
-def neutralised(values: Mapping[str, Any]) -> dict[str, Any]:
+def reply_schema(signature: LoadedSignature) -> ReplySchema | None:
+    """What a judge's reply must be: the output fields in the order of the signature, the verdict within its scale.
+
+    None where a field is neither text nor the verdict: then the reply is asked for behind markers.
+    """
+    properties: dict[str, Mapping[str, Any]] = {}
+    for name, field in signature.cls.output_fields.items():
+        if name == signature.verdict:
+            properties[name] = _verdict_schema(signature, field.annotation)
+        elif field.annotation is str:
+            properties[name] = {"type": "string"}
+        else:
+            return None
+    return ReplySchema(properties)
+
+
+def _verdict_schema(signature: LoadedSignature, annotation: Any) -> dict[str, Any]:
+    scale = signature.judge_scale()
+    if annotation is bool:
+        return {"type": "boolean"}
+    if not scale.numeric or signature.words:
+        return {"type": "string", "enum": [str(word) for word in get_args(annotation)]}
+    if annotation is float:
+        return {"type": "number", "minimum": scale.low, "maximum": scale.high}
+    return {"type": "integer", "minimum": int(scale.low), "maximum": int(scale.high)}
+
+
+def neutralised(values: Mapping[str, Any], *, keys: Collection[str] = ()) -> dict[str, Any]:
     """The same values with every marker of a field and every template token made harmless, in lists and mappings too.
 
     A marker gets a zero-width space, `<|im_start|>` becomes `< |im_start|>`: still to be read, and no token any more.
+
+    Args:
+        keys: fields of a JSON reply; where a value holds one as the name in front of a colon, that gets the same.
     """
-    return {name: _harmless(value) for name, value in values.items()}
+    names = tuple(keys)
+    return {name: _harmless(value, names) for name, value in values.items()}
 
 
-def _harmless(value: Any) -> Any:
+def _harmless(value: Any, keys: tuple[str, ...]) -> Any:
     if isinstance(value, str):
-        if "<" not in value and "[" not in value:
-            return value
-        return _TEMPLATE_TOKEN.sub(r"\g<0> ", value.replace(_MARKER, _HARMLESS))
+        if "<" in value or "[" in value:
+            value = _TEMPLATE_TOKEN.sub(r"\g<0> ", value.replace(_MARKER, _HARMLESS))
+        if ":" in value and any(key in value for key in keys):
+            value = _key_pattern(keys).sub(lambda key: f"{key[0][0]}\u200b{key[0][1:]}", value)
+        return value
     if isinstance(value, Mapping):
-        return {_harmless(name): _harmless(inner) for name, inner in value.items()}
+        return {_harmless(name, keys): _harmless(inner, keys) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_harmless(inner) for inner in value]
+        return [_harmless(inner, keys) for inner in value]
     return value
+
+
+@lru_cache(maxsize=64)
+def _key_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
+    """The name of a field where `reply` would take it for a key."""
+    return re.compile(rf"""(?<!\w)(?:{"|".join(map(re.escape, keys))})(?=["'`\\]{{0,4}}\s{{0,20}}:)""")

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import dspy
 from pydantic import ConfigDict
 
-from judgecal.engine import Message, Reading
+from judgecal.engine import Message, Reading, ReplySchema
 from judgecal.errors import InputError
-from judgecal.judges.chat import JudgeAdapter, neutralised
+from judgecal.judges.chat import JudgeAdapter, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.judges.reply import read_reply
 from judgecal.models import ModelSpec, load_catalogue
@@ -44,6 +44,7 @@ class PromptJudge:
 
     Attributes:
         program: the `dspy.Predict` whose instructions and demos make the prompt.
+        schema: what the reply must be; None where it is asked for behind markers.
         trained_on: groups whose labels the program has seen.
 
     Raises:
@@ -67,7 +68,8 @@ class PromptJudge:
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:
             self._load(workspace, parsed.program)
-        self._adapter = JudgeAdapter()
+        self.schema: ReplySchema | None = reply_schema(self.signature) if self.model.replies_in_json else None
+        self._adapter = JudgeAdapter(in_json=self.schema is not None)
 
     def _load(self, workspace: Workspace, experiment: str) -> None:
         path = Path(experiment) if Path(experiment).is_dir() else workspace.experiments / experiment
@@ -82,18 +84,25 @@ class PromptJudge:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over everything that makes the reply: model, settings, and the messages themselves.
+        """16 hex digits over everything that makes the reply: model, settings, and the prompt.
 
         The messages are those of an empty item, so signature, instructions, demos, adapter and neutralising are
-        all in; a change to any of them is another key in the journal.
+        all in; a change to any of them is another key in the journal. Whether the server takes the schema is not:
+        it is asked with the same prompt either way, so a judge is one judge wherever it runs.
         """
         version = VERSION if self.model.embedded else ""
-        return digest([self.model.settings(), version, self.messages(PROBE)])[:16]
+        return digest([self.model.settings(), version, *self.prompt()])[:16]
+
+    def prompt(self) -> list[Any]:
+        """What is sent about an empty item, for fingerprints: the messages, and the schema where there is one."""
+        messages = self.messages(PROBE)
+        return [messages] if self.schema is None else [messages, self.schema.as_json()]
 
     def messages(self, item: Item) -> list[Message]:
         """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made once."""
         inputs = item_inputs(self.inputs, item)
-        return [*self._prefix, {"role": "user", "content": self._user_message(neutralised(inputs))}]
+        harmless = self._adapter.harmless(self.compiled, inputs)
+        return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
 
     def _user_message(self, inputs: Mapping[str, str]) -> str:
         """The texts between the pieces of the frame; the adapter's own work where it has none."""

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeGuard
 
-from judgecal.engine import Message, Reading
+from judgecal.engine import Message, Reading, ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import ITEM_UNIT, Item
@@ -159,10 +159,13 @@ class Respondent(Protocol):
 
 
 class Caller(Respondent, Protocol):
-    """A respondent with a call to make."""
+    """A respondent with a call to make; `schema` is what its reply must be, None where that is left to the prompt."""
 
     @property
     def model(self) -> ModelSpec: ...
+
+    @property
+    def schema(self) -> ReplySchema | None: ...
 
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one item."""

@@ -94,6 +94,8 @@ class ModelSpec:
         transport: the way its calls take: `auto` (by the provider), `http` (our own), `dspy` (DSPy's client) or
             `litellm` (through that client).
         sampling: whether the model takes a temperature; the price file says where it takes none.
+        structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the server
+            refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
     """
 
     alias: str
@@ -110,6 +112,7 @@ class ModelSpec:
     reply_limit: int | None = None
     transport: str = "auto"
     sampling: bool = True
+    structured: str = "auto"
 
     @property
     def provider(self) -> str:
@@ -137,6 +140,11 @@ class ModelSpec:
     def embedded(self) -> bool:
         """Whether this is the offline model inside judgecal."""
         return self.id == _EMBEDDED_ID
+
+    @property
+    def replies_in_json(self) -> bool:
+        """Whether a judge's reply is asked for as JSON; the model inside judgecal writes fields behind markers."""
+        return self.structured != "off" and not self.embedded
 
     @property
     def reasons(self) -> bool:
@@ -194,9 +202,11 @@ class ModelSpec:
     def settings(self) -> dict[str, Any]:
         """Everything that can change a reply or its price, for fingerprints and configs; never a key.
 
-        Of the endpoint stands here what may be shown.
+        Of the endpoint stands here what may be shown. `structured` is the mode that was set, never what a server made
+        of it: one that refuses the schema is sent the same prompt without it, and stays the same judge.
         """
-        kept = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens")
+        kept = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
+        kept += () if self.embedded else ("structured",)
         values = {name: getattr(self, name) for name in kept}
         return values if self.api_base is None else {**values, "api_base": shown_address(self.api_base)}
 
@@ -242,6 +252,7 @@ class _AliasTable(BaseModel):
     max_tokens: PositiveInt | None = None
     timeout: PositiveFloat | None = None
     transport: Literal["auto", "http", "dspy", "litellm"] | None = None
+    structured: Literal["auto", "json_schema", "off"] | None = None
 
     @field_validator("id")
     @classmethod

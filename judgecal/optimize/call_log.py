@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Message, Outcome, Reply
+from judgecal.engine import Message, Outcome, Reply, ReplySchema
 from judgecal.engine.cache import cache_key
 from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, cut_torn_line, say_damaged
 from judgecal.models import ModelSpec
@@ -37,11 +37,12 @@ class ProgramCall:
     messages: Sequence[Message]
     purpose: str = "task"
     repeat: int = 0
+    schema: ReplySchema | None = None
 
     @property
     def key(self) -> str:
         """The key of this request, in the cache and in the record alike."""
-        return cache_key(self.spec, self.messages, self.repeat)
+        return cache_key(self.spec, self.messages, self.repeat, self.schema)
 
 
 class CallLog:

@@ -19,10 +19,10 @@ import dspy
 from judgecal.engine import Progress, ReplyCache, cache_folder, read_guarded
 from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
-from judgecal.judges import JudgeAdapter, read_reply
+from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised
 from judgecal.optimize.call_log import CALL_LOG, CallLog
-from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, width
+from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, reply_held_to, width
 from judgecal.optimize.training import Training
 from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature
@@ -45,13 +45,26 @@ class OptimiserAdapter(JudgeAdapter):
     An unusable reply of the judge goes to the metric as a missing verdict: it counts as the worst, and is counted.
     """
 
-    def __init__(self, signature: LoadedSignature) -> None:
-        super().__init__()
-        self._judged = signature
+    def __init__(self, judge: PromptJudge) -> None:
+        super().__init__(in_json=judge.schema is not None)
+        self._judged = judge.signature
+        self._schema = judge.schema
+
+    def asks_for_json(self, signature: type[dspy.Signature]) -> bool:
+        """The judge's replies alone: an optimiser's own questions are put as DSPy puts them."""
+        return super().asks_for_json(signature) and self._is_the_judge(signature)
+
+    def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
+        """DSPy's pipeline, the judge's own calls held to its schema."""
+        with reply_held_to(self._schema if self._is_the_judge(signature) else None):
+            return super().__call__(lm, *args, signature=signature, **more)
+
+    def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:
+        return set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """The fields of a reply."""
-        if set(signature.output_fields) != set(self._judged.cls.output_fields):
+        if not self._is_the_judge(signature):
             return self._own_question(signature, completion)
         reading = read_guarded(functools.partial(read_reply, self._judged), completion)
         fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
@@ -119,7 +132,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
         room = Room(
             task=program_lm(training.judge.model, calls),
             reflection=program_lm(training.reflection_model, calls, purpose="reflection"),
-            adapter=OptimiserAdapter(training.judge.signature),
+            adapter=OptimiserAdapter(training.judge),
             threads=width(training.judge.model),
         )
         stack.enter_context(dspy.context(lm=room.task, adapter=room.adapter, disable_history=True))

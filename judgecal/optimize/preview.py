@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine import Budget, worst_cost_usd
+from judgecal.engine import Budget, ReplySchema, worst_cost_usd
 from judgecal.experiment import CostEstimate, plan_calls, stored_rows, together
 from judgecal.judges import PromptJudge
 from judgecal.models import ModelSpec
@@ -75,12 +75,14 @@ def _own_calls(training: Training, longest: PromptJudge, bounds: Bounds) -> Cost
     """The optimiser's calls of both models, at the size of its largest prompt."""
     messages = max((longest.messages(item) for item in training.items), key=_size)
     shown = [{"role": "user", "content": messages[-1]["content"]} for _ in range(_EXAMPLES_SHOWN)]
-    task = _repeated(training.judge.model, bounds.task, messages)
+    task = _repeated(training.judge.model, bounds.task, messages, longest.schema)
     return together([task, _repeated(training.reflection_model, bounds.reflection, [*messages, *shown])])
 
 
-def _repeated(spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]]) -> CostEstimate:
-    usd = calls * worst_cost_usd(spec, messages) if spec.priced or not calls else None
+def _repeated(
+    spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]], schema: ReplySchema | None = None
+) -> CostEstimate:
+    usd = calls * worst_cost_usd(spec, messages, schema) if spec.priced or not calls else None
     return CostEstimate(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import dataclasses
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import dspy
@@ -30,6 +32,7 @@ from judgecal.engine import (
     Purse,
     Reply,
     ReplyCache,
+    ReplySchema,
 )
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError
@@ -42,6 +45,17 @@ _DEFAULT_CONCURRENCY = 16
 _OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 
 _asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
+_asked_schema: contextvars.ContextVar[ReplySchema | None] = contextvars.ContextVar("judgecal_schema", default=None)
+
+
+@contextlib.contextmanager
+def reply_held_to(schema: ReplySchema | None) -> Iterator[None]:
+    """Let the calls that are made within, in this thread, ask for replies of a schema."""
+    asked = _asked_schema.set(schema)
+    try:
+        yield
+    finally:
+        _asked_schema.reset(asked)
 
 
 def width(spec: ModelSpec) -> int:
@@ -143,7 +157,7 @@ class ProgramCalls:
         if self._record and (known := self._record.known(call.key)):
             self._count(Outcome(known))
             return known
-        outcome = await self._runner(call.spec).make(call.messages, call.repeat)
+        outcome = await self._runner(call.spec).make(call.messages, call.repeat, call.schema)
         if outcome.failure and outcome.failure.kind == "budget":
             raise BudgetError(
                 f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it was "
@@ -218,7 +232,9 @@ class _Engine:
         """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
         rollout = _asked_rollout.get()
         sample = 0 if rollout is None else 1 + rollout  # 0 where DSPy asks for none in particular
-        call = ProgramCall(self._with_settings_of(request), _messages(request), self._purpose, sample)
+        call = ProgramCall(
+            self._with_settings_of(request), _messages(request), self._purpose, sample, _asked_schema.get()
+        )
         reply = self._calls.ask(call)
         text = "" if reply.stopped == "content_filter" else reply.text
         read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0

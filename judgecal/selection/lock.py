@@ -23,7 +23,6 @@ from judgecal.errors import InputError
 from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
-from judgecal.judges.prompt import PROBE
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
@@ -232,7 +231,7 @@ def reply_fingerprint(judge: Judge) -> str:
     """
     if not isinstance(judge, PromptJudge):
         return judge.fingerprint
-    return digest([judge.model.id, answer_settings(judge.model), judge.messages(PROBE)])[:16]
+    return digest([judge.model.id, answer_settings(judge.model), *judge.prompt()])[:16]
 
 
 def model_ids(rows: Judgements) -> list[str]:

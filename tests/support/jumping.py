@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import Call, CallFailed, Message, Reading, Reply
+from judgecal.engine import Call, CallFailed, Message, Reading, Reply, ReplySchema
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
 
@@ -54,7 +54,7 @@ class Server:
         self.started: list[tuple[float, str]] = []  # when, what
         self.landed_at = 0.0
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         clock = asyncio.get_running_loop().time
         text = messages[-1]["content"]
         self.started.append((clock(), text))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.dspy_client import DspyTransport
 from judgecal.engine.transport.embedded import EmbeddedTransport
 from judgecal.models import ModelSpec
@@ -25,8 +26,8 @@ class Transport(Protocol):
 
     keeps_time: bool
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
-        """One attempt at one call.
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
+        """One attempt at one call, the reply held to a schema where one is given.
 
         Raises:
             CallFailed: there is no reply.

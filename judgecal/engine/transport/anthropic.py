@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
@@ -33,14 +34,16 @@ class Wire:
         self.url = base if base.endswith(_PATH) else with_version(base, "v1") + _PATH
         self.headers: Mapping[str, str] = {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
         self._fixed = _settings(spec)
-        self._id = spec.id
+        self._spec = spec
 
-    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The turns; the system message stands apart from them."""
         turns = [message for message in messages if message["role"] != "system"]
         body: dict[str, Any] = {**self._fixed, "messages": turns}
         if system := system_text(messages):
             body["system"] = system
+        if schema is not None:
+            body["output_config"] = {"format": {"type": "json_schema", "schema": schema.spoken(self._spec)}}
         return body
 
     def reply(self, data: Mapping[str, Any]) -> Reply:
@@ -48,7 +51,7 @@ class Wire:
         usage, model, reason = data.get("usage"), data.get("model"), data.get("stop_reason")
         return Reply(
             joined_text(data.get("content")),
-            model if isinstance(model, str) and model else self._id,
+            model if isinstance(model, str) and model else self._spec.id,
             prompt_tokens=_prompt_tokens(usage),
             completion_tokens=count(at(usage, "output_tokens")),
             stopped=_STOPPED.get(reason, reason) if isinstance(reason, str) else "stop",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import json
 import os
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import unreadable
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.provider_errors import (
     REDIRECTS,
     cannot_be_called,
@@ -112,7 +114,7 @@ class DspyTransport:
     async def close(self) -> None:
         """DSPy's client closes its own connections."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
         import dspy
 
@@ -120,7 +122,7 @@ class DspyTransport:
         _redirects.set(elsewhere)
         try:
             with dspy.context(disable_history=True):
-                sent = self._lm.acall(self._request(messages))
+                sent = self._lm.acall(self._request(messages, schema))
                 response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
@@ -138,22 +140,39 @@ class DspyTransport:
             _redirects.set(None)
         usage = response.usage
         return Reply(
-            response.text or "",
+            _text(response),
             response.model or self._spec.id,
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
             stopped=str(response.finish_reason),
         )
 
-    def _request(self, messages: Sequence[Message]) -> Any:
+    def _request(self, messages: Sequence[Message], schema: ReplySchema | None) -> Any:
         from dspy.lm15 import Config, Request
         from dspy.lm15 import Message as Turn
 
         system = [m["content"] for m in messages if m["role"] == "system"]
         makers = {"user": Turn.user, "assistant": Turn.assistant}
         turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
-        config = Config(max_tokens=self._spec.max_tokens, temperature=self._spec.sent_temperature)
+        format_ = None if schema is None else _response_format(schema, self._spec)
+        spec = self._spec
+        config = Config(max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=format_)
         return Request(model=self._spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
+
+
+def _text(response: Any) -> str:
+    """The reply's text; where the schema names words to choose from, DSPy's client has read the object already."""
+    if response.text is not None:
+        return str(response.text)
+    objects = [part.value for part in response.message.parts if part.type == "data"]
+    return json.dumps(objects[0], ensure_ascii=False) if len(objects) == 1 else ""
+
+
+def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
+    """DSPy's own form, which its client says in the words of the provider. It takes no `json_object` with a schema."""
+    if schema.form == "json_object":
+        return {"type": "json_object"}
+    return {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
 
 
 def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:

@@ -19,6 +19,7 @@ from concurrent.futures import BrokenExecutor
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import JudgecalError
 from judgecal.models.embedded import VERSION, reply, timed_replies
 
@@ -37,7 +38,7 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         """One reply; it cannot fail."""
         start = time.perf_counter()
         text = reply(messages)
@@ -100,7 +101,7 @@ class EmbeddedPool:
         self._under_way: deque[tuple[list[_Waiting], asyncio.Future[Any]]] = deque()
         self._failure: JudgecalError | None = None
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         """One reply.
 
         Raises:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
@@ -23,9 +24,9 @@ class Wire:
         self.url = f"{with_version(spec.address, 'v1beta')}/models/{name}:generateContent"
         self.headers: Mapping[str, str] = {"x-goog-api-key": key} if key else {}
         self._config = _generation(spec)
-        self._id = spec.id
+        self._spec = spec
 
-    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The turns; the system message stands apart from them."""
         body: dict[str, Any] = {
             "contents": [
@@ -36,8 +37,8 @@ class Wire:
         }
         if system := system_text(messages):
             body["systemInstruction"] = {"parts": [{"text": system}]}
-        if self._config:
-            body["generationConfig"] = self._config
+        if config := {**self._config, **_response_schema(schema, self._spec)}:
+            body["generationConfig"] = config
         return body
 
     def reply(self, data: Mapping[str, Any]) -> Reply:
@@ -46,7 +47,7 @@ class Wire:
         model = data.get("modelVersion")
         return Reply(
             joined_text(at(candidate, "content", "parts")),
-            model if isinstance(model, str) and model else self._id,
+            model if isinstance(model, str) and model else self._spec.id,
             prompt_tokens=_tokens(usage, "promptTokenCount"),
             completion_tokens=_tokens(usage, "candidatesTokenCount", "thoughtsTokenCount"),
             stopped=_stopped(at(candidate, "finishReason"), at(data, "promptFeedback", "blockReason")),
@@ -56,6 +57,16 @@ class Wire:
 def _generation(spec: ModelSpec) -> dict[str, Any]:
     settings = {"temperature": spec.sent_temperature, "maxOutputTokens": spec.max_tokens}
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _response_schema(schema: ReplySchema | None, spec: ModelSpec) -> dict[str, Any]:
+    """The schema in the subset of OpenAPI that Google takes; the order of the fields must be said there."""
+    if schema is None:
+        return {}
+    fields = {name: {**one, "type": one["type"].upper()} for name, one in schema.spoken(spec)["properties"].items()}
+    names = list(fields)
+    whole = {"type": "OBJECT", "properties": fields, "required": names, "propertyOrdering": names}
+    return {"responseMimeType": "application/json", "responseSchema": whole}
 
 
 def _tokens(usage: Any, *names: str) -> int | None:

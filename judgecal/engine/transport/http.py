@@ -21,6 +21,7 @@ from yarl import URL
 from judgecal import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import MOST_BYTES, too_large, unreadable
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import InputError, JudgecalError
@@ -49,8 +50,8 @@ class WireFormat(Protocol):
     url: str
     headers: Mapping[str, str]
 
-    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """The body of a call, to be written as JSON."""
+    def payload(self, messages: Sequence[Message], schema: ReplySchema | None) -> dict[str, Any]:
+        """The body of a call, to be written as JSON; a reply is held to the schema where there is one."""
         ...
 
     def reply(self, data: Mapping[str, Any]) -> Reply:
@@ -83,9 +84,9 @@ class HttpTransport:
             await self._session.close()
             self._session = None
 
-    async def send(self, messages: Sequence[Message], *, repeat: int) -> Reply:
+    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
-        body = self._encoded(messages)
+        body = self._encoded(messages, schema)
         try:
             status, headers, answer = await self._posted(body)
         except TimeoutError:
@@ -101,15 +102,16 @@ class HttpTransport:
         except Exception as error:
             raise unreadable(error) from error
 
-    def _encoded(self, messages: Sequence[Message]) -> bytes:
+    def _encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> bytes:
         """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it."""
-        if (*messages[:-1], messages[-1]["role"]) != self._shared:
-            self._shared = (*messages[:-1], messages[-1]["role"])
-            self._around = self._template(messages)
+        shared = (schema, *messages[:-1], messages[-1]["role"])
+        if shared != self._shared:
+            self._shared = shared
+            self._around = self._template(messages, schema)
         if self._around:
             text = _encode(messages[-1]["content"]).join(self._around)
         else:
-            text = _encode(self._wire.payload(messages))
+            text = _encode(self._wire.payload(messages, schema))
         try:
             return text.encode()
         except UnicodeEncodeError as error:
@@ -117,13 +119,13 @@ class HttpTransport:
             message = f"the text cannot be sent: it holds an unpaired surrogate ({half})"
             raise CallFailed("refused", message, retry=False) from error
 
-    def _template(self, messages: Sequence[Message]) -> tuple[str, str] | None:
+    def _template(self, messages: Sequence[Message], schema: ReplySchema | None) -> tuple[str, str] | None:
         """The body before and after the last message's text, which is all that differs from item to item.
 
         None where the text does not stand in the body once and whole.
         """
         probe = [*messages[:-1], {**messages[-1], "content": _PLACE}]
-        before, found, after = _encode(self._wire.payload(probe)).partition(_encode(_PLACE))
+        before, found, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
         return (before, after) if found and _PLACE not in before + after else None
 
     async def _posted(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.errors import InputError
@@ -24,11 +25,12 @@ class Wire:
         self.url = _address(spec)
         self.headers: Mapping[str, str] = {"authorization": f"Bearer {key}"} if key else {}
         self._fixed = _settings(spec)
-        self._id = spec.id
+        self._spec = spec
 
-    def payload(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
         """The messages as they are, with the model's settings."""
-        return {**self._fixed, "messages": messages}
+        body = {**self._fixed, "messages": messages}
+        return body if schema is None else {**body, "response_format": _response_format(schema, self._spec)}
 
     def reply(self, data: Mapping[str, Any]) -> Reply:
         """The first choice."""
@@ -37,7 +39,7 @@ class Wire:
         text = content if isinstance(content, str) else joined_text(content)
         return Reply(
             text,
-            model if isinstance(model, str) and model else self._id,
+            model if isinstance(model, str) and model else self._spec.id,
             prompt_tokens=count(at(usage, "prompt_tokens")),
             completion_tokens=count(at(usage, "completion_tokens")),
             stopped=_stopped(choice, text),
@@ -70,6 +72,13 @@ def _model_name(spec: ModelSpec) -> str:
     if spec.provider != "fireworks_ai" or name.startswith("accounts/") or "#" in name:
         return name
     return f"accounts/fireworks/{name if name.startswith(('models/', 'routers/')) else f'models/{name}'}"
+
+
+def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
+    spoken = schema.spoken(spec)
+    if schema.form == "json_object":
+        return {"type": "json_object", "schema": spoken}
+    return {"type": "json_schema", "json_schema": {"name": "judgement", "strict": True, "schema": spoken}}
 
 
 def _stopped(choice: Any, text: str) -> str:

@@ -37,6 +37,7 @@ _MODEL_WORDS = frozenset(("model_not_found", "invalid_model", "model_not_availab
 _LONG_WORDS = frozenset(
     ("context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length")
 )
+_UNFIT_WORDS = frozenset(("json_validate_failed",))  # the model's reply did not keep to the schema, and is not sent
 _LONG_PROSE = re.compile(
     r"maximum (context|prompt) length|context (length|window|size|limit)[^.]{0,40}exceed"
     r"|exceeds? (the )?(context|available context|model'?s? context)|exceeds the maximum number of tokens"
@@ -148,6 +149,8 @@ def _judged(
     wait = _asked_wait(headers, said)
     if status == 413 or said.words & _LONG_WORDS or _LONG_PROSE.search(said.text):
         return CallFailed("context_length", text, retry=False)
+    if said.words & _UNFIT_WORDS:
+        return CallFailed("parse", text, retry=False, billed=True)
     if status == 408:
         return CallFailed("timeout", text, retry=True, retry_after=wait)
     if status == 429:
