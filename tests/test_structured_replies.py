@@ -522,6 +522,6 @@ def test_score_and_its_journal(serve: Serve, judgecal: Run, workspace_dir: Path)
     argv = ("score", "--signatures", "correctness_v1", "--models", "mine", "--limit", "12", "--name", "one", "--json")
     ran = judgecal(*argv)
     assert one_object(ran)["judges"][0]["n_unscored"] == 0
-    rows = journal(workspace_dir, "one")
+    rows = [row for row in journal(workspace_dir, "one") if row["judge"].endswith("@mine")]
     assert {(row["verdict"], row["reasoning"]) for row in rows} == {(85.0, "because")}
     assert all(schema is not None for schema in map(openai_schema, server.bodies))

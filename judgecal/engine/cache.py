@@ -168,7 +168,7 @@ class RequestKeys:
 
     def __call__(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> str:
         """The key of one request."""
-        shared = [*messages[:-1], schema]
+        shared: list[object] = [*messages[:-1], schema]
         if shared != self._shared:
             asked = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
             text = f"{self._head}{asked}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])

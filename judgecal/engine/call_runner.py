@@ -165,7 +165,7 @@ class CallRunner:
     async def _attempts(self, messages: Sequence[Message], repeat: int, asking: Asking | None) -> Outcome:
         """Attempts in the form that is asked in; one that the server refuses is followed by the next at once."""
         outcome = Outcome()
-        sent = _Sent(messages, repeat, asking and asking.shape)
+        sent = _Sent(messages, repeat, asking.shape if asking else None)
         limited = self._purse.budget.limit_usd is not None
         worst = worst_cost_usd(self._spec, messages, sent.schema) if limited else 0.0
         while True:
