@@ -106,7 +106,7 @@ def sigmoid(logits: Vector) -> Vector:
     return result
 
 
-def _newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) -> Vector:
+def newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) -> Vector:
     """The maximum of the fractional Bernoulli likelihood less the quadratic penalty around `prior`."""
     point = prior.copy()
     for _ in range(_STEPS):
@@ -120,7 +120,7 @@ def _newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) -
     return point
 
 
-def _decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
+def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
     """By how much to sharpen the logits so that the verdicts come nearest to the labels in absolute error.
 
     A likelihood makes an unsure judge timid: all verdicts near the middle. People's labels are seldom there, and
@@ -152,8 +152,8 @@ def refit(rows: Vector, labels: Vector) -> Linear:
             np.full(features, weights.penalty["feature"]),
         ]
     )
-    point = _newton(design, labels, prior=prior, penalty=penalty)
-    point = point * _decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
+    point = newton(design, labels, prior=prior, penalty=penalty)
+    point = point * decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
     coefficients = point[1] * weights.coefficients + point[2] * weights.portable + point[3:]
     return weights.raw(float(point[0]), coefficients)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judgecal.models.embedded.text import word_set
+from judgecal.models.embedded.text import NEGATIONS, word_set
 
 _FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 _OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")
@@ -22,12 +22,26 @@ _HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]", re.MULTILINE)
 _CLOSING = "\n\nRespond with "
 _JSON_CLOSING = "\n\nRespond with a JSON object"
 
+# Which part an input plays, by what its name holds; the second lists count where no name holds one of the first.
 _REFERENCE = ("reference", "expected", "gold", "ground_truth")
 _ANSWER = ("answer", "response", "candidate", "prediction")
+_ANSWER_TOO = ("reply", "output", "completion", "generated", "summary", "claim", "statement")
 _QUESTION = ("question", "query")
-_CONTEXT = ("context", "document", "passage")
+_QUESTION_TOO = ("request", "message", "prompt", "instruction", "task", "input")
+_CONTEXT = ("context", "document", "passage", "chunk", "evidence", "retriev", "excerpt")
+_FACTS = ("fact",)
+_GUIDELINES = ("guideline", "polic", "rule", "criteri", "requirement", "principle")
+_HISTORY = ("conversation", "history", "dialog")
 _RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
 _WRONG = word_set("no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n")
+_PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe tie odd
+    middling fair""")
+_GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient helpful
+    great excellent ok okay approve approved entailed entails follows followed answered best high""")
+_BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted contradicts
+    contradiction contradictory hallucinated missing worst low""")
+_OPPOSITE = re.compile(r"^(?:un|in|ir|non|dis|mis)")
+_OBJECTIVE = "your objective is:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +55,26 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A verdict's scale. `words` are a binary's (wrong, right) as printed, or an ordinal's grades in order."""
+    """A verdict's scale.
 
-    kind: str  # "number", "ordinal", "binary"
+    `words` are a binary's (wrong, right) as printed, an ordinal's grades in order, or the labels of an unordered one;
+    `levels` are those labels' places between bad (0) and good (1), as far as the words tell.
+    """
+
+    kind: str  # "number", "ordinal", "binary", "nominal"
     low: float
     high: float
     whole: bool
     words: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
 
     def read(self, text: str) -> float | None:
-        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read."""
+        """A label as a share 0..1 of the scale, clipped to it; None where it cannot be read.
+
+        Of an unordered scale, the label's place in `words`.
+        """
         label = text.strip().strip("\"'").lower()
-        if self.kind == "binary":
+        if self.kind in ("binary", "nominal"):
             known = [word.lower() for word in self.words]
             return float(known.index(label)) if label in known else None
         try:
@@ -62,7 +84,12 @@ class Scale:
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def write(self, share: float) -> str | float | int | bool:
-        """A share 0..1 as the verdict that the field's type takes; a binary's cut is one half."""
+        """A share 0..1 as the verdict that the field's type takes; a binary's cut is one half.
+
+        Of an unordered scale, the word whose level is nearest.
+        """
+        if self.kind == "nominal":
+            return self.words[min(range(len(self.words)), key=lambda i: abs(self.levels[i] - share))]
         if self.kind == "binary":
             word = self.words[int(share >= 0.5)]
             return word == "True" if word in ("True", "False") else word
@@ -74,7 +101,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the system message says: all fields, and which field plays which part (None where none does)."""
+    """What the system message says: all fields, and which field plays which part (None where none does).
+
+    `objective` are the instructions, in lower case.
+    """
 
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
@@ -82,13 +112,23 @@ class Layout:
     answer: str | None
     question: str | None
     context: str | None
+    facts: str | None
+    guidelines: str | None
+    history: str | None
     verdict: str | None
     scale: Scale | None
+    objective: str
+
+    @property
+    def compares(self) -> bool:
+        """Whether an answer is held against a reference answer, on a scale with an order: `judge` was fitted for it."""
+        ordered = self.scale is not None and self.scale.kind != "nominal"
+        return ordered and not (self.answer is None or self.reference is None or self.guidelines or self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A demo: the values of its input fields and its label as a share 0..1 of the verdict's scale."""
+    """A demo: the values of its input fields and its label, as `Scale.read` gives it."""
 
     inputs: Mapping[str, str]
     label: float
@@ -119,22 +159,47 @@ def _literal(kind: str) -> list[object]:
         return []
 
 
+def _goodness(word: str) -> float | None:
+    """Whether a label says something good (1), bad (0) or in between; None where it is no such word.
+
+    >>> [_goodness(word) for word in ("supported", "not_supported", "irrelevant", "partly supported", "billing")]
+    [1.0, 0.0, 0.0, 0.5, None]
+    """
+    parts = re.findall(r"[^\W\d_]+|\d+", word.lower())
+    if any(part in _PARTLY for part in parts):
+        return 0.5
+    bad = any(part in _BAD or _OPPOSITE.sub("", part) in _GOOD - {part} for part in parts)
+    if not bad and not any(part in _GOOD for part in parts):
+        return None
+    negated = len(parts) > 1 and any(part in NEGATIONS or part == "non" for part in parts)
+    return 0.0 if bad or negated else 1.0
+
+
+def _levels(words: Sequence[str]) -> tuple[float, ...]:
+    """Of each label its place between bad and good; the words that tell nothing stand in between, best first."""
+    told = [_goodness(word) for word in words]
+    known = {level for level in told if level is not None}
+    high, low = (0.5 if 1.0 in known else 1.0), (0.5 if 0.0 in known else 0.0)
+    unknown = [place for place, level in enumerate(told) if level is None]
+    step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
+    between = {place: high - step * rank for rank, place in enumerate(unknown)}
+    return tuple(between[place] if level is None else level for place, level in enumerate(told))
+
+
 def _literal_scale(values: list[object]) -> Scale | None:
     words = [str(value) for value in values]
     if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
         grades = sorted(words, key=int)
         return Scale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
-    if len(words) != 2:
-        return None
     lower = [word.lower() for word in words]
     right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
-    if right[0] == right[1]:
-        return None
+    if len(words) != 2 or right[0] == right[1]:
+        return Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=_levels(words)) if words else None
     return Scale("binary", 0.0, 1.0, whole=True, words=(words[right.index(False)], words[right.index(True)]))
 
 
 def _scale(field: Field) -> Scale | None:
-    """The scale of an output field, or None for a type without an order (a text, a list, many words)."""
+    """The scale of an output field, or None for a type that is no verdict's (a text, a list)."""
     kind = field.kind
     if kind == "bool":
         return Scale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
@@ -169,21 +234,29 @@ def read_layout(system: str) -> Layout:
     head = system.partition("All interactions will be structured")[0]
     before, _, after = head.partition("Your output fields are:")
     inputs, outputs = _fields(before), _fields(after)
-    context = _named([f for f in inputs if "answer" not in f.name.lower()], _CONTEXT)
-    reference = _named(inputs, _REFERENCE, taken=(context,))
-    answer = _named(inputs, _ANSWER, taken=(context, reference))
-    question = _named(inputs, _QUESTION, taken=(context, reference, answer))
-    verdict = next((f for f in outputs if f.kind != "str" and _scale(f)), None)
+    guidelines = _named(inputs, _GUIDELINES)
+    context = _named([f for f in inputs if "answer" not in f.name.lower()], _CONTEXT, taken=(guidelines,))
+    facts = _named(inputs, _FACTS, taken=(guidelines, context))
+    reference = _named(inputs, _REFERENCE, taken=(guidelines, context, facts))
+    history = _named(inputs, _HISTORY, taken=(guidelines, context, facts, reference))
+    taken = [guidelines, context, facts, reference, history]
+    answer = _named(inputs, _ANSWER, taken=taken) or _named(inputs, _ANSWER_TOO, taken=taken)
+    taken.append(answer)
+    verdict = next((f for f in outputs if (scale := _scale(f)) and scale.kind != "nominal"), None)
     verdict = verdict or next((f for f in outputs if f.kind.startswith("Literal[")), None)
     return Layout(
         inputs=inputs,
         outputs=outputs,
         reference=reference,
         answer=answer,
-        question=question,
+        question=_named(inputs, _QUESTION, taken=taken) or _named(inputs, _QUESTION_TOO, taken=taken),
         context=context,
+        facts=facts,
+        guidelines=guidelines,
+        history=history,
         verdict=verdict.name if verdict else None,
         scale=_scale(verdict) if verdict else None,
+        objective=system.rpartition(_OBJECTIVE)[2].lower(),
     )
 
 

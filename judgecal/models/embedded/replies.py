@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.prompt import Field, Prompt, read_prompt
-from judgecal.models.embedded.text import analyse, take_apart
+from judgecal.models.embedded.families import WANTS_NAME, WANTS_NUMBER
+from judgecal.models.embedded.learning import judged
+from judgecal.models.embedded.prompt import Field, Prompt, Scale, read_prompt
+from judgecal.models.embedded.text import analyse, sentences, take_apart
 
 NOT_FOUND = "The answer is not in the document."
-_MAX_CONTEXT = 60_000
-_MAX_SENTENCES = 400
 _LEAST_COVERAGE = 0.4
-_BREAK = re.compile(r"(?<=[.!?])[\"'”)]*\s+|\n+")
-_WANTS_NUMBER = re.compile(r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE)
-_WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
 _NO_FIELDS = "I am judgecal's embedded model: I can only answer a DSPy prompt that lists its fields."
 _NO_REFERENCE = "I cannot judge this: there is no reference answer to compare the answer with."
-_NO_SCALE = "I cannot judge this: I know percentages, grades and yes/no, not a choice among unordered labels."
-_NO_ANSWER = "I cannot judge this: I find no answer under test among the input fields."
+_NO_SCALE = "I cannot judge this: I cannot read which verdicts there are."
 
 
 def make_reply(messages: Sequence[Mapping[str, str]]) -> str:
@@ -40,17 +35,22 @@ def make_reply(messages: Sequence[Mapping[str, str]]) -> str:
         return _answered(prompt)
     if layout.scale is None:
         return _NO_SCALE
-    if layout.answer is None:
-        return _NO_ANSWER
-    comparison = judge.compare_inputs(layout, dict(prompt.inputs))
-    if comparison is None:
+    told = _by_reference(prompt, layout.scale) if layout.compares else judged(layout, prompt.prefix, prompt.inputs)
+    if told is None:
         return _NO_REFERENCE
-    linear = judge.learnt(prompt.prefix) if len(prompt.prefix) > 1 else judge.zero_shot()
-    share = judge.verdict(comparison, linear)
-    why = judge.reasoning(comparison)
+    verdict, why = told
     values = {f.name: why if f.kind == "str" else _blank(f) for f in layout.outputs}
-    values[layout.verdict] = layout.scale.write(share)
+    values[layout.verdict] = verdict
     return _written(prompt, values)
+
+
+def _by_reference(prompt: Prompt, scale: Scale) -> tuple[Any, str] | None:
+    """The verdict on an answer beside its reference answer, and why; None where the reference is blank."""
+    comparison = judge.compare_inputs(prompt.layout, dict(prompt.inputs))
+    if comparison is None:
+        return None
+    linear = judge.learnt(prompt.prefix) if len(prompt.prefix) > 1 else judge.zero_shot()
+    return scale.write(judge.verdict(comparison, linear)), judge.reasoning(comparison)
 
 
 def _blank(field: Field) -> Any:
@@ -74,7 +74,7 @@ def _answered(prompt: Prompt) -> str:
 
 
 def _same_instruction(prompt: Prompt) -> str:
-    """An optimiser that asks for a new instruction gets the old one back: this model reads no instructions."""
+    """An optimiser that asks for a new instruction gets the old one back: this model writes none."""
     given = (value for name, value in prompt.inputs.items() if "instruction" in name.lower())
     return next(given, "Judge the answer against the reference.")
 
@@ -89,12 +89,6 @@ def _written(prompt: Prompt, values: Mapping[str, Any]) -> str:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else str(value) if isinstance(value, bool) else json.dumps(value)
-
-
-def sentences(context: str) -> list[str]:
-    """A text's sentences and lines, without blanks; at most its first 60,000 characters and 400 sentences."""
-    parts = (part.strip() for part in _BREAK.split(context[:_MAX_CONTEXT]))
-    return [part for part in parts if part][:_MAX_SENTENCES]
 
 
 def _printable(text: str) -> str:
@@ -114,7 +108,7 @@ def best_sentence(question: str, context: str) -> str | None:
     total = sum(weights.values())
     if not total or not found:
         return None
-    number, name = _WANTS_NUMBER.search(question), _WANTS_NAME.search(question)
+    number, name = WANTS_NUMBER.search(question), WANTS_NAME.search(question)
     best, best_score, best_coverage = 0, -1.0, 0.0
     for place, text in enumerate(parsed):
         coverage = sum(weights[token] for token in text.content & asked) / total

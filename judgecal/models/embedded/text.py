@@ -98,6 +98,8 @@ REFUSAL = re.compile(
 
 MAX_CHARS = 6000
 MAX_TOKENS = 500
+_MAX_LONG = 60_000
+_MAX_SENTENCES = 400
 # A refusal is said at once; the same words deep in a long answer are usually about a side matter.
 _REFUSAL_WITHIN = 160
 
@@ -106,6 +108,7 @@ _WORD = re.compile(
     r"|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|%|(?:[^\W\d_]\.){2,}|[぀-ヿ㐀-鿿]|[^\W\d_]+",
     re.IGNORECASE,
 )
+_BREAK = re.compile(r"(?<=[.!?])[\"'”)]*\s+|\n+")
 _CLOCK = re.compile(r"\b(1[0-2]|0?[1-9])[:.]([0-5]\d) ?([ap])\.?m\b\.?", re.IGNORECASE)
 _POINT_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'"})
@@ -275,6 +278,25 @@ def take_apart(text: str) -> Text:
 
 
 _cached = lru_cache(maxsize=2048)(take_apart)
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences and lines, without blanks; at most its first 60,000 characters and 400 sentences."""
+    parts = (part.strip() for part in _BREAK.split(text[:_MAX_LONG]))
+    return [part for part in parts if part][:_MAX_SENTENCES]
+
+
+def content_words(text: str) -> dict[str, str]:
+    """A text's content tokens in its order, each with the word as first written; the bare bones of `take_apart`.
+
+    >>> content_words("The ferry to Holm runs twice.")
+    {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
+    """
+    found: dict[str, str] = {}
+    for token, word in _tokens(_words(text[:MAX_CHARS])):
+        if token not in STOPWORDS and token not in NEGATIONS:
+            found.setdefault(token, word)
+    return found
 
 
 def edit_distance(a: str, b: str, *, limit: int) -> int:
