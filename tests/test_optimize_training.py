@@ -208,47 +208,23 @@ def test_in_bootstrapping_a_threshold_means_the_same_in_every_stratum(
 @pytest.mark.parametrize(
     ("verdict", "people", "label", "given", "said"),
     [
-        (
-            PERCENT,
-            "percentage",
-            80.0,
-            20,
-            "People gave this answer 80 on the scale from 0 to 100; the verdict 20 is 60 too low.",
-        ),
-        (
-            PERCENT,
-            "binary",
-            0.0,
-            70,
-            "People gave this answer 0 on the scale from 0 to 100; the verdict 70 is 70 too high.",
-        ),
-        (
-            PERCENT,
-            "percentage",
-            80.0,
-            80,
-            "People gave this answer 80 on the scale from 0 to 100; the verdict 80 agrees.",
-        ),
+        (PERCENT, "percentage", 80.0, 20, "People gave 80 on the scale from 0 to 100; the verdict 20 is 60 too low."),
+        (PERCENT, "binary", 0.0, 70, "People gave 0 on the scale from 0 to 100; the verdict 70 is 70 too high."),
+        (PERCENT, "percentage", 80.0, 80, "People gave 80 on the scale from 0 to 100; the verdict 80 agrees."),
         (
             PERCENT,
             "percentage",
             80.0,
             None,
-            "People gave this answer 80 on the scale from 0 to 100; the reply held no usable verdict: it must give "
+            "People gave 80 on the scale from 0 to 100; the reply held no usable verdict: it must give "
             "one number on that scale.",
         ),
         (YES_NO, "binary", 1.0, "no", "People say Yes; the verdict no does not."),
         (YES_NO, "binary", 1.0, "Yes", "People say Yes; the verdict Yes agrees."),
         (BOOL, "binary", 0.0, None, "People say False; the reply held no usable verdict."),
-        (WORDS, "nominal", "odd", "bad", "People labelled this answer odd; the verdict does not: it said bad."),
-        (
-            WORDS,
-            "nominal",
-            "odd",
-            None,
-            "People labelled this answer odd; the verdict does not: it said nothing usable.",
-        ),
-        (WORDS, "nominal", "odd", "odd", "People labelled this answer odd; the verdict agrees."),
+        (WORDS, "nominal", "odd", "bad", "People say odd; the verdict bad does not."),
+        (WORDS, "nominal", "odd", None, "People say odd; the reply held no usable verdict."),
+        (WORDS, "nominal", "odd", "odd", "People say odd; the verdict odd agrees."),
     ],
 )
 def test_feedback_in_words(

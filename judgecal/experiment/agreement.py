@@ -16,6 +16,7 @@ from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Re
 from judgecal.goldset import GoldSet
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
+from judgecal.signatures import CHUNK
 from judgecal.stats import (
     Calibration,
     agreement,
@@ -220,9 +221,17 @@ class StoredExperiment:
         raise unknown_name(f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns])
 
 
+WHOLE = (ITEM_UNIT, f"{CHUNK}:0")
+"""The units of the judgements that are held against the labels of items: `check_judge` lets a judge of chunks judge
+items with one context alone."""
+
+
 def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: int) -> list[list[Label | None]]:
-    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
-    found = {(row.item_id, row.repeat): row.verdict for row in rows if row.unit == ITEM_UNIT}
+    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent.
+
+    The verdict on the only context of an item is one on the item: such a set has an item a chunk.
+    """
+    found = {(row.item_id, row.repeat): row.verdict for row in rows if row.unit in WHOLE}
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from judgecal.experiment.agreement import Column, Table, entry
+from judgecal.experiment.agreement import WHOLE, Column, Table, entry
 from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
 from judgecal.goldset import GoldSet
-from judgecal.records import ITEM_UNIT, Item, Judgement
+from judgecal.records import Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import cross_fitted, winning_rates
 from judgecal.stats.latent import Latent, latent_truth
@@ -54,7 +54,7 @@ def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not asked about.
     """
-    rows = {row.item_id: row.verdict for row in column.rows if row.unit == ITEM_UNIT and row.repeat == 0}
+    rows = {row.item_id: row.verdict for row in column.rows if row.unit in WHOLE and row.repeat == 0}
     known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
     return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from judgecal import __version__
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import (
     Column,
     StoredExperiment,
@@ -186,14 +186,19 @@ class ScoreRun:
 def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
     """Refuse a judge whose verdicts cannot stand beside the people's labels; `of_items`: on whole items, as they are.
 
+    A judge of single contexts judges a set with an item a chunk: each labelled item has one context.
+
     Raises:
-        InputError: they are on single contexts, or share no order with the labels.
+        InputError: its verdicts are on single contexts of items with several, or share no order with the labels.
     """
     if of_items and judge.unit != ITEM_UNIT:
-        raise InputError(
-            f"{judge.name} judges single contexts (it asks for {judge.unit}), and the labels are of whole items: its "
-            "verdicts can be had in Python with judgecal.score, and not be held against them"
-        )
+        other = [item.item_id for item in gold.items if item.item_id in gold.labels and len(item.contexts) != 1]
+        if other:
+            raise InputError(
+                f"{judge.name} judges single contexts (it asks for {judge.unit}), and {len(other)} labelled items of "
+                f"gold set {gold.name} have none or several ({listed(other, 3)}): make it an item a chunk, with the "
+                "label of that chunk; its verdicts alone can be had in Python with judgecal.score"
+            )
     try:
         common_scale(gold.scale, judge.scale)
     except InputError as error:

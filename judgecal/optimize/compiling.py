@@ -29,7 +29,7 @@ from judgecal.signatures import LoadedSignature
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
-    """Judges one answer with one call."""  # optimisers show this source to the model that writes instructions
+    """Judges one case with one call."""  # optimisers show this source to the model that writes instructions
 
     def __init__(self, judge: dspy.Predict) -> None:
         super().__init__()

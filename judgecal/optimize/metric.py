@@ -12,13 +12,16 @@ the weight of a stratum for the quality of a judge; scores divided by the larges
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, get_args
 
 import dspy
 
+from judgecal.errors import visible_line
+from judgecal.judges.chat import neutralised
 from judgecal.judges.reply import read_verdict
+from judgecal.records import Rating
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
 
@@ -28,10 +31,14 @@ ITEM_ID = "dspy_judgecal_item_id"
 It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the judge's nor
 those in which an optimiser shows whole examples to the model that writes instructions.
 """
+_NOTES_QUOTED = 3  # of one item
+_NOTE_CHARS = 300
 
 
 class AgreementMetric:
     """A DSPy metric over the labels (by item id) of the training items, whose strata make the weights.
+
+    `notes` (by item id) are those items' ratings with a note, which the feedback quotes.
 
     Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction, from 0
     up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for the feedback
@@ -41,11 +48,18 @@ class AgreementMetric:
     """
 
     def __init__(
-        self, signature: LoadedSignature, people: Scale, labels: Mapping[str, Label], *, weighted: bool = True
+        self,
+        signature: LoadedSignature,
+        people: Scale,
+        labels: Mapping[str, Label],
+        *,
+        weighted: bool = True,
+        notes: Mapping[str, Sequence[Rating]] | None = None,
     ) -> None:
         self._signature = signature
         self._people = people
         self._labels = dict(labels)
+        self._notes = dict(notes or {})
         self._common = common_scale(people, signature.judge_scale())
         sizes = Counter(stratum_of(label, people) for label in self._labels.values())
         n = len(self._labels)  # the mean weight over the items is 1
@@ -66,7 +80,8 @@ class AgreementMetric:
         agreement = self.agreement(label, verdict)
         weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
-            return dspy.Prediction(score=weighted, feedback=self.feedback(label, verdict))
+            words = self.feedback(label, verdict) + self.quoted_notes(example[ITEM_ID])
+            return dspy.Prediction(score=weighted, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
@@ -91,13 +106,12 @@ class AgreementMetric:
     def feedback(self, label: Label, verdict: Label | None) -> str:
         """What the people said, by how much and in which direction the verdict was off, in words."""
         if isinstance(label, str) or isinstance(verdict, str):
-            hit = "agrees" if label == verdict else f"does not: it said {verdict or 'nothing usable'}"
-            return f"People labelled this answer {label}; the verdict {hit}."
+            return self._in_words(label, verdict)
         scale = self._signature.judge_scale()
         if scale.kind == "binary":
             return self._in_words(label, verdict)
         target = onto(scale, self._people, label)
-        people = f"People gave this answer {target:g} on the scale from {scale.low:g} to {scale.high:g}"
+        people = f"People gave {target:g} on the scale from {scale.low:g} to {scale.high:g}"
         if verdict is None:
             return f"{people}; the reply held no usable verdict: it must give one number on that scale."
         off = verdict - target
@@ -105,14 +119,32 @@ class AgreementMetric:
             return f"{people}; the verdict {verdict:g} agrees."
         return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
 
-    def _in_words(self, label: float, verdict: float | None) -> str:
-        """Feedback where the verdict is yes or no, in the words (or the bool) of the verdict's own type."""
+    def _in_words(self, label: Label, verdict: Label | None) -> str:
+        """Feedback where the verdict is a word, in the words (or the bool) of the verdict's own type."""
         wanted = label_as_verdict(self._signature, label, self._people)
         if verdict is None:
             return f"People say {wanted}; the reply held no usable verdict."
-        yes, no = self._signature.words or (True, False)
-        given = yes if verdict else no
+        given = verdict
+        if not isinstance(verdict, str):
+            yes, no = self._signature.words or (True, False)
+            given = yes if verdict else no
         return f"People say {wanted}; the verdict {given} {'agrees' if given == wanted else 'does not'}."
+
+    def quoted_notes(self, item_id: str) -> str:
+        """What raters noted of an item, the first few notes, each cut short; empty where they noted nothing.
+
+        A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
+        """
+        quotes = []
+        for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
+            text = visible_line(" ".join((rating.note or "").split()))
+            text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
+            said = "" if rating.label == self._labels[item_id] else self._own_label(rating)
+            quotes.append(f' A rater{said} noted: "{neutralised({"note": text})["note"]}"')
+        return "".join(quotes)
+
+    def _own_label(self, rating: Rating) -> str:
+        return f" who said {label_as_verdict(self._signature, rating.label, self._people)}"
 
     def _verdict(self, prediction: Any) -> Label | None:
         value = getattr(prediction, str(self._signature.verdict), None)

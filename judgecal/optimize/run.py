@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.goldset import GoldSet, require_splits
-from judgecal.judges import JudgeName, PromptJudge, save_program
+from judgecal.judges import JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG, logged_usd
 from judgecal.optimize.decision import (
@@ -51,7 +51,7 @@ from judgecal.optimize.decision import (
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
-from judgecal.records import Estimate, Item
+from judgecal.records import Estimate, Item, Rating
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, shown
 
@@ -192,10 +192,13 @@ class OptimizeRun:
     def training(self, budget: Budget) -> Training:
         """What the optimiser may see: train items and their labels alone."""
         items = self.items("train")
+        labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         return Training(
             judge=self.judge,
-            items=items,
-            labels={item.item_id: self.gold.labels[item.item_id] for item in items},
+            # As the judge is shown them: of a chunk judge, an item is its one context.
+            items=[shown for item in items for _, shown in units_of(self.judge, item)],
+            labels=labels,
+            notes=_notes(self.gold, labels),
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,
@@ -271,6 +274,15 @@ class OptimizeRun:
             and row.repeat < self.options.repeats
             for row in latest.values()
         )
+
+
+def _notes(gold: GoldSet, of: Collection[str]) -> dict[str, list[Rating]]:
+    """Item id -> the ratings that carry a note, of these items alone."""
+    notes: dict[str, list[Rating]] = {}
+    for rating in gold.ratings:
+        if rating.item_id in of and (rating.note or "").strip():
+            notes.setdefault(rating.item_id, []).append(rating)
+    return notes
 
 
 def _unchanged(before: Scored, after: Scored) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from judgecal.engine import Budget
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models import ModelSpec
 from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict, stratum_of
-from judgecal.records import Item
+from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
@@ -128,12 +128,13 @@ class Training:
     budget: Budget
     reflection: ModelSpec | None = None  # who writes instructions; the judge's own model where None
     log: Path | None = None  # where its calls are kept and found
+    notes: Mapping[str, Sequence[Rating]] = field(default_factory=dict)  # by item id, the ratings with a note
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
 
     def metric(self, *, weighted: bool = True) -> AgreementMetric:
         """A fresh metric with counts of its own."""
-        return AgreementMetric(self.judge.signature, self.people, self.labels, weighted=weighted)
+        return AgreementMetric(self.judge.signature, self.people, self.labels, weighted=weighted, notes=self.notes)
 
     @property
     def reflection_model(self) -> ModelSpec:
