@@ -116,8 +116,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     Raises:
         InputError: the slug is no folder name, or the folder was made by another configuration.
     """
-    subject = config["gold"]["set"] if "gold" in config else config["suite"]
-    slug = out or f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
+    slug = out or _slug(config)
     if problem := name_problem(slug):
         raise InputError(f"--name {slug[:80]!r}: a slug is one folder name under experiments/: {problem}")
     folder = workspace.experiments / slug
@@ -132,6 +131,11 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     elif folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is no experiment (it has no {_CONFIG}): choose another --name")
     return Experiment(folder, config)
+
+
+def _slug(config: Mapping[str, Any]) -> str:
+    subject = config["gold"]["set"] if "gold" in config else config["suite"]
+    return f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
 
 
 def open_experiment(experiment: Experiment) -> None:
