@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.selection.mlflow_scorer import mlflow_scorer
+    from judgecal.selection.rate import rate
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, reliability
 
@@ -43,6 +44,7 @@ _HOME = {
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
     "mlflow_scorer": "judgecal.selection.mlflow_scorer",
+    "rate": "judgecal.selection.rate",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.score",
 }
@@ -66,6 +68,7 @@ __all__ = [
     "load_report",
     "load_signature",
     "mlflow_scorer",
+    "rate",
     "reliability",
     "score",
 ]

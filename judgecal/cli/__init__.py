@@ -29,6 +29,7 @@ from judgecal.cli.migrate import migrate
 from judgecal.cli.optimize import optimize
 from judgecal.cli.options import State, grouped
 from judgecal.cli.output import Decided, print_text
+from judgecal.cli.rate import plan, rate
 from judgecal.cli.report import report
 from judgecal.cli.retrieval import retrieval
 from judgecal.cli.rules import rules
@@ -63,6 +64,8 @@ _PANELS: dict[str, dict[Callable[..., None], str]] = {
         gate: "judgecal gate --lock judge.lock.json",
         migrate: "judgecal migrate --lock judge.lock.json --to gemini-flash",
         judge: "judgecal judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a",
+        rate: "judgecal rate judged.csv --lock judge.lock.json --labels my-labels",
+        plan: "judgecal plan --lock judge.lock.json --half-width 0.05",
     },
     "The other parts of a RAG system": {
         retrieval: "judgecal retrieval --gold starter",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
 from judgecal.cli.options import Full, Json, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
@@ -172,7 +173,7 @@ class _Source:
 
 def sheet_command(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT", help="Whose items are to be labelled.")],
+    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, ending in .csv; never overwritten.")
     ],
@@ -191,31 +192,44 @@ def sheet_command(
     strata: Annotated[
         str | None,
         typer.Option(
-            metavar="disagreement",
-            help="Draw -n of an experiment's items without a label, mostly where its judges differ; they are made a "
-            "gold set, named as the sheet.",
+            metavar="disagreement|verdict",
+            help="Draw -n of an experiment's items without a label, mostly where its judges differ, or of a judged "
+            "table's rows by their verdict; they are made a gold set, named as the sheet.",
         ),
     ] = None,
     full: Full = False,
     as_json: Json = False,
+    *,
+    table: TableArguments,
 ) -> None:
     """Write blind, shuffled sheets for people to label in a spreadsheet; `gold import --sheet` reads them back."""
-    from judgecal.goldset import write_sheets
+    from judgecal.errors import InputError
+    from judgecal.goldset import list_gold, write_sheets
     from judgecal.report.gold import sheets_document
 
     workspace = workspace_of(ctx)
+    if is_table(source, list_gold(workspace)):
+        drawing = drawing_of(Path(source), table, workspace, (strata, limit, output.stem, seed))
+        result = write_sheets(drawing.items, output, name=drawing.card.name, raters=raters, seed=seed)
+        told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace)))
+        result = dataclasses.replace(result, notes=told)
+        following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {drawing.card.name}"
+        print_result(result, sheets_document(result, following), json=as_json, full=full)
+        return
+    if table.given():
+        raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
     found = _find(source, workspace, draft=draft)
     wanted = {item.group for item in found.gold.select(split)}
     items = tuple(item for item in found.items if item.group in wanted)
     how: dict[str, Any] = {"raters": raters, "seed": seed, "drafts": found.drafts if draft else None}
     notes: tuple[str, ...] = ()
-    drawing: Drawing | None = None
+    drawn: Drawing | None = None
     if strata is not None:
-        drawing = _draw(found.gold, items, workspace, source, (strata, limit, output.stem, seed))
-        found, items, notes, limit = found.drawn_to(drawing), drawing.items, drawing.notes, None
+        drawn = _draw(found.gold, items, workspace, source, (strata, limit, output.stem, seed))
+        found, items, notes, limit = found.drawn_to(drawn), drawn.items, drawn.notes, None
     result = write_sheets(items, output, name=found.name, limit=limit, **how)
-    if drawing is not None:
-        drawing.write(workspace)
+    if drawn is not None:
+        drawn.write(workspace)
     told = (*result.notes, *notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
     result = dataclasses.replace(result, notes=told)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {found.to}{found.made_new}"

@@ -51,15 +51,21 @@ def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Items to be labelled, with their chances, and the set `card` that their labels will make."""
+    """Items to be labelled, with their chances, and the set `card` that their labels will make.
+
+    Where they join a set that is there, `before`, `earlier` are its items with the chances that they have now.
+    """
 
     card: Card
     items: tuple[Item, ...]
     notes: tuple[str, ...]
+    before: GoldSet | None = None
+    earlier: tuple[Item, ...] = ()
 
     def write(self, workspace: Workspace) -> GoldSet:
-        """The set without a label, into the workspace."""
-        return write_gold(self.card, self.items, (), workspace=workspace)
+        """The set into the workspace: without a label, or with those that it had before."""
+        ratings, joins = (self.before.ratings, True) if self.before else ((), False)
+        return write_gold(self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins)
 
 
 def draw_where_judges_differ(

@@ -6,7 +6,7 @@ Another way to draw is another function that gives `Stratum`s, beside `by_disagr
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -39,38 +39,59 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The items drawn, with their `inclusion_probability`; `counts`: stratum -> how many, of how many."""
+    """The items drawn, with their `inclusion_probability`; `counts`: stratum -> how many, of how many.
+
+    `earlier` are those that had been drawn before, with the chance that they have now.
+    """
 
     items: tuple[Item, ...]
     counts: Mapping[str, tuple[int, int]]
+    earlier: tuple[Item, ...] = ()
 
 
-def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0) -> Drawn:
+def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection[str] = ()) -> Drawn:
     """Draw n items (all, where there are fewer) without replacement; two of each stratum at least.
 
     `AT_LARGE` of them goes to the strata by their size, the rest by size x spread, as that makes the variance of an
     estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
+
+    Args:
+        before: ids of items that had been drawn before, within each stratum all as likely; none of them is drawn again.
+            Both draws together are then one of as many, so the chance of each is the part that either has drawn.
     """
     strata = [stratum for stratum in strata if stratum.items]
-    drawn, counts = [], {}
-    for stratum, size in zip(strata, _sizes(strata, n), strict=True):
-        chosen = random.Random(f"{seed}:{stratum.name}").sample(stratum.items, size)
-        drawn += [replace(item, inclusion_probability=size / len(stratum.items)) for item in chosen]
-        counts[stratum.name] = (size, len(stratum.items))
-    return Drawn(tuple(drawn), counts)
+    done = [[item for item in stratum.items if item.item_id in before] for stratum in strata]
+    there, spreads = [len(stratum.items) for stratum in strata], [stratum.spread for stratum in strata]
+    drawn, earlier, counts = list[Item](), list[Item](), {}
+    sizes = allocate(there, spreads, n, before=[len(own) for own in done])
+    for stratum, own, size in zip(strata, done, sizes, strict=True):
+        left = [item for item in stratum.items if item.item_id not in before] if own else stratum.items
+        chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(own))
+        chance = size / len(stratum.items)
+        drawn += [replace(item, inclusion_probability=chance) for item in chosen]
+        earlier += [replace(item, inclusion_probability=chance) for item in own]
+        counts[stratum.name] = (size - len(own), len(stratum.items))
+    return Drawn(tuple(drawn), counts, tuple(earlier))
 
 
-def _sizes(strata: Sequence[Stratum], n: int) -> list[int]:
-    """How many of each stratum: one by one to whoever is owed most, and none above what there is."""
-    there = np.array([len(stratum.items) for stratum in strata])
-    by_spread = there * np.array([stratum.spread for stratum in strata])
+def allocate(there: Sequence[int], spreads: Sequence[float], n: int, *, before: Sequence[int] = ()) -> list[int]:
+    """How many of each stratum, with those drawn `before`: one by one to whoever is owed most.
+
+    Args:
+        there: items of each stratum.
+        spreads: how much what is to be estimated varies in each.
+        n: how many to draw anew.
+    """
+    size = np.array(there)
+    done = np.array(before) if len(before) else np.zeros_like(size)
+    by_spread = size * np.array(spreads)
     if by_spread.sum() <= 0.0:
-        by_spread = there.astype(np.float64)
-    owed = AT_LARGE * there / there.sum() + (1.0 - AT_LARGE) * by_spread / by_spread.sum()
-    sizes = np.minimum(there, _LEAST)
-    while sizes.sum() < min(n, there.sum()):
-        sizes[np.where(sizes < there, owed / (sizes + 1.0), -1.0).argmax()] += 1
-    return [int(size) for size in sizes]
+        by_spread = size.astype(np.float64)
+    owed = AT_LARGE * size / size.sum() + (1.0 - AT_LARGE) * by_spread / by_spread.sum()
+    sizes = np.maximum(done, np.minimum(size, _LEAST))
+    while sizes.sum() < min(n + done.sum(), size.sum()):
+        sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1
+    return [int(one) for one in sizes]
 
 
 def by_disagreement(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Label | None]]) -> list[Stratum]:

@@ -1,0 +1,101 @@
+"""`judgecal rate` and `judgecal plan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+from judgecal.cli import row_columns as rows
+from judgecal.cli.output import print_result
+from judgecal.cli.row_columns import column
+
+
+@dataclass(frozen=True)
+class JudgedArguments:
+    """Which column of a judged table is what."""
+
+    question: Annotated[str, column("The question.")] = "question"
+    answer: Annotated[str, column("The answer.")] = "answer"
+    verdict: Annotated[str, column("The judge's verdict, as judge wrote it.")] = "verdict"
+    item: Annotated[str | None, column("The row's id, where it has one.")] = None
+    group: Annotated[str | None, column("The question's id, for intervals; by default its text.")] = None
+    by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None
+    second: Annotated[
+        str | None, column("A second judge's verdicts: where it differs, a row is the first to escalate.")
+    ] = None
+
+
+def rate(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="JUDGED", help="The table that judge wrote.")],
+    *,
+    lock: rows.LockArguments,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."),
+    ] = None,
+    table: JudgedArguments,
+    escalate: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows for a person as a sheet.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
+    seed: shared.Seed = 0,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """What share of judged answers is right, corrected for the judge's error. Calls no model.
+
+    With labels drawn from the same rows the number rests on them; without, on the error rates of the lock.
+    """
+    from judgecal.goldset import load_gold
+    from judgecal.report.rate import rate_document
+    from judgecal.selection.judged_table import JudgedColumns
+    from judgecal.selection.lock import load_lock
+    from judgecal.selection.rate import RateRun
+
+    workspace = shared.workspace_of(ctx)
+    locked = load_lock(lock.lock)
+    run = RateRun(
+        workspace=workspace,
+        lock=locked,
+        lock_path=lock.lock,
+        judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
+        table=file,
+        columns=JudgedColumns(
+            table.question, table.answer, table.verdict, table.item, table.group, table.by, table.second
+        ),
+        labels=None if labels is None else load_gold(labels, workspace=workspace),
+        escalate=escalate,
+        sheet=output,
+        level=level,
+        seed=seed,
+        out=name,
+    )
+    result = run.run()
+    print_result(result, rate_document(result), json=json, full=full)
+
+
+def plan(
+    lock: Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")],
+    half_width: Annotated[
+        float, typer.Option("--half-width", metavar="X", help="Half the width of the interval that is wanted, 0..0.5.")
+    ] = 0.05,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """How many labels a corrected rate takes, and what this judge saves. Calls no model."""
+    from judgecal.report.rate import plan_document
+    from judgecal.selection.lock import load_lock
+    from judgecal.selection.rate_plan import plan_labels
+
+    result = plan_labels(load_lock(lock), lock, half_width=half_width)
+    print_result(result, plan_document(result), json=json, full=full)

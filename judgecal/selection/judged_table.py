@@ -1,0 +1,224 @@
+"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from judgecal.errors import InputError, listed, unknown_name
+from judgecal.records import Item
+from judgecal.scale import Scale
+from judgecal.stats.sample import Bools, Floats, Ints
+from judgecal.tables import open_source
+from judgecal.workspace import shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MOST_VALUES = 50
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedColumns:
+    """Which column of a judged table is what; None where there is none."""
+
+    question: str = "question"
+    answer: str = "answer"
+    verdict: str = "verdict"
+    item: str | None = None
+    group: str | None = None
+    by: str | None = None
+    second: str | None = None  # another judge's verdicts, on the scale of the first
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Each by what it is for."""
+        pairs = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: column for name, column in pairs if column is not None}
+
+
+@dataclass(frozen=True)
+class JudgedTable:
+    """The rows of a judged table.
+
+    Attributes:
+        verdict, second: on the judge's scale, NaN where unscored; `second` is empty without such a column.
+        text: a number for question and answer together.
+        item: a number for the row's id; None without such a column.
+        group: codes 0 and above.
+        value_of: the code of what the rows are compared by; None without such a column.
+        values: the names of these.
+    """
+
+    where: str
+    verdict: Floats
+    second: Floats
+    text: Ints
+    item: Ints | None
+    group: Ints
+    value_of: Ints | None
+    values: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.verdict)
+
+    @cached_property
+    def unscored(self) -> Bools:
+        """The rows without a verdict."""
+        found: Bools = np.isnan(self.verdict)
+        return found
+
+    def places(self, items: Sequence[Item]) -> tuple[Ints, Ints]:
+        """Every row that holds the text of one of the items, and the place of that item among them.
+
+        Raises:
+            InputError: an item is not among the rows, or the row of its id has another text.
+        """
+        if not items:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        text = _text_numbers([item.question for item in items], [item.answer for item in items])
+        order = np.argsort(text, kind="stable")
+        at = np.minimum(np.searchsorted(text[order], self.text), len(items) - 1)
+        found = text[order][at] == self.text
+        self._check(items, np.isin(text, self.text[found]))
+        return np.flatnonzero(found).astype(np.int64), order[at[found]].astype(np.int64)
+
+    def _check(self, items: Sequence[Item], there: Bools) -> None:
+        lost = [item for item, known in zip(items, there.tolist(), strict=True) if not known]
+        if not lost:
+            return
+        names = listed([item.item_id for item in lost])
+        changed: list[str] = []
+        if self.item is not None:
+            ids = set(self.item.tolist())
+            numbers = _numbers([item.item_id for item in lost]).tolist()
+            changed = [item.item_id for item, number in zip(lost, numbers, strict=True) if number in ids]
+        if changed:
+            raise InputError(
+                f"{self.where}: the text of {len(changed)} labelled rows has changed since it was labelled "
+                f"({listed(changed)}): judge and label the same texts, or take these labels out of the set"
+            )
+        raise InputError(
+            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): these labels "
+            "are another table's, or the rows have changed since they were drawn"
+        )
+
+
+def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable:
+    """Read a judged table.
+
+    Raises:
+        InputError: a column is missing, a verdict is none of the judge's scale, or the file cannot be read.
+    """
+    import polars as pl
+
+    frame = _frame(path, columns)
+    number = {name: _hashed(frame, column) for name, column in columns.named.items() if name in ("item", "group")}
+    where = shown(path)
+    codes: Ints | None = None
+    values: tuple[str, ...] = ()
+    if columns.by is not None:
+        named = frame[columns.by].fill_null("").str.strip_chars()
+        values = tuple(sorted(named.unique().to_list()))
+        if len(values) > _MOST_VALUES:
+            raise InputError(
+                f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at most"
+            )
+        codes = named.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
+    groups = number.get("group", _hashed(frame, columns.question))
+    return JudgedTable(
+        where=where,
+        verdict=_verdicts(frame[columns.verdict], judge, where),
+        second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
+        text=_hashed(frame, columns.question, columns.answer),
+        item=number.get("item"),
+        group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
+        value_of=codes,
+        values=values,
+    )
+
+
+def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
+    """The columns that are asked for, as text."""
+    import polars as pl
+
+    names = list(dict.fromkeys(columns.named.values()))
+    lazy: pl.LazyFrame | None = None
+    if path.is_file() and path.suffix.lower() in _DELIMITERS:
+        separator = _DELIMITERS[path.suffix.lower()]
+        lazy = pl.scan_csv(path, separator=separator, infer_schema=False)
+    elif path.is_file() and path.suffix.lower() == ".parquet":
+        lazy = pl.scan_parquet(path)
+    if lazy is not None:
+        try:
+            _require(names, lazy.collect_schema().names(), path)
+            return lazy.select(pl.col(name).cast(pl.String) for name in names).collect()
+        except (pl.exceptions.PolarsError, OSError):
+            lazy = None  # what is wrong with it, or what is unusual, the readers of all tables know better
+    source = open_source(path)
+    _require(names, source.columns, path)
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    for piece in source.pieces():
+        for name, column in rows.items():
+            column += [row.cells.get(name, "") for row in piece.rows]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+
+
+def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
+    missing = [name for name in names if name not in known]
+    if missing:
+        hint = "name the columns with --question, --answer, --verdict, --item, --group"
+        raise InputError([*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint])
+
+
+def _hashed(frame: pl.DataFrame, *columns: str) -> Ints:
+    """A number for the texts of a row; a spreadsheet's apostrophe in front counts for nothing."""
+    import polars as pl
+
+    texts = [pl.col(name).fill_null("").str.strip_prefix("'") for name in columns]
+    found: Ints = frame.select(pl.struct(texts).hash().reinterpret(signed=True)).to_series().to_numpy()
+    return found
+
+
+def _numbers(texts: Sequence[str]) -> Ints:
+    import polars as pl
+
+    return _hashed(pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}), "text")
+
+
+def _text_numbers(questions: Sequence[str], answers: Sequence[str]) -> Ints:
+    import polars as pl
+
+    frame = pl.DataFrame(
+        {"question": list(questions), "answer": list(answers)}, schema=dict.fromkeys(["question", "answer"], pl.String)
+    )
+    return _hashed(frame, "question", "answer")
+
+
+def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
+    """Verdicts as numbers; each that occurs is read once."""
+    import polars as pl
+
+    told = column.fill_null("").str.strip_chars()
+    read: dict[str, float] = {}
+    problems: list[str] = []
+    for text in told.unique().to_list():
+        try:
+            read[text] = float(judge.read(text)) if text else float("nan")
+        except (ValueError, OverflowError) as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError(
+            f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose scale is "
+            f"{judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
+        )
+    found: Floats = told.replace_strict(list(read), list(read.values()), return_dtype=pl.Float64).to_numpy()
+    return found

@@ -1,0 +1,111 @@
+"""`plan`: how many labels a rate takes, and what a judge saves."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+from judgecal import __version__
+from judgecal.errors import InputError
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.selection.lock import Lock
+from judgecal.selection.pass_rates import class_rates
+from judgecal.selection.production import LockedOn
+from judgecal.selection.rate_result import CurvePoint, NextLabels, PlanResult
+from judgecal.stats.labels_needed import Spread, half_width_of, labels_for, spread_of_rates
+
+_CURVE = (25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
+_FIRST = 60  # labels that are proposed where there is none yet
+_EVEN = 0.5  # the share that is right where the lock does not know it
+
+
+def _at(people: Scale, name: str) -> str:
+    return name if people.kind == "binary" else f"{name}@{people.pass_at:g}"
+
+
+def spread_at_lock(lock: Lock) -> Spread | None:
+    """What labels vary by, and how far this judge's verdicts tell them, on the lock's gold set; None where unknown."""
+    people = Scale.parse(lock.gold.scale, pass_at=lock.gold.pass_at)
+    sensitivity, specificity = class_rates(people, lock.agreement)
+    if sensitivity is None or specificity is None or sensitivity.value is None or specificity.value is None:
+        return None
+    right = lock.agreement.get(_at(people, "prevalence"))
+    share = _EVEN if right is None or right.value is None else right.value
+    return spread_of_rates(share, sensitivity.value, specificity.value)
+
+
+def curve_of(spread: Spread | None) -> tuple[CurvePoint, ...]:
+    """Half width against labels."""
+    if spread is None:
+        return ()
+    stratified = spread.stratified
+    return tuple(
+        CurvePoint(
+            n,
+            half_width_of(n, spread.variance),
+            half_width_of(n, spread.with_judge),
+            None if stratified is None else half_width_of(n, stratified),
+        )
+        for n in _CURVE
+    )
+
+
+def next_labels(
+    found: Estimate | None, *, n: int = 0, n_rows: int = 0, spread: Spread | None = None
+) -> NextLabels | None:
+    """So many more labels halve an interval; without one, what the first sheet gives by what the lock knows."""
+    if found is None:
+        return None if spread is None else NextLabels(_FIRST, half_width_of(_FIRST, spread.with_judge))
+    if found.low is None or found.high is None or n >= n_rows:
+        return None
+    half = (found.high - found.low) / 4.0
+    total = 1.0 / ((1.0 / n - 1.0 / n_rows) / 4.0 + 1.0 / n_rows)
+    return NextLabels(math.ceil(total) - n, half)
+
+
+def plan_labels(lock: Lock, path: Path, *, half_width: float = 0.05) -> PlanResult:
+    """How many labels give a rate this half width: alone, with the judge's verdicts, and drawn by strata of them.
+
+    Raises:
+        InputError: the half width is out of range, or the lock does not know its judge's error rates.
+    """
+    people = Scale.parse(lock.gold.scale, pass_at=lock.gold.pass_at)
+    spread = spread_at_lock(lock)
+    if spread is None:
+        raise InputError(
+            f"{path}: the lock does not know its judge's sensitivity and specificity, which the plan is made of: its "
+            "labels need a pass mark (pass_at in card.toml) and ten of each class"
+        )
+    right = lock.agreement.get(_at(people, "prevalence"))
+    correlation = lock.agreement.get(_at(people, "mcc"))
+    ends = None
+    if correlation is not None and correlation.low is not None and correlation.high is not None:
+        low, high = (dataclasses.replace(spread, correlation=end) for end in (correlation.low, correlation.high))
+        ends = (labels_for(half_width, high.with_judge), labels_for(half_width, low.with_judge))
+    gold = lock.gold
+    share = _EVEN if right is None or right.value is None else right.value
+    return PlanResult(
+        lock=str(path),
+        judge=lock.judge,
+        gold=LockedOn(gold.set, gold.sha256, gold.split),
+        half_width=half_width,
+        labels_plain=labels_for(half_width, spread.variance),
+        labels_with_judge=labels_for(half_width, spread.with_judge),
+        labels_stratified=None if spread.stratified is None else labels_for(half_width, spread.stratified),
+        correlation=correlation or Estimate(spread.correlation, reason="from sensitivity and specificity"),
+        labels_at_ends=ends,
+        right=share,
+        curve=curve_of(spread),
+        assumes=(
+            f"the judge tells right from wrong as well as on {gold.set} ({gold.split})",
+            f"as many answers are right as there: {100.0 * share:.0f}%",
+            "labels are drawn at random from a table much larger than their number, each on a question of its own",
+        ),
+        notes=(),
+        run_line=(
+            f"lock:{lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
+            f"half_width:{half_width:g}|level:0.95|version:{__version__}"
+        ),
+    )

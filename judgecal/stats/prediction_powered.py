@@ -1,0 +1,347 @@
+"""The mean label of a table of judged rows, from the labels of some of them and the judge's verdicts on all.
+
+Labels that were drawn from the rows say how far the verdicts are off, and the verdicts on all rows carry that to the
+whole table (prediction-powered inference: Angelopoulos et al. 2023; with a tuned weight of the verdicts, PPI++:
+Angelopoulos, Duchi and Zrnic 2023; survey samplers know it as the difference estimator). With a weight of 0 it is the
+mean of the labels; a judge without worth gets that weight, so it costs next to nothing.
+
+What is estimated is the mean over the rows of this table: with a label for every row it is known. Which intervals hold
+was settled by measuring (`tests/benchmarks/corrected_rate.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, logit
+
+from judgecal.records import Estimate
+from judgecal.stats.intervals import MIN_GROUPS, Interval, t_quantile, too_few, wilson
+from judgecal.stats.sample import Floats, Ints
+
+_FOLDS = 10
+_PSEUDO = 0.5  # of a row of each kind is added before a variance is taken, so that no error seen is not none
+_EPS = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRows:
+    """The rows of a table that people labelled.
+
+    Attributes:
+        at: their places in the table, each once.
+        label: of each, on the scale on which the verdicts are.
+        chance: with which each was drawn, above 0 and at most 1; None where it was the same for all rows.
+    """
+
+    at: Ints
+    label: Floats
+    chance: Floats | None = None
+
+    def among(self, rows: np.typing.NDArray[np.bool_]) -> LabelledRows:
+        """Those among some rows of the table, at their places among these."""
+        inside = rows[self.at]
+        place = np.cumsum(rows) - 1
+        chance = None if self.chance is None else self.chance[inside]
+        return LabelledRows(place[self.at[inside]].astype(np.int64), self.label[inside], chance)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A mean over a table, corrected by its labels, beside what the labels alone give."""
+
+    estimate: Estimate
+    plain: Estimate  # from the labels alone
+    weight: float  # of the verdicts, 0..1, the mean over the folds
+    correlation: float | None  # of label and verdict; None where one of them does not vary
+    labels_saved: int  # more labels that a plain sample would need for as short an interval
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """A mean, and what each labelled row adds to it beyond what is expected."""
+
+    value: float
+    parts: Floats  # n, with the correction for a finite table in it
+    group: Ints  # n
+    heavy: Floats  # n, 1 / the chance of being drawn
+    left: float  # the part of the rows that is not labelled, by weight
+    together: float  # how much products of rows of one group count, 0..1
+    extra: float  # variance for what was not seen in so few rows
+    two_valued: bool
+    n_groups: int
+
+    @property
+    def variance(self) -> float:
+        return _clustered(self.parts, self.group, self.together) + self.extra
+
+
+def corrected_mean(
+    verdicts: Floats,
+    groups: Ints,
+    labelled: LabelledRows,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Corrected:
+    """The mean label of N rows of which some are labelled.
+
+    The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the chance of
+    being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn together count as one,
+    rows that were drawn one by one do not, which is told from the pairs within groups that are labelled.
+
+    Args:
+        verdicts: N, in low..high, NaN where unscored; such a row counts with the mean of the others until labelled.
+        groups: N codes, 0 and above.
+        low, high: the ends of the scale.
+        seed: of the folds.
+
+    Returns:
+        Estimates without a value where there is no label, and without an interval on fewer than ten labelled groups.
+    """
+    span = high - low
+    scaled = replace(labelled, label=(labelled.label - low) / span)
+    filled, n_unscored = _filled((verdicts - low) / span)
+    counts = Estimate(None, level=level, n=len(labelled.at), n_expected=len(verdicts), n_unscored=n_unscored)
+    if not len(labelled.at):
+        none = replace(counts, reason="no row has a label")
+        return Corrected(none, none, 0.0, None, 0)
+    weight = tuned_weights(filled[scaled.at], scaled, groups[scaled.at], seed=seed)
+    tuned, plain = (_linear(filled, groups, scaled, one) for one in (weight, np.zeros_like(weight)))
+    found, alone = (_estimate(one, counts, level=level, name=name) for one, name in ((tuned, "PPI++"), (plain, "mean")))
+    return Corrected(
+        estimate=_on_scale(found, low, span),
+        plain=_on_scale(alone, low, span),
+        weight=float(weight.mean()),
+        correlation=_correlation(scaled.label, filled[scaled.at]),
+        labels_saved=_saved(plain.variance, tuned.variance, n=len(labelled.at), n_rows=len(verdicts)),
+    )
+
+
+def corrected_difference(
+    verdicts: Floats,
+    groups: Ints,
+    labelled: LabelledRows,
+    sides: tuple[np.typing.NDArray[np.bool_], np.typing.NDArray[np.bool_]],
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Estimate:
+    """The mean label of one part of the rows less that of another, both in 0..1 and paired by group.
+
+    The interval is made from the distances of both means to their own limits (MOVER: Zou and Donner 2008), with the
+    correlation that their groups give.
+    """
+    linears = []
+    for rows in sides:
+        own, filled = labelled.among(rows), _filled(verdicts[rows])[0]
+        if not len(own.at):
+            return Estimate(None, level=level, n_expected=int(sides[0].sum() + sides[1].sum()), reason="no labels")
+        weight = tuned_weights(filled[own.at], own, groups[rows][own.at], seed=seed)
+        linears.append(_linear(filled, groups[rows], own, weight))
+    one, other = linears
+    n = len(one.parts) + len(other.parts)
+    groups_both = np.concatenate([one.group, other.group])
+    n_groups = len(np.unique(groups_both))
+    counts = Estimate(None, level=level, n=n, n_expected=int(sides[0].sum() + sides[1].sum()), n_groups=n_groups)
+    difference = one.value - other.value
+    ours, theirs = (_interval(side, level=level, name="PPI++") for side in linears)
+    if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
+        return replace(counts, value=difference, reason=ours.reason or theirs.reason)
+    both = np.concatenate([one.parts, -other.parts])
+    heavy = np.concatenate([one.heavy, other.heavy])
+    together = _together(groups[sides[0] | sides[1]], groups_both, heavy, min(one.left, other.left))
+    size = math.sqrt(one.variance * other.variance)
+    alone = _clustered(one.parts, one.group, together) + _clustered(other.parts, other.group, together)
+    shared = (alone - _clustered(both, groups_both, together)) / 2.0
+    rho = min(1.0, max(-1.0, shared / size)) if size > _EPS else 0.0
+    down = _apart(one.value - ours.low, theirs.high - other.value, rho)
+    up = _apart(ours.high - one.value, other.value - theirs.low, rho)
+    found = Interval(max(-1.0, difference - down), min(1.0, difference + up), "PPI++ of both, paired by group, MOVER")
+    return found.of(difference, counts)
+
+
+def _apart(ours: float, theirs: float, rho: float) -> float:
+    return math.sqrt(max(0.0, ours**2 + theirs**2 - 2.0 * rho * ours * theirs))
+
+
+def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
+    """The weight of the verdict of each labelled row, 0..1, from the rows of other groups; 0 on fewer than ten groups.
+
+    It is the slope of the label on the verdict, which makes the variance of the corrected mean least.
+    """
+    names = np.unique(group)
+    if len(names) < MIN_GROUPS:
+        return np.zeros(len(verdict))
+    fold_of = np.random.default_rng(seed).permutation(len(names)) % _FOLDS
+    fold = fold_of[np.searchsorted(names, group)]
+    weights = np.zeros(len(verdict))
+    for part in range(_FOLDS):
+        others = fold != part
+        heavy = None if labelled.chance is None else 1.0 / labelled.chance[others]
+        weights[~others] = min(1.0, max(0.0, slope(labelled.label[others], verdict[others], heavy)))
+    return weights
+
+
+def slope(label: Floats, verdict: Floats, heavy: Floats | None = None) -> float:
+    """The least-squares slope of the label on the verdict, rows weighing by `heavy`; 0 where no verdict differs."""
+    if not len(label):
+        return 0.0
+    apart = verdict - np.average(verdict, weights=heavy)
+    weight = np.ones(len(label)) if heavy is None else heavy
+    spread = float((weight * apart**2).sum())
+    return float((weight * apart * label).sum()) / spread if spread > _EPS else 0.0
+
+
+def _filled(verdicts: Floats) -> tuple[Floats, int]:
+    """Verdicts, the mean where there is none, which is no error: the labels correct any guess."""
+    missing = np.isnan(verdicts)
+    n_missing = int(missing.sum())
+    if not n_missing:
+        return verdicts, 0
+    known = verdicts[~missing]
+    return np.where(missing, known.mean() if len(known) else 0.0, verdicts), n_missing
+
+
+def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floats) -> _Linear:
+    """The corrected mean, linearised by row.
+
+    Where the weights of the labels add up to the rows of the table, the draw had strata of known sizes: then a row is
+    held against the others of its chance, else against all.
+    """
+    n_rows, n, verdict = len(verdicts), len(labelled.at), verdicts[labelled.at]
+    chance = np.full(n, n / n_rows) if labelled.chance is None else labelled.chance
+    heavy = 1.0 / chance
+    total = float(heavy.sum())
+    weight = weight.mean() + (weight - weight.mean()) * (1.0 - chance)  # rows that are all labelled need no guess
+    rest = labelled.label - weight * verdict
+    centre = float(heavy @ rest) / total
+    value = centre + float(heavy @ weight) / total * float(verdicts.mean())
+    stratum = np.zeros(n, dtype=np.int64)
+    if abs(total - n_rows) <= 1e-6 * n_rows:
+        stratum = _alone_with_others(np.unique(np.round(chance, 12), return_inverse=True)[1])
+    size = np.bincount(stratum).astype(np.float64)
+    middle = (np.bincount(stratum, weights=heavy * rest) / np.bincount(stratum, weights=heavy))[stratum]
+    several = (size / np.maximum(size - 1.0, 1.0))[stratum]
+    parts = heavy / total * (rest - middle) * np.sqrt((1.0 - chance) * several)
+    two_valued = bool(np.isin(labelled.label, (0.0, 1.0)).all())
+    group = groups[labelled.at]
+    left = float(heavy @ (1.0 - chance)) / total
+    return _Linear(
+        value=min(1.0, max(0.0, value)),
+        parts=parts,
+        group=group,
+        heavy=heavy,
+        left=left,
+        together=_together(groups, group, heavy, left),
+        extra=_unseen(verdict, weight, stratum, heavy * np.sqrt(1.0 - chance) / total) if two_valued else 0.0,
+        two_valued=two_valued,
+        n_groups=len(np.unique(group)),
+    )
+
+
+def _alone_with_others(stratum: Ints) -> Ints:
+    """Codes 0, 1, ... of strata; one with a single row joins its neighbour, as it shows no spread."""
+    size = np.bincount(stratum)
+    while len(size) > 1 and size.min() < 2:
+        lone = int(size.argmin())
+        stratum = np.where(stratum == lone, lone - 1 if lone else 1, stratum)
+        stratum = np.unique(stratum, return_inverse=True)[1]
+        size = np.bincount(stratum)
+    return stratum.astype(np.int64)
+
+
+def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
+    """How much the products of two labelled rows of one group count in the variance of a draw.
+
+    That is 1 - pi_i pi_j / pi_ij of Horvitz and Thompson (1952), with pi_ij, the chance that both are drawn, told from
+    the pairs that were: 0 where rows were drawn one by one, 1 - pi where whole groups were.
+    """
+    sizes = np.bincount(groups).astype(np.float64)
+    pairs = float((sizes**2 - sizes).sum())
+    _, own = np.unique(group, return_inverse=True)
+    drawn = float((np.bincount(own, weights=heavy) ** 2).sum() - (heavy**2).sum())
+    if drawn <= pairs or pairs <= 0.0:
+        return 0.0
+    return min(left, 1.0 - pairs / drawn)
+
+
+def _clustered(parts: Floats, group: Ints, together: float) -> float:
+    """Variance of a sum of rows of which the products within a group count by `together`."""
+    _, own = np.unique(group, return_inverse=True)
+    sums = np.bincount(own, weights=parts)
+    alone = float((parts**2).sum())
+    several = len(sums) / max(1.0, len(sums) - 1.0)
+    return max(alone / 2.0, alone + together * several * (float((sums**2).sum()) - alone))
+
+
+def _unseen(verdict: Floats, weight: Floats, stratum: Ints, heavy: Floats) -> float:
+    """Variance that a part of a row of each kind would add to each stratum: right and wrong, at its lowest and its
+    highest verdict.
+    """
+    added = 0.0
+    for code in range(int(stratum.max()) + 1):
+        own = stratum == code
+        n, guess = int(own.sum()), (weight * verdict)[own]
+        kinds = [label - end for label in (0.0, 1.0) for end in (float(guess.min()), float(guess.max()))]
+        spread = sum((kind - sum(kinds) / len(kinds)) ** 2 for kind in kinds)
+        added += (float(heavy[own].sum()) / (n + len(kinds) * _PSEUDO)) ** 2 * _PSEUDO * spread
+    return added
+
+
+def _estimate(linear: _Linear, counts: Estimate, *, level: float, name: str) -> Estimate:
+    interval = _interval(linear, level=level, name=name)
+    return interval.of(linear.value, replace(counts, n_groups=linear.n_groups))
+
+
+def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
+    """Wilson's interval on the effective n of a share, t on the logit of any other mean."""
+    if linear.n_groups < MIN_GROUPS:
+        return Interval(reason=too_few(linear.n_groups))
+    value, variance, n = linear.value, linear.variance, len(linear.parts)
+    spread = value * (1.0 - value)
+    df = linear.n_groups - 1.0
+    if variance <= _EPS**2:
+        every = float(np.abs(linear.parts).sum()) <= _EPS
+        return Interval(value, value, f"{name}, every row is labelled") if every else Interval(reason="no spread")
+    if linear.two_valued:
+        near = (value * n + 2.0 * _PSEUDO) / (n + 4.0 * _PSEUDO)
+        low, high = wilson(value, near * (1.0 - near) / variance, t_quantile(level, df))
+        return Interval(low, high, f"{name}, Wilson on the effective n, t({df:g})")
+    if spread <= _EPS:
+        return Interval(reason="no spread between groups to make an interval from")
+    df = _freedom(linear)
+    middle, half = float(logit(value)), t_quantile(level, df) * math.sqrt(variance) / spread
+    return Interval(float(expit(middle - half)), float(expit(middle + half)), f"{name}, logit, t({df:.3g})")
+
+
+def _freedom(linear: _Linear) -> float:
+    """Degrees of freedom of the variance, fewer where few groups carry most of it (Satterthwaite 1946)."""
+    _, own = np.unique(linear.group, return_inverse=True)
+    sums, n = np.bincount(own, weights=linear.parts), linear.n_groups
+    squares = float((sums**2).sum())
+    kurtosis = n * float((sums**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
+    return (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
+
+
+def _on_scale(found: Estimate, low: float, span: float) -> Estimate:
+    value, lower, upper = (None if one is None else low + span * one for one in (found.value, found.low, found.high))
+    return replace(found, value=value, low=lower, high=upper)
+
+
+def _correlation(label: Floats, verdict: Floats) -> float | None:
+    if len(label) < 2 or min(float(np.ptp(label)), float(np.ptp(verdict))) <= _EPS:
+        return None
+    return float(np.corrcoef(label, verdict)[0, 1])
+
+
+def _saved(plain: float, tuned: float, *, n: int, n_rows: int) -> int:
+    """More labels that the labels alone would need: their variance falls by 1 / n - 1 / N."""
+    if tuned <= 0.0 or plain <= tuned or n >= n_rows:
+        return 0
+    per_label = plain / (1.0 / n - 1.0 / n_rows)
+    return max(0, math.floor(1.0 / (tuned / per_label + 1.0 / n_rows)) - n)

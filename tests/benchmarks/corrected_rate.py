@@ -1,0 +1,299 @@
+"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate [DATA]` (some five minutes).
+
+- Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness, as a mean and as a share that passes,
+  by task): the share of 95% intervals that hold the mean of the whole table, and their width against that of the labels
+  alone. Rows are drawn one by one, by strata of the verdict as `gold sheet --strata verdict` does, or with all rows of
+  their question.
+- Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set; and how often a
+  labelled sample is said to contradict them, with and without a shift.
+- Escalation: how often the agreement on the kept rows is what was promised, by question.
+
+Exit code 1 where a coverage leaves 0.93..0.98 by more than two standard errors, a judge with r >= 0.7 saves less than a
+quarter of 100 labels, a shift of 0.15 in both rates is seen with 200 labels in less than 80% of runs (gold of 300), or
+a promise is kept in less than 95%. `--quick` makes 200 draws of each in place of 1,000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from judgecal.goldset.draw import allocate
+from judgecal.records import Estimate
+from judgecal.stats.error_rates import carried_rate, shift
+from judgecal.stats.escalation import JudgedLabels, escalation
+from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+SIZES = (50, 100, 200)
+DESIGNS = ("rows", "strata", "questions")
+LOW, HIGH = 0.93, 0.98
+RATES = tuple(product((0.05, 0.5, 0.95), ((0.95, 0.9), (0.7, 0.6)), (50, 300)))
+N_JUDGED = 2000
+SHIFT, N_LABELS = 0.15, 200
+
+
+@dataclass(frozen=True)
+class World:
+    """A table of which every row is labelled: labels and verdicts in 0..1, groups, and the judge's confidence."""
+
+    name: str
+    label: Floats
+    verdict: Floats
+    group: Ints
+    confidence: Floats
+
+    @property
+    def correlation(self) -> float:
+        known = ~np.isnan(self.verdict)
+        return float(np.corrcoef(self.label[known], self.verdict[known])[0, 1])
+
+
+@cache
+def worlds(data: Path) -> dict[str, World]:
+    """All of them, by name."""
+    found = [*_nq301(data / "nq301"), *_mtrag(data / "mtrag")]
+    return {world.name: world for world in found}
+
+
+def _numbered(names: list[str]) -> Ints:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _nq301(folder: Path) -> Iterator[World]:
+    items = list(csv.DictReader((folder / "items.csv").open(encoding="utf-8")))
+    said: dict[str, dict[str, float]] = {}
+    for row in csv.DictReader((folder / "judgements.csv").open(encoding="utf-8")):
+        given = {"yes": 1.0, "no": 0.0}.get(row["verdict"], np.nan)
+        said.setdefault(row["judge"], {})[row["item_id"]] = given
+    label = np.array([float(row["acceptable"] == "yes") for row in items])
+    group = _numbered([row["group"] for row in items])
+    given = {judge: np.array([own[row["item_id"]] for row in items]) for judge, own in said.items()}
+    for judge, verdict in given.items():
+        others = [one for name, one in given.items() if name != judge]
+        alike = sum((one == verdict).astype(np.float64) for one in others)
+        confidence = np.where(np.isnan(verdict), -np.inf, alike)
+        yield World(f"nq301 {judge}", label, verdict, group, np.asarray(confidence))
+
+
+def _mtrag(folder: Path) -> Iterator[World]:
+    ratings: dict[str, list[float]] = {}
+    for row in csv.DictReader((folder / "ratings.csv").open(encoding="utf-8")):
+        if row["metric"] == "faithfulness":
+            ratings[row["item_id"]] = [float(row[f"r{rater}"]) for rater in range(1, 8) if row[f"r{rater}"]]
+    rows = [json.loads(line) for line in (folder / "items.jsonl").open(encoding="utf-8")]
+    rows = [row for row in rows if ratings.get(row["item_id"])]
+    said: dict[str, dict[str, float]] = {}
+    for one in csv.DictReader((folder / "judgements.csv").open(encoding="utf-8")):
+        said.setdefault(one["judge"], {})[one["item_id"]] = float(one["verdict"] or "nan")
+    graded = (np.array([median(ratings[row["item_id"]]) for row in rows]) - 1.0) / 3.0
+    group = _numbered([row["item_id"].removesuffix(f"-{row['system']}") for row in rows])
+    for judge, own in said.items():
+        verdict = np.array([own.get(row["item_id"], np.nan) for row in rows])
+        sure = np.where(np.isnan(verdict), -np.inf, np.abs(verdict - 0.5))
+        yield World(f"mtrag {judge} mean", graded, verdict, group, sure)
+        passed = np.where(np.isnan(verdict), np.nan, (verdict >= 0.75).astype(np.float64))
+        yield World(f"mtrag {judge} rate", (graded >= 0.75).astype(np.float64), passed, group, sure)
+
+
+def drawn(world: World, n: int, design: str, rng: np.random.Generator) -> LabelledRows:
+    """The rows of a draw with their labels and chances."""
+    if design == "rows":
+        at = rng.choice(len(world.label), n, replace=False)
+        return LabelledRows(at, world.label[at])
+    if design == "questions":
+        order, per_group = rng.permutation(int(world.group.max()) + 1), np.bincount(world.group)
+        n_groups = int(np.searchsorted(np.cumsum(per_group[order]), n)) + 1
+        at = np.flatnonzero(np.isin(world.group, order[:n_groups]))
+        return LabelledRows(at, world.label[at], np.full(len(at), n_groups / len(per_group)))
+    verdict = np.where(np.isnan(world.verdict), -1.0, np.floor(np.minimum(2.0, 3.0 * world.verdict)))
+    strata = [np.flatnonzero(verdict == one) for one in np.unique(verdict)]
+    sizes = allocate([len(rows) for rows in strata], [0.4] * len(strata), n)
+    parts = [rng.choice(rows, size, replace=False) for rows, size in zip(strata, sizes, strict=True)]
+    chances = [np.full(size, size / len(rows)) for rows, size in zip(strata, sizes, strict=True)]
+    at = np.concatenate(parts)
+    return LabelledRows(at, world.label[at], np.concatenate(chances))
+
+
+def covered(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[int, float, float, float, float]:
+    """Intervals made; the share that holds, of PPI++ and of labels alone; their mean widths."""
+    name, n, design = task
+    world = worlds(data)[name]
+    true, rng = float(world.label.mean()), np.random.default_rng(n)
+    held, widths = [], []
+    for rep in range(reps):
+        found = corrected_mean(world.verdict, world.group, drawn(world, n, design, rng), seed=rep)
+        both = (found.estimate, found.plain)
+        if any(one.low is None or one.high is None for one in both):
+            continue
+        held.append([(one.low or 0.0) <= true <= (one.high or 0.0) for one in both])
+        widths.append([(one.high or 0.0) - (one.low or 0.0) for one in both])
+    share, width = np.mean(held, axis=0).tolist(), np.mean(widths, axis=0).tolist()
+    return len(held), share[0], share[1], width[0], width[1]
+
+
+def _sampled(rng: np.random.Generator, right: Floats, rates: tuple[float, float]) -> Floats:
+    """Verdicts on answers of which some are right."""
+    chance = np.where(right == 1.0, rates[0], 1.0 - rates[1])
+    return (rng.random(len(right)) < chance).astype(np.float64)
+
+
+def _rates(right: Floats, passed: Floats) -> tuple[Estimate, Estimate]:
+    """Sensitivity and specificity of a sample; every row is a question."""
+    ours, theirs = right == 1.0, right == 0.0
+    return mean_estimate(passed[ours], range(int(ours.sum()))), mean_estimate(
+        1.0 - passed[theirs], range(int(theirs.sum()))
+    )
+
+
+def carried(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple[float, float, float]:
+    """Coverage, mean width, and the share of runs that have an interval; half of the gold set is right."""
+    true, rates, size = task
+    rng = np.random.default_rng(size)
+    held, widths = [], []
+    for _ in range(reps):
+        gold = np.repeat([0.0, 1.0], size // 2)
+        right = (rng.random(N_JUDGED) < true).astype(np.float64)
+        raw = mean_estimate(_sampled(rng, right, rates), range(N_JUDGED))
+        found = carried_rate(raw, *_rates(gold, _sampled(rng, gold, rates))).estimate
+        if found.low is not None and found.high is not None:
+            held.append(found.low <= true <= found.high)
+            widths.append(found.high - found.low)
+    return float(np.mean(held)), float(np.mean(widths)), len(held) / reps
+
+
+def shifted(task: tuple[tuple[float, float], int, tuple[float, float]], *, reps: int) -> float:
+    """How often a labelled sample is said to contradict the error rates of a gold set."""
+    rates, size, by = task
+    rng = np.random.default_rng(size)
+    seen = 0
+    for _ in range(reps):
+        gold, right = np.repeat([0.0, 1.0], size // 2), (rng.random(N_LABELS) < 0.5).astype(np.float64)
+        now = (rates[0] - by[0], rates[1] - by[1])
+        then, here = _rates(gold, _sampled(rng, gold, rates)), _rates(right, _sampled(rng, right, now))
+        seen += shift({"tpr": (then[0], here[0]), "tnr": (then[1], here[1])}).contradicts
+    return seen / reps
+
+
+def promised(task: tuple[str, float, int], *, data: Path, reps: int) -> tuple[float, float, float]:
+    """How often the promise holds on the table, how often something is kept, and which mean share then."""
+    name, target, n = task
+    world = worlds(data)[name]
+    rng = np.random.default_rng(n)
+    agrees = (world.verdict >= 0.5) == (world.label >= 0.5)
+    agrees &= ~np.isnan(world.verdict)
+    kept, shares = 0, []
+    for _ in range(reps):
+        at = drawn(world, n, "questions", rng).at
+        labels = JudgedLabels(world.confidence[at], agrees[at], world.group[at], np.ones(len(at)))
+        found = escalation(world.confidence, labels, target=target)
+        if found.threshold is None:
+            kept += 1
+            continue
+        shares.append(found.share)
+        kept += bool(agrees[world.confidence >= found.threshold].mean() >= target)
+    return kept / reps, len(shares) / reps, float(np.mean(shares)) if shares else 0.0
+
+
+def _spread(reps: int, share: float) -> float:
+    return 2.0 * float(np.sqrt(share * (1.0 - share) / reps))
+
+
+def _holds(share: float, reps: int) -> bool:
+    return LOW - _spread(reps, LOW) <= share <= HIGH + _spread(reps, HIGH)
+
+
+def _draws(run: Callable[..., Any], data: Path, reps: int) -> bool:
+    kept = True
+    tasks = list(product(worlds(data), SIZES, DESIGNS))
+    found = run(partial(covered, data=data, reps=reps), tasks)
+    for (name, n, design), (made, share, alone, width, plain) in zip(tasks, found, strict=True):
+        world = worlds(data)[name]
+        n_rows = len(world.label)
+        # fewer labels for the same width, both less what a finite table takes away
+        fewer = 1.0 - (1.0 / n) / ((plain / width) ** 2 * (1.0 / n - 1.0 / n_rows) + 1.0 / n_rows)
+        good = _holds(share, made)
+        if design == "rows" and n == 100 and world.correlation >= 0.7:
+            good &= fewer >= 0.25
+        kept &= good
+        told = f"r {world.correlation:.2f}   {made} intervals hold {share:.3f} (labels alone {alone:.3f})"
+        print(
+            f"{name:<28} {n:>3} {design:<9} {told}   width {width:.3f} of {plain:.3f}   {fewer:.0%} fewer labels"
+            f"{'' if good else '   MISSED'}",
+            flush=True,
+        )
+    return kept
+
+
+def _elsewhere(run: Callable[..., Any], reps: int) -> bool:
+    kept = True
+    for (true, rates, size), (share, width, made) in zip(RATES, run(partial(carried, reps=reps), RATES), strict=True):
+        good = _holds(share, round(reps * made))
+        kept &= good
+        print(
+            f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   width "
+            f"{width:.3f}   made in {made:.3f}{'' if good else '   MISSED'}"
+        )
+    shifts = list(product(((0.95, 0.9), (0.7, 0.6)), (50, 300), ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))))
+    for (rates, size, by), share in zip(shifts, run(partial(shifted, reps=reps), shifts), strict=True):
+        good = share <= 0.07 + _spread(reps, 0.05) if by == (0.0, 0.0) else min(by) == 0.0 or size < 300 or share >= 0.8
+        kept &= good
+        missed = "" if good else "   MISSED"
+        print(f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   {N_LABELS} labels   said {share:.3f}{missed}")
+    return kept
+
+
+def _escalated(run: Callable[..., Any], data: Path, reps: int) -> bool:
+    kept = True
+    names = [name for name in worlds(data) if not name.endswith("mean")]
+    tasks = list(product(names, (0.8, 0.9), (100, 200, 400)))
+    tasks = [task for task in tasks if task[2] <= len(worlds(data)[task[0]].label) // 2]
+    found = run(partial(promised, data=data, reps=reps), tasks)
+    for (name, target, n), (share, any_kept, part) in zip(tasks, found, strict=True):
+        good = share >= 0.95 - _spread(reps, 0.95)
+        kept &= good
+        print(
+            f"{name:<28} promise {target:.1f}   {n} labels by question   kept {share:.3f}   something in "
+            f"{any_kept:.3f}, then {part:.2f} of the rows{'' if good else '   MISSED'}"
+        )
+    return kept
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="?", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    reps, start = 200 if given.quick else 1000, time.perf_counter()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        kept = [_elsewhere(pool.map, reps)]
+        if (given.data / "nq301").is_dir() and (given.data / "mtrag").is_dir():
+            kept += [_draws(pool.map, given.data, reps), _escalated(pool.map, given.data, reps)]
+        else:
+            print(f"{given.data}: no nq301 and mtrag here, so recorded judges are left out")
+    print(f"{time.perf_counter() - start:.0f} s")
+    return int(not all(kept))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

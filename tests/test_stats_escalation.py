@@ -1,0 +1,74 @@
+"""Which rows a person must read: the promise holds, and what is said where none can be made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from judgecal.stats.escalation import JudgedLabels, escalation
+from judgecal.stats.labels_needed import half_width_of, labels_for, spread_of_rates
+
+
+def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences, and whether the judge is right: the surer the more often."""
+    rng = np.random.default_rng(seed)
+    confidence = rng.random(n)
+    return confidence, rng.random(n) < 0.6 + 0.4 * confidence
+
+
+def sample(confidence: np.ndarray, agrees: np.ndarray, n: int, rng: np.random.Generator) -> JudgedLabels:
+    at = rng.choice(len(agrees), n, replace=False)
+    return JudgedLabels(confidence[at], agrees[at], at, np.ones(n))
+
+
+def test_the_promise_holds() -> None:
+    rng = np.random.default_rng(0)
+    confidence, agrees = world(20_000, 1)
+    kept, shares = 0, []
+    for _ in range(300):
+        found = escalation(confidence, sample(confidence, agrees, 300, rng), target=0.85)
+        if found.threshold is None:
+            kept += 1
+            continue
+        assert found.agreement is not None and found.agreement.value is not None
+        shares.append(found.share)
+        kept += agrees[confidence >= found.threshold].mean() >= 0.85
+    assert kept >= 0.95 * 300 - 8
+    assert np.mean(shares) > 0.2 and len(shares) > 150
+
+
+def test_nothing_qualifies_and_how_many_labels_would() -> None:
+    rng = np.random.default_rng(1)
+    confidence, agrees = world(5_000, 2)
+    few = escalation(confidence, sample(confidence, agrees, 60, rng), target=0.95)
+    assert (few.threshold, few.share, few.agreement) == (None, 0.0, None)
+    coin = rng.random(5_000) < 0.5
+    hopeless = escalation(confidence, sample(confidence, coin, 400, rng), target=0.9)
+    assert (hopeless.threshold, hopeless.labels_needed) == (None, None)
+    close = escalation(confidence, sample(confidence, rng.random(5_000) < 0.93, 60, rng), target=0.9)
+    assert close.threshold is None and close.labels_needed is not None and close.labels_needed > 60
+
+
+def test_rows_without_a_verdict_are_never_kept() -> None:
+    confidence = np.concatenate([np.full(50, -np.inf), np.ones(950)])
+    labels = JudgedLabels(np.ones(200), np.ones(200, np.bool_), np.arange(200), np.ones(200))
+    found = escalation(confidence, labels, target=0.9)
+    assert (found.threshold, found.share) == (1.0, 0.95)
+
+
+def test_answers_of_one_question_count_once() -> None:
+    confidence = np.ones(100)
+    alone = JudgedLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60), np.ones(60))
+    together = JudgedLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60) // 5, np.ones(60))
+    assert escalation(confidence, alone, target=0.9).threshold == 1.0
+    assert escalation(confidence, together, target=0.9).threshold is None
+
+
+def test_labels_needed() -> None:
+    # z^2 p (1 - p) / h^2 = 246 for p = 0.8 and h = 0.05; t on 247 asks for a few more
+    assert labels_for(0.05, 0.16) == 249
+    assert half_width_of(249, 0.16) <= 0.05 < half_width_of(248, 0.16)
+    spread = spread_of_rates(0.5, 0.9, 0.9)
+    assert spread.correlation == 0.8 or abs(spread.correlation - 0.8) < 1e-12
+    assert abs(spread.with_judge - 0.25 * (1.0 - 0.64)) < 1e-12
+    assert spread.stratified is not None and abs(spread.stratified - 0.09) < 1e-12  # both strata alike: 0.3 squared
+    assert spread_of_rates(0.5, 0.5, 0.5).correlation == 0.0

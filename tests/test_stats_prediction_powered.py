@@ -1,0 +1,161 @@
+"""The mean of a table from some labels and all verdicts: known values, edges, and intervals that hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, slope, tuned_weights
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def table(
+    n: int, *, right: float = 0.7, rates: tuple[float, float] = (0.9, 0.8), seed: int = 0
+) -> tuple[Floats, Floats, Ints]:
+    """Labels and verdicts of n rows, two to a question."""
+    rng = np.random.default_rng(seed)
+    label = (rng.random(n) < right).astype(np.float64)
+    verdict = (rng.random(n) < np.where(label == 1.0, rates[0], 1.0 - rates[1])).astype(np.float64)
+    return label, verdict, np.arange(n) // 2
+
+
+def some(label: Floats, n: int, rng: np.random.Generator) -> LabelledRows:
+    at = rng.choice(len(label), n, replace=False)
+    return LabelledRows(at, label[at])
+
+
+def test_every_row_labelled_is_the_mean_itself() -> None:
+    label, verdict, groups = table(60)
+    found = corrected_mean(verdict, groups, LabelledRows(np.arange(60), label)).estimate
+    assert found.value == pytest.approx(label.mean())
+    assert found.low == found.high == pytest.approx(found.value)
+
+
+def test_unscored_rows_are_corrected_by_their_labels() -> None:
+    label, verdict, groups = table(4000, seed=3)
+    verdict[label == 0.0] = np.nan  # the judge gives up on every wrong answer
+    found = corrected_mean(verdict, groups, some(label, 400, np.random.default_rng(1)))
+    assert found.estimate.n_unscored == int((label == 0.0).sum())
+    low, high = found.estimate.low, found.estimate.high
+    assert low is not None and high is not None and low < label.mean() < high
+
+
+def test_a_judge_without_worth_costs_nothing_and_a_good_one_saves_labels() -> None:
+    label, verdict, groups = table(5000, rates=(0.95, 0.95))
+    labelled = some(label, 200, np.random.default_rng(0))
+    good = corrected_mean(verdict, groups, labelled)
+    noise = corrected_mean(np.random.default_rng(9).random(5000), groups, labelled)
+    assert good.plain == noise.plain
+    widths = [(one.estimate.high or 0.0) - (one.estimate.low or 0.0) for one in (good, noise)]
+    plain = (good.plain.high or 0.0) - (good.plain.low or 0.0)
+    assert widths[0] < 0.6 * plain and widths[1] < 1.05 * plain
+    assert good.weight > 0.8 and noise.weight < 0.2
+    assert good.labels_saved > 200 and noise.labels_saved < 20
+
+
+def test_weights_of_a_row_do_not_hang_on_its_own_question() -> None:
+    label, verdict, groups = table(200)
+    before = tuned_weights(verdict, LabelledRows(np.arange(200), label), groups)
+    changed = label.copy()
+    changed[:2] = 1.0 - changed[:2]  # the first question
+    after = tuned_weights(verdict, LabelledRows(np.arange(200), changed), groups)
+    assert (after[:2] == before[:2]).all() and (after != before).any()
+
+
+def test_unequal_chances_are_weighed_and_strata_count() -> None:
+    rng = np.random.default_rng(4)
+    label, verdict, groups = table(3000, right=0.9, seed=5)
+    strata = [np.flatnonzero(verdict == one) for one in (0.0, 1.0)]
+    held, widths, plain_widths = 0, [], []
+    for _ in range(200):
+        parts = [rng.choice(rows, 50, replace=False) for rows in strata]
+        at = np.concatenate(parts)
+        chance = np.concatenate([np.full(50, 50 / len(rows)) for rows in strata])
+        found = corrected_mean(verdict, groups, LabelledRows(at, label[at], chance)).estimate
+        assert found.value is not None and found.low is not None and found.high is not None
+        by_hand = sum(len(rows) * label[part].mean() for rows, part in zip(strata, parts, strict=True)) / 3000
+        assert found.value == pytest.approx(by_hand, abs=0.004)  # but for the weights of the folds
+        held += found.low <= label.mean() <= found.high
+        widths.append(found.high - found.low)
+        plain = corrected_mean(verdict, groups, some(label, 100, rng)).plain
+        plain_widths.append((plain.high or 0.0) - (plain.low or 0.0))
+    assert held >= 180
+    assert np.mean(widths) < np.mean(plain_widths)
+
+
+def test_rows_of_one_question_drawn_together_count_less() -> None:
+    rng = np.random.default_rng(6)
+    groups = np.arange(3000) // 10
+    label = np.repeat((rng.random(300) < 0.6).astype(np.float64), 10)  # a question is right or wrong as a whole
+    verdict = np.full(3000, 0.5)
+    apart = corrected_mean(verdict, groups, some(label, 150, rng)).estimate
+    questions = rng.choice(300, 15, replace=False)
+    at = np.flatnonzero(np.isin(groups, questions))
+    together = corrected_mean(verdict, groups, LabelledRows(at, label[at], np.full(150, 0.05))).estimate
+    width = [(one.high or 0.0) - (one.low or 0.0) for one in (apart, together)]
+    assert width[1] > 2.0 * width[0]
+    assert together.n_groups == 15 and apart.n_groups > 100
+
+
+def test_few_questions_have_no_interval_and_none_has_no_value() -> None:
+    label, verdict, groups = table(200)
+    few = corrected_mean(verdict, groups, LabelledRows(np.arange(18), label[:18])).estimate
+    assert few.value is not None and few.low is None and "9 groups" in (few.reason or "")
+    none = corrected_mean(verdict, groups, LabelledRows(np.empty(0, np.int64), np.empty(0))).estimate
+    assert (none.value, none.reason) == (None, "no row has a label")
+
+
+@pytest.mark.parametrize(("right", "rates"), [(0.97, (0.95, 0.9)), (0.5, (0.9, 0.8)), (0.03, (0.95, 0.95))])
+def test_intervals_hold_near_the_ends(right: float, rates: tuple[float, float]) -> None:
+    rng = np.random.default_rng(2)
+    label, verdict, groups = table(2000, right=right, rates=rates, seed=8)
+    held = 0
+    for seed in range(300):
+        found = corrected_mean(verdict, groups, some(label, 60, rng), seed=seed).estimate
+        assert found.low is not None and found.high is not None
+        held += found.low <= label.mean() <= found.high
+    assert held >= 0.91 * 300
+
+
+def test_means_of_other_scales() -> None:
+    rng = np.random.default_rng(7)
+    label = np.clip(np.round(rng.normal(3.5, 1.0, 2000)), 1.0, 5.0)
+    verdict = np.clip(label + rng.normal(0.5, 0.6, 2000), 1.0, 5.0)
+    held = 0
+    for seed in range(200):
+        found = corrected_mean(verdict, np.arange(2000), some(label, 60, rng), low=1.0, high=5.0, seed=seed)
+        one = found.estimate
+        assert one.value is not None and one.low is not None and one.high is not None and 1.0 <= one.value <= 5.0
+        held += one.low <= label.mean() <= one.high
+    assert held >= 0.91 * 200
+
+
+def test_difference_of_two_systems_is_paired_by_question() -> None:
+    rng = np.random.default_rng(3)
+    hard = rng.random(1000)
+    groups = np.repeat(np.arange(1000), 2)
+    system = np.tile([0, 1], 1000)
+    label = (np.repeat(hard, 2) < np.where(system == 0, 0.7, 0.6)).astype(np.float64)
+    verdict = np.where(rng.random(2000) < 0.85, label, 1.0 - label)
+    true = label[system == 0].mean() - label[system == 1].mean()
+    held, widths, alone = 0, [], []
+    for seed in range(200):
+        at = np.flatnonzero(np.isin(groups, rng.choice(1000, 60, replace=False)))
+        labelled = LabelledRows(at, label[at])
+        found = corrected_difference(verdict, groups, labelled, (system == 0, system == 1), seed=seed)
+        assert found.value is not None and found.low is not None and found.high is not None
+        held += found.low <= true <= found.high
+        widths.append(found.high - found.low)
+        one = corrected_mean(verdict[system == 0], groups[system == 0], labelled.among(system == 0)).estimate
+        alone.append((one.high or 0.0) - (one.low or 0.0))
+    assert held >= 0.91 * 200
+    assert np.mean(widths) < 1.35 * np.mean(alone)  # two that are independent would be sqrt(2) as wide
+
+
+def test_slope_is_that_of_least_squares() -> None:
+    label, verdict, _ = table(50)
+    assert slope(label, verdict) == pytest.approx(np.polyfit(verdict, label, 1)[0])
+    assert slope(label, np.ones(50)) == 0.0
