@@ -22,7 +22,7 @@ from judgecal.stats.intervals import MIN_GROUPS, Interval, t_quantile, too_few, 
 from judgecal.stats.sample import Floats, Ints
 
 _FOLDS = 10
-_PSEUDO = 0.5  # of a row of each kind is added before a variance is taken, so that no error seen is not none
+_PSEUDO = 0.35  # of a row of each kind is added before a variance is taken, so that no error seen is not none
 _EPS = 1e-12
 
 
@@ -75,7 +75,7 @@ class _Linear:
 
     @property
     def variance(self) -> float:
-        return _clustered(self.parts, self.group, self.together) + self.extra
+        return _clustered(self.parts, self.group, self.heavy, self.together) + self.extra
 
 
 def corrected_mean(
@@ -156,8 +156,8 @@ def corrected_difference(
     heavy = np.concatenate([one.heavy, other.heavy])
     together = _together(groups[sides[0] | sides[1]], groups_both, heavy, min(one.left, other.left))
     size = math.sqrt(one.variance * other.variance)
-    alone = _clustered(one.parts, one.group, together) + _clustered(other.parts, other.group, together)
-    shared = (alone - _clustered(both, groups_both, together)) / 2.0
+    alone = sum(_clustered(side.parts, side.group, side.heavy, together) for side in linears)
+    shared = (alone - _clustered(both, groups_both, heavy, together)) / 2.0
     rho = min(1.0, max(-1.0, shared / size)) if size > _EPS else 0.0
     down = _apart(one.value - ours.low, theirs.high - other.value, rho)
     up = _apart(ours.high - one.value, other.value - theirs.low, rho)
@@ -259,24 +259,28 @@ def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
     """How much the products of two labelled rows of one group count in the variance of a draw.
 
     That is 1 - pi_i pi_j / pi_ij of Horvitz and Thompson (1952), with pi_ij, the chance that both are drawn, told from
-    the pairs that were: 0 where rows were drawn one by one, 1 - pi where whole groups were.
+    the pairs that were, against all pairs of a labelled row and another of its group: 0 where rows were drawn one by
+    one, 1 - pi where whole groups were.
     """
-    sizes = np.bincount(groups).astype(np.float64)
-    pairs = float((sizes**2 - sizes).sum())
+    others = np.bincount(groups)[group] - 1.0
     _, own = np.unique(group, return_inverse=True)
     drawn = float((np.bincount(own, weights=heavy) ** 2).sum() - (heavy**2).sum())
-    if drawn <= pairs or pairs <= 0.0:
-        return 0.0
-    return min(left, 1.0 - pairs / drawn)
+    pairs = float((heavy * others).sum())
+    return 0.0 if drawn <= pairs or pairs <= 0.0 else min(left, 1.0 - pairs / drawn)
 
 
-def _clustered(parts: Floats, group: Ints, together: float) -> float:
-    """Variance of a sum of rows of which the products within a group count by `together`."""
+def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> float:
+    """Variance of a sum of rows of which the products within a group count by `together`.
+
+    A group's sum is taken against the mean of the others, which holds better where few groups weigh differently (the
+    jackknife: Tukey 1958); two degrees of freedom are gone, for the mean and for the weight of the verdicts.
+    """
     _, own = np.unique(group, return_inverse=True)
-    sums = np.bincount(own, weights=parts)
+    share = np.bincount(own, weights=heavy) / float(heavy.sum())
+    sums = np.bincount(own, weights=parts) / np.maximum(1.0 - share, 0.1)
     alone = float((parts**2).sum())
-    several = len(sums) / max(1.0, len(sums) - 1.0)
-    return max(alone / 2.0, alone + together * several * (float((sums**2).sum()) - alone))
+    whole = float((sums**2).sum()) * (len(sums) - 1.0) ** 2 / (len(sums) * max(1.0, len(sums) - 2.0))
+    return max(alone / 2.0, alone + together * (whole - alone))
 
 
 def _unseen(verdict: Floats, weight: Floats, stratum: Ints, heavy: Floats) -> float:
@@ -304,14 +308,14 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
         return Interval(reason=too_few(linear.n_groups))
     value, variance, n = linear.value, linear.variance, len(linear.parts)
     spread = value * (1.0 - value)
-    df = linear.n_groups - 1.0
+    df = _freedom(linear) if linear.together > 0.5 * linear.left else linear.n_groups - 1.0
     if variance <= _EPS**2:
         every = float(np.abs(linear.parts).sum()) <= _EPS
         return Interval(value, value, f"{name}, every row is labelled") if every else Interval(reason="no spread")
     if linear.two_valued:
         near = (value * n + 2.0 * _PSEUDO) / (n + 4.0 * _PSEUDO)
         low, high = wilson(value, near * (1.0 - near) / variance, t_quantile(level, df))
-        return Interval(low, high, f"{name}, Wilson on the effective n, t({df:g})")
+        return Interval(low, high, f"{name}, Wilson on the effective n, t({df:.3g})")
     if spread <= _EPS:
         return Interval(reason="no spread between groups to make an interval from")
     df = _freedom(linear)
