@@ -17,7 +17,7 @@ from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
     from judgecal.experiment.drawn import Drawing
-    from judgecal.goldset import GoldSet
+    from judgecal.goldset import GoldSet, Sheets
     from judgecal.records import Item, Judgement
     from judgecal.scale import Label
     from judgecal.workspace import Workspace
@@ -171,24 +171,25 @@ class _Source:
         return "" if self.waiting or self.to == self.gold.name else f" --scale {self.gold.scale}"
 
 
-def sheet_command(
-    ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
+@dataclass(frozen=True)
+class SheetArguments:
+    """The options of `gold sheet`."""
+
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, ending in .csv; never overwritten.")
-    ],
+    ]
     raters: Annotated[
         int, typer.Option("--raters", metavar="N", help="Sheets, each in another order: FILE-1, FILE-2 ...")
-    ] = 1,
+    ] = 1
     draft: Annotated[
         bool,
         typer.Option("--draft", help="Show the verdict of the experiment's first judge; by default none is shown."),
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0,
-    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
+    ] = False
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0
+    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
     limit: Annotated[
         int | None, typer.Option("-n", "--limit", metavar="N", help="Only N items, drawn at random; by default all.")
-    ] = None,
+    ] = None
     strata: Annotated[
         str | None,
         typer.Option(
@@ -196,44 +197,66 @@ def sheet_command(
             help="Draw -n of an experiment's items without a label, mostly where its judges differ, or of a judged "
             "table's rows by their verdict; they are made a gold set, named as the sheet.",
         ),
-    ] = None,
-    full: Full = False,
-    as_json: Json = False,
+    ] = None
+    full: Full = False
+    as_json: Json = False
+
+
+def sheet_command(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
     *,
+    sheet: SheetArguments,
     table: TableArguments,
 ) -> None:
     """Write blind, shuffled sheets for people to label in a spreadsheet; `gold import --sheet` reads them back."""
     from judgecal.errors import InputError
-    from judgecal.goldset import list_gold, write_sheets
+    from judgecal.goldset import list_gold
     from judgecal.report.gold import sheets_document
 
     workspace = workspace_of(ctx)
     if is_table(source, list_gold(workspace)):
-        drawing = drawing_of(Path(source), table, workspace, (strata, limit, output.stem, seed))
-        result = write_sheets(drawing.items, output, name=drawing.card.name, raters=raters, seed=seed)
-        told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace)))
-        result = dataclasses.replace(result, notes=told)
-        following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {drawing.card.name}"
-        print_result(result, sheets_document(result, following), json=as_json, full=full)
-        return
-    if table.given():
+        result, to = _table_sheet(source, sheet, table, workspace)
+    elif table.given():
         raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
+    else:
+        result, to = _set_sheet(source, sheet, workspace)
+    following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
+    print_result(result, sheets_document(result, following), json=sheet.as_json, full=sheet.full)
+
+
+def _table_sheet(source: str, sheet: SheetArguments, table: TableArguments, workspace: Workspace) -> tuple[Sheets, str]:
+    """The sheets of a table's rows, and the set that their labels go into."""
+    from judgecal.goldset import write_sheets
+
+    how = (sheet.strata, sheet.limit, sheet.output.stem, sheet.seed)
+    drawing = drawing_of(Path(source), table, workspace, how)
+    name = drawing.card.name
+    result = write_sheets(drawing.items, sheet.output, name=name, raters=sheet.raters, seed=sheet.seed)
+    told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace)))
+    return dataclasses.replace(result, notes=told), name
+
+
+def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tuple[Sheets, str]:
+    """The sheets of a set's or an experiment's items, and the set that their labels go into."""
+    from judgecal.goldset import write_sheets
+
+    limit, draft = sheet.limit, sheet.draft
     found = _find(source, workspace, draft=draft)
-    wanted = {item.group for item in found.gold.select(split)}
+    wanted = {item.group for item in found.gold.select(sheet.split)}
     items = tuple(item for item in found.items if item.group in wanted)
-    how: dict[str, Any] = {"raters": raters, "seed": seed, "drafts": found.drafts if draft else None}
+    drafts = found.drafts if draft else None
     notes: tuple[str, ...] = ()
     drawn: Drawing | None = None
-    if strata is not None:
-        drawn = _draw(found.gold, items, workspace, source, (strata, limit, output.stem, seed))
+    if sheet.strata is not None:
+        drawn = _draw(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
         found, items, notes, limit = found.drawn_to(drawn), drawn.items, drawn.notes, None
-    result = write_sheets(items, output, name=found.name, limit=limit, **how)
+    how: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed, "drafts": drafts}
+    result = write_sheets(items, sheet.output, name=found.name, limit=limit, **how)
     if drawn is not None:
         drawn.write(workspace)
     told = (*result.notes, *notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
-    result = dataclasses.replace(result, notes=told)
-    following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {found.to}{found.made_new}"
-    print_result(result, sheets_document(result, following), json=as_json, full=full)
+    return dataclasses.replace(result, notes=told), f"{found.to}{found.made_new}"
 
 
 def _draw(

@@ -15,6 +15,28 @@ from judgecal.cli.row_columns import column
 
 
 @dataclass(frozen=True)
+class RateArguments:
+    """The options of `rate` beside its columns."""
+
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."),
+    ] = None
+    escalate: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows for a person as a sheet.")
+    ] = None
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95
+    seed: shared.Seed = 0
+    name: shared.Name = None
+    full: shared.Full = False
+    json: shared.Json = False
+
+
+@dataclass(frozen=True)
 class JudgedArguments:
     """Which column of a judged table is what."""
 
@@ -34,23 +56,8 @@ def rate(
     file: Annotated[Path, typer.Argument(metavar="JUDGED", help="The table that judge wrote.")],
     *,
     lock: rows.LockArguments,
-    labels: Annotated[
-        str | None,
-        typer.Option("--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."),
-    ] = None,
     table: JudgedArguments,
-    escalate: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows for a person as a sheet.")
-    ] = None,
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
-    seed: shared.Seed = 0,
-    name: shared.Name = None,
-    full: shared.Full = False,
-    json: shared.Json = False,
+    given: RateArguments,
 ) -> None:
     """What share of judged answers is right, corrected for the judge's error. Calls no model.
 
@@ -73,15 +80,15 @@ def rate(
         columns=JudgedColumns(
             table.question, table.answer, table.verdict, table.item, table.group, table.by, table.second
         ),
-        labels=None if labels is None else load_gold(labels, workspace=workspace),
-        escalate=escalate,
-        sheet=output,
-        level=level,
-        seed=seed,
-        out=name,
+        labels=None if given.labels is None else load_gold(given.labels, workspace=workspace),
+        escalate=given.escalate,
+        sheet=given.output,
+        level=given.level,
+        seed=given.seed,
+        out=given.name,
     )
     result = run.run()
-    print_result(result, rate_document(result), json=json, full=full)
+    print_result(result, rate_document(result), json=given.json, full=given.full)
 
 
 def plan(

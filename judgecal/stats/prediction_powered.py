@@ -23,6 +23,7 @@ from judgecal.stats.sample import Floats, Ints
 
 _FOLDS = 10
 _PSEUDO = 0.35  # of a row of each kind is added before a variance is taken, so that no error seen is not none
+_WHOLE = 0.9  # from here on whole groups were drawn, of which few may carry most of the variance
 _EPS = 1e-12
 
 
@@ -308,7 +309,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
         return Interval(reason=too_few(linear.n_groups))
     value, variance, n = linear.value, linear.variance, len(linear.parts)
     spread = value * (1.0 - value)
-    df = _freedom(linear) if linear.together > 0.5 * linear.left else linear.n_groups - 1.0
+    df = _freedom(linear) if linear.together > _WHOLE * linear.left else linear.n_groups - 1.0
     if variance <= _EPS**2:
         every = float(np.abs(linear.parts).sum()) <= _EPS
         return Interval(value, value, f"{name}, every row is labelled") if every else Interval(reason="no spread")
@@ -328,6 +329,8 @@ def _freedom(linear: _Linear) -> float:
     _, own = np.unique(linear.group, return_inverse=True)
     sums, n = np.bincount(own, weights=linear.parts), linear.n_groups
     squares = float((sums**2).sum())
+    if squares <= _EPS:
+        return n - 1.0
     kurtosis = n * float((sums**4).sum()) / squares**2 * (n + 1.0) / (n - 1.0)
     return (n - 1.0) * (min(1.0, 2.0 / (kurtosis - 1.0)) if kurtosis > 1.0 else 1.0)
 
