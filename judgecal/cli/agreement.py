@@ -25,6 +25,10 @@ def agreement(
     ] = None,
     verdict_column: Annotated[str, typer.Option("--verdict-column", help="Column of the verdict.")] = "verdict",
     item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id",
+    judge: Annotated[
+        list[str] | None,
+        typer.Option("--judge", help="A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
+    ] = None,
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,
     seed: shared.Seed = 0,
@@ -35,6 +39,7 @@ def agreement(
     """Agreement of judgements recorded anywhere with the people of a gold set."""
     from judgecal.experiment import RunOptions, plan_agreement, read_recorded
     from judgecal.goldset import load_gold
+    from judgecal.judges import judge_named
     from judgecal.report.judges import judges_document
     from judgecal.selection.choice import MARGIN
     from judgecal.selection.standing import standing
@@ -47,7 +52,10 @@ def agreement(
         judgements, gold_set, judge_column=judge_column, verdict_column=verdict_column, item_column=item_column
     )
     columns = {"judge_column": judge_column, "verdict_column": verdict_column, "item_column": item_column}
-    run = plan_agreement(workspace, recorded, columns, gold_set, split=split, options=options, seed=seed, out=name)
+    beside = [judge_named(one, workspace=workspace) for one in dict.fromkeys(judge or ())]
+    run = plan_agreement(
+        workspace, recorded, columns, gold_set, split=split, options=options, seed=seed, beside=beside, out=name
+    )
     result, stored = run.run()
     found = standing(workspace, stored, margin=MARGIN, result=result)
     print_result(result, judges_document(found), json=json, full=full)

@@ -338,7 +338,7 @@ def _of_answers(folder: Path, gold: GoldSet, config: Mapping[str, Any], rows: It
 
 def _first_judge(config: dict[str, object], rows: Iterable[Judgement]) -> str:
     """The first one asked for; of recorded judgements the first one recorded."""
-    judges = config.get("judges")
+    judges = None if config.get("command") == "agreement" else config.get("judges")
     if isinstance(judges, list) and judges and isinstance(judges[0], dict):
         return str(judges[0].get("judge"))
     return next(row.judge for row in rows)

@@ -1,4 +1,4 @@
-"""`agreement`: judgements recorded anywhere, held against a gold set."""
+"""`agreement`: judgements recorded anywhere, held against a gold set, and judges that call nobody beside them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import asked_items, finished, floor_columns, gold_config, with_floor
-from judgecal.experiment.trials import RunOptions, open_journal
+from judgecal.experiment.score import (
+    asked_items,
+    check_judge,
+    finished,
+    floor_columns,
+    gold_config,
+    judge_config,
+    with_floor,
+)
+from judgecal.experiment.trials import RunOptions, open_journal, run_trials
 from judgecal.goldset import GoldSet, percent
-from judgecal.judges import RecordedJudge
+from judgecal.judges import Judge, RecordedJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, read_table
@@ -232,18 +240,23 @@ def plan_agreement(
     split: str,
     options: RunOptions,
     seed: int,
+    beside: Sequence[Judge] = (),
     out: str | None = None,
 ) -> AgreementRun:
-    """A run of `agreement` and the experiment that it goes to; `columns` as the file was read by."""
+    """A run of `agreement` and the experiment that it goes to.
+
+    `columns` as the file was read by; `beside` are judges that stand in the table beside the recorded ones.
+    """
     config = {
         "command": "agreement",
         "gold": gold_config(gold),
         "split": split,
         "recorded": {"file": recorded.name, "sha256": recorded.sha256, **columns},
+        **({"judges": [judge_config(one) for one in beside]} if beside else {}),
         "seed": seed,
     }
     experiment = plan_experiment(workspace, config, out=out)
-    return AgreementRun(workspace, gold, recorded, split, options, seed, experiment)
+    return AgreementRun(workspace, gold, recorded, tuple(beside), split, options, seed, experiment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +266,7 @@ class AgreementRun:
     workspace: Workspace
     gold: GoldSet
     recorded: Recorded
+    beside: tuple[Judge, ...]
     split: str
     options: RunOptions
     seed: int
@@ -263,17 +277,44 @@ class AgreementRun:
         """The labelled items of the split, judged or not: an item without a row is unscored."""
         return asked_items(self.gold, self.split, limit=self.options.limit)
 
+    def check(self) -> None:
+        """Refuse judges that cannot stand beside the recorded ones.
+
+        Raises:
+            InputError: one calls a model that costs, has seen labels, has the name of a recorded one, or does not fit
+                the set; or an item lacks what it asks for.
+        """
+        recorded, asked = {column.judge for column in self.recorded.columns}, (*self.items, *self._tied)
+        for judge in self.beside:
+            if judge.name in recorded:
+                raise InputError(f"{self.recorded.name} holds a judge {judge.name} too: rename it there")
+            if judge.trained_on or not (judge.model is None or judge.model.embedded):
+                why = "was trained on labels" if judge.trained_on else "calls a model"
+                raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
+            check_judge(self.gold, judge)
+            judge.check_items(asked)
+
+    @property
+    def _tied(self) -> tuple[Item, ...]:
+        return tied_items(self.gold, self.split, self.items)
+
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """The result, and the experiment that it is of: the rows are kept in its journal."""
-        items = self.items  # raises where there is none, before anything is written
-        table = Table(self.gold, items, 1, self.seed, tied=tied_items(self.gold, self.split, items))
-        columns = self.recorded.columns
+        """The result, and the experiment that it is of: the rows are kept in its journal.
+
+        Raises:
+            InputError: as `check`, or there is no labelled item.
+        """
+        self.check()  # before anything is written
+        table = Table(self.gold, self.items, 1, self.seed, tied=self._tied)
         open_experiment(self.experiment)
         with open_journal(self.experiment.journal, self.options) as journal:
-            for row in (row for column in columns for row in column.rows):
+            for row in (row for column in self.recorded.columns for row in column.rows):
                 if row.key not in journal.latest:
                     journal.append(row)
+            rows = run_trials(self.beside, (*table.items, *table.tied), journal=journal, options=self.options)
             floor, why = floor_columns(self.workspace, table, journal, self.options)
+        called = (Column.of(judge, rows.of(judge.name)) for judge in self.beside)
+        columns = (*self.recorded.columns, *called)
         stored = StoredExperiment(
             experiment=self.experiment,
             gold=self.gold,

@@ -66,9 +66,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
     prints = {row.judge_fingerprint for own in asked.values() for row in own}
     floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE and row.judge_fingerprint not in prints]
-    kinds: dict[str, JudgeKind] = dict.fromkeys(asked, "recorded")
-    if command != "agreement":
-        kinds = {judge: JudgeName.parse(judge).kind for judge in asked}
+    called = set(asked) if command == "optimize" else {str(one["judge"]) for one in rows.configs}
+    kinds: dict[str, JudgeKind] = {one: JudgeName.parse(one).kind if one in called else "recorded" for one in asked}
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
     left_out = {item.group for item in items} & trained
@@ -133,7 +132,8 @@ def _split(config: Mapping[str, Any]) -> str:
 
 
 def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
-    return Column(judge, scales.of(judge, rows), rows, kind=kind, cell=cell_of(judge, kind))
+    scale = scales.of_recorded(rows) if kind == "recorded" else scales.of(judge, rows)
+    return Column(judge, scale, rows, kind=kind, cell=cell_of(judge, kind))
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:
@@ -176,14 +176,14 @@ def _scored(rows: _Rows, _: GoldSet) -> dict[str, list[Judgement]]:
     return {str(one["judge"]): rows.by(one["fingerprint"]) for one in rows.configs}
 
 
-def _recorded(rows: _Rows, _: GoldSet) -> dict[str, list[Judgement]]:
-    """The judges of the file; the floor beside them is not of it."""
+def _recorded(rows: _Rows, gold: GoldSet) -> dict[str, list[Judgement]]:
+    """The judges of the file, then those that were asked for beside them; the floor is neither."""
     sha256 = str(rows.experiment.config["recorded"]["sha256"])
     found: dict[str, list[Judgement]] = {}
     for row in rows.rows:
         if row.judge_fingerprint == recorded_fingerprint(sha256, row.judge):
             found.setdefault(row.judge, []).append(row)
-    return found
+    return found | _scored(rows, gold)
 
 
 def _optimized(rows: _Rows, gold: GoldSet) -> dict[str, list[Judgement]]:
@@ -246,22 +246,27 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
     return frozenset(trained), notes
 
 
+def _numbers(rows: Sequence[Judgement]) -> list[float]:
+    return [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
+
+
 class _Scales:
     """The scale of each judge's verdicts."""
 
     def __init__(self, workspace: Workspace, gold: GoldSet, config: Mapping[str, Any]) -> None:
         self._workspace, self._people = workspace, gold.scale
-        self._recorded = config["command"] == "agreement"
         self._fingerprints = {str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())}
         self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
+    def of_recorded(self, rows: Sequence[Judgement]) -> Scale:
+        """As `agreement` read them: a percentage judge has some verdict that is no yes or no."""
+        graded = self._people.kind == "binary" and not set(_numbers(rows)) <= {0.0, 1.0}
+        return Scale.parse("percentage") if graded else self._people
+
     def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
-        """The scale of one judge: its signature's, or what its verdicts tell."""
-        numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
-        if self._recorded:  # as `agreement` read them: a percentage judge has some verdict that is no yes or no
-            graded = self._people.kind == "binary" and not set(numbers) <= {0.0, 1.0}
-            return Scale.parse("percentage") if graded else self._people
+        """The scale of a judge that was called: its signature's, or what its verdicts tell."""
+        numbers = _numbers(rows)
         if judge in self._stated:
             return Scale.parse(str(self._stated[judge]))
         signature = JudgeName.parse(judge).signature
