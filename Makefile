@@ -37,6 +37,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.disagreement_draw
 	$(BIN)/python -m tests.benchmarks.gate_nights
+	$(BIN)/python -m tests.benchmarks.local_judges $(DATA)
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page

@@ -25,7 +25,7 @@ from judgecal.engine import Reading
 from judgecal.errors import InputError, unknown_name
 from judgecal.judges import local
 from judgecal.judges.loading import LoadedFunction, load_function
-from judgecal.judges.protocol import JudgeKind, JudgeName, refuse_lacking
+from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import packages_of, read_settings
 from judgecal.records import Failure, Item, digest
 from judgecal.scale import INTERVAL, Label, Scale
@@ -138,6 +138,21 @@ class LocalJudge(FunctionJudge):
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
         path = _local_file(name.signature)
         super().__init__(name, path, name.signature, folders=(Path(), workspace.root))
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it may come.
+
+        Raises:
+            InputError: as `refuse_lacking`.
+        """
+        nowhere = [name for name in self.inputs if all(lacking_inputs([name], item) for item in items)]
+        refuse_lacking(self.name, nowhere, items)
+
+    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+        """What the rule says of an item; none where the item lacks what it asks for."""
+        if lacking := lacking_inputs(self.inputs, item):
+            return Reading(None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}"))
+        return super().verdict(item)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
         """The texts that it shares with other rules, and the versions of the packages that it needs as it is set."""

@@ -6,15 +6,22 @@ contexts with a `document_id`.
 
 from __future__ import annotations
 
+from judgecal.judges.local._words import share_told
 from judgecal.records import Item
 
 SCALE = "percentage"
+SOURCE = "recall of retrieval"
+NEEDS = "reference_documents, contexts with a document_id"
 
 
-def document_recall(item: Item) -> float:
-    """100 x reference documents found / reference documents. ValueError: one side names no document."""
-    wanted = frozenset(item.reference_documents)
+def document_recall(item: Item) -> tuple[float | None, str]:
+    """100 x reference documents found / reference documents; None without ids on either side."""
+    wanted = tuple(dict.fromkeys(item.reference_documents))
     retrieved = {context.document_id for context in item.contexts if context.document_id}
-    if not wanted or not retrieved:
-        raise ValueError(f"there is no {'document id in the contexts' if wanted else 'reference document'}")
-    return 100.0 * len(wanted & retrieved) / len(wanted)
+    if not wanted:
+        return None, "the item has no reference documents"
+    if not retrieved:
+        return None, "the item has no contexts with a document_id"
+    missed = [one for one in wanted if one not in retrieved]
+    found = len(wanted) - len(missed)
+    return 100.0 * found / len(wanted), share_told(found, len(wanted), "reference documents", missed)

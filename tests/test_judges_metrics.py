@@ -1,0 +1,289 @@
+"""The metrics among the local judges: known values, edges, other scripts, and the table beside people."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgecal.experiment import read_experiment
+from judgecal.experiment.score import stored_result
+from judgecal.judges import judge_named
+from judgecal.judges.local._words import key_words, supported, words
+from judgecal.records import Context, Item
+from judgecal.workspace import find_workspace
+from tests.support.command import Run, one_object
+from tests.support.gold import made_gold, made_items, rated
+
+GOLDEN = Path(__file__).parent / "golden" / "text_metrics.json"
+CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))["cases"]
+REFERENCE = ("wer", "token_f1", "rouge_l", "context_recall")
+CONTEXT = ("context_precision", "context_recall", "faithfulness_overlap", "hallucination_overlap")
+METRICS = (*REFERENCE, *CONTEXT[:1], *CONTEXT[2:], "relevancy_overlap", "document_recall")
+HARBOUR = "The harbour wall was built in 1863 by Elias Crane. It cost forty thousand pounds."
+FERRY = "Ferries leave the northern quay every morning except Sundays."
+
+
+def item(
+    answer: str = "Elias Crane built the wall.",
+    *references: str,
+    contexts: tuple[str, ...] = (),
+    question: str = "Who built the harbour wall?",
+) -> Item:
+    return Item("i", "g", question, answer, reference_answers=references, contexts=tuple(map(Context, contexts)))
+
+
+@functools.cache
+def judge_of(name: str) -> Any:
+    return judge_named(name if "@" in name else f"{name}@local")
+
+
+def said(name: str, one: Item) -> tuple[float | None, str]:
+    """Verdict and reason of a local judge."""
+    reading = judge_of(name).verdict(one)
+    return reading.verdict, reading.failure.message if reading.failure else reading.reasoning
+
+
+def verdict(name: str, one: Item) -> float | None:
+    return said(name, one)[0]
+
+
+# --- known values -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["answer"][:24] or "empty")
+@pytest.mark.parametrize("name", ["wer", "token_f1", "rouge_l"])
+def test_values_of_independent_implementations(name: str, case: dict[str, Any]) -> None:
+    """jiwer's rate (turned, not below 0), SQuAD's script, rouge-score; the best of equal references."""
+    found = verdict(name, item(case["answer"], *case["references"]))
+    assert found == pytest.approx(case[name], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("answer", "contexts", "faithful", "real"),
+    [
+        ("Elias Crane built the wall in 1863.", (HARBOUR,), 100.0, 100.0),  # elias crane built wall 1863
+        ("Elias Crane built the wall in 1863. Whales sang loudly.", (HARBOUR,), 50.0, 50.0),
+        ("Elias Crane left on Sundays.", (HARBOUR, FERRY), 100.0, 100.0),  # 3 of 4: the contexts are taken together
+        ("Elias Crane adored whales.", (HARBOUR,), 0.0, 100.0),  # 2 of 4: neither faithful nor made up
+        ("The wall cost forty million dollars.", (HARBOUR,), 0.0, 100.0),  # 3 of 5: 0.6 is not above 0.6
+        ("- Elias Crane built it\n- dolphins helped", (HARBOUR,), 50.0, 50.0),  # a point of a list is a sentence
+    ],
+)
+def test_sentences_with_their_key_words_in_the_contexts(
+    answer: str, contexts: tuple[str, ...], faithful: float, real: float
+) -> None:
+    one = item(answer, contexts=contexts)
+    assert (verdict("faithfulness_overlap", one), verdict("hallucination_overlap", one)) == (faithful, real)
+
+
+def test_a_threshold_stands_in_the_name() -> None:
+    one = item("Elias Crane adored whales.", "Elias Crane built the wall in 1863", contexts=(HARBOUR, FERRY))
+    assert verdict("faithfulness_overlap(share=0.4)@local", one) == 100.0
+    assert verdict("hallucination_overlap(share=0.4)@local", one) == 0.0
+    # The harbour's 10 key words and the reference's 5 have 5 in common: 5 / 10.
+    assert key_words(HARBOUR) == frozenset(words("harbour wall built 1863 elias crane cost forty thousand pounds"))
+    assert verdict("context_precision(overlap=0.49)@local", one) == 50.0
+    assert verdict("context_precision(overlap=0.5)@local", one) == 0.0
+
+
+def test_the_share_of_a_reference_that_the_contexts_hold() -> None:
+    text = "the wall was built in 1863 by John"  # 6 trigrams, the first and the last are not in the context
+    assert verdict("context_recall", item("x", text, contexts=(FERRY, HARBOUR))) == pytest.approx(400 / 6)
+    assert verdict("context_recall", item("x", text, "Elias Crane", contexts=(HARBOUR,))) == 100.0  # the best of both
+    assert verdict("context_recall", item("x", "Crane Elias", contexts=(HARBOUR,))) == 0.0
+
+
+def test_the_share_of_a_question_that_the_answer_takes_up() -> None:
+    assert verdict("relevancy_overlap", item("Elias Crane built the wall.")) == pytest.approx(200 / 3)
+    assert verdict("relevancy_overlap", item("Ferries leave early.")) == 0.0
+
+
+def test_the_share_of_the_reference_documents_that_were_retrieved() -> None:
+    one = replace(item(), reference_documents=("a", "b"), contexts=(Context("x", "b"), Context("y", "c")))
+    assert said("document_recall", one) == (50.0, "1 of 2 reference documents; not: a")
+    assert verdict("document_recall", replace(one, reference_documents=("b", "b"))) == 100.0
+
+
+# --- edges --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    "one",
+    [
+        item("", "Paris", contexts=(HARBOUR,)),
+        item("?!", "...", contexts=("",), question="?"),
+        item("", ""),
+        item(),
+        item("a" * 200_000, "b " * 50_000, contexts=("\n" * 10_000, "." * 100_000)),
+        item("\ud800", "\ud800", contexts=("\ud800 \x00",), question="\ud800"),
+    ],
+    ids=["empty answer", "no words", "nothing", "no references or contexts", "long", "half characters"],
+)
+def test_a_verdict_or_a_reason(name: str, one: Item) -> None:
+    found, why = said(name, one)
+    assert (found is None and why) or (found is not None and 0.0 <= found <= 100.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "found"),
+    [
+        *((name, item("", "Paris", contexts=(HARBOUR,)), 0.0) for name in REFERENCE),
+        ("faithfulness_overlap", item("", contexts=(HARBOUR,)), "no sentence of the answer has a key word"),
+        ("hallucination_overlap", item("Yes.", contexts=(FERRY,)), "no sentence of the answer has a key word"),
+        *((name, item("Paris", "Paris"), "the item has no contexts") for name in CONTEXT),
+        *((name, item("Paris", contexts=(FERRY,)), "the item has no reference_answers") for name in REFERENCE),
+        ("wer", item("Paris", "?"), "no reference answer holds a word"),
+        ("relevancy_overlap", item("Paris", question="Who?"), "the question has no key word"),
+        ("document_recall", item(), "the item has no reference documents"),
+        ("document_recall", replace(item(), reference_documents=("a",)), "the item has no contexts with a document_id"),
+    ],
+)
+def test_nothing_to_count_is_unscored_with_its_reason_or_0(name: str, one: Item, found: float | str) -> None:
+    value, why = said(name, one)
+    assert value == found if isinstance(found, float) else (value is None and found in why)
+
+
+def test_a_threshold_that_is_no_share_is_refused() -> None:
+    with pytest.raises(Exception, match="overlap must be a number from 0 to 1, found '20'"):
+        judge_named("context_precision(overlap=20)@local")
+
+
+# --- other scripts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Größe, ＡＢＣ — naïve!", ["grösse", "abc", "naïve"]),  # folded: case, full width
+        ("हिन्दी में", ["हिन्दी", "में"]),  # vowel signs are marks on letters
+        ("東京タワーは高い。", list("東京タワーは高い")),  # Han and kana stand for themselves
+        ("서울은 크다", ["서울은", "크다"]),
+        ("ภาษาไทย", ["ภาษาไทย"]),  # not taken apart
+        ("don't 3.5 U.S.", ["don", "t", "3", "5", "u", "s"]),
+    ],
+)
+def test_words_of_many_scripts(text: str, found: list[str]) -> None:
+    assert words(text) == [one for part in found for one in words(part)] and len(words(text)) == len(found)
+
+
+def test_languages_without_spaces() -> None:
+    assert verdict("token_f1", item("東京都", "東京")) == pytest.approx(80.0)
+    assert verdict("wer", item("東京都", "東京")) == 50.0
+    assert [round(share, 2) for _, share in supported("東京は高い。海は青い。", ("東京は高い",))] == [1.0, 0.5]
+    assert verdict("token_f1", item("ภาษาไทยดี", "ภาษาไทย")) == 0.0  # a phrase of Thai is one word
+
+
+# --- do they mean anything? ---------------------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXT, TEXT, TEXT)
+def test_any_text_is_a_percentage_or_has_a_reason(answer: str, reference: str, context: str) -> None:
+    one = item(answer, reference, contexts=(context,), question=reference)
+    for name in METRICS:
+        found, why = said(name, one)
+        assert (found is None and why) or (found is not None and 0.0 <= found <= 100.0)
+
+
+def _damaged(text: str, share: float, rng: random.Random) -> str:
+    """The text with a share of its words replaced by words that stand nowhere else."""
+    return " ".join(f"zq{rng.randrange(10**6)}" if rng.random() < share else word for word in text.split())
+
+
+def test_worse_answers_get_less() -> None:
+    """Of 40 made-up items with more and more words replaced, the mean verdict falls at every step."""
+    rng, rows = random.Random(7), made_items(40)[::3]
+    for name in ("wer", "token_f1", "rouge_l", "faithfulness_overlap", "hallucination_overlap"):
+        means = []
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            items = [
+                item(
+                    _damaged(row["reference_answer"], share, rng),
+                    row["reference_answer"],
+                    contexts=(HARBOUR, row["reference_answer"]),
+                )
+                for row in rows
+            ]
+            found = [verdict(name, one) for one in items]
+            means.append(sum(one for one in found if one is not None) / len(found))
+        assert means == sorted(means, reverse=True) and means[0] == 100.0 > 10.0 > means[-1], (name, means)
+
+
+# --- in the table beside people -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def people(workspace_dir: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = made_items(12)
+    for number, row in enumerate(rows):
+        row["contexts"] = [row["reference_answer"]] if number else []
+    labels = rated(rows, {"full": 1, "half": 1, "none": 0})
+    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "binary"')
+    return rows
+
+
+def test_metrics_stand_beside_each_other_and_an_item_without_contexts_is_unscored(
+    judgecal: Run, people: list[dict[str, Any]]
+) -> None:
+    judges = [part for name in ("token_f1", "faithfulness_overlap") for part in ("--judge", f"{name}@local")]
+    ran = judgecal("score", "--gold", "pass", "--split", "all", *judges, "--json")
+    told = {one["judge"]: one for one in one_object(ran, 4)["judges"]}
+    assert told["token_f1@local"]["n_unscored"] == 0
+    assert told["faithfulness_overlap@local"]["unscored"] == {"refused": 1}
+    assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == 1.0
+
+
+def test_a_set_without_contexts_is_refused(judgecal: Run, workspace_dir: Path) -> None:
+    ran = judgecal("score", "--judge", "faithfulness_overlap@local")
+    assert ran.code == 2 and "faithfulness_overlap@local asks for contexts, and" in ran.err
+
+
+def test_local_judges_stand_beside_recorded_ones(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
+) -> None:
+    lines = [f"{row['item_id']},{'no' if row['kind'] == 'none' else 'yes'}" for row in people]
+    path = tmp_path / "oracle.csv"
+    path.write_text("\n".join(["item_id,verdict", *lines]), encoding="utf-8")
+    mixed = ("--judge", "faithfulness_overlap@local", "--judge", "correctness_v3@embedded")
+    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, *mixed, "--name", "mixed", "--json")
+    found = one_object(ran)
+    assert [(one["judge"], one["kind"], one["n_unscored"]) for one in found["judges"]] == [
+        ("oracle", "recorded", 0),
+        ("faithfulness_overlap@local", "local", 1),
+        ("correctness_v3@embedded", "prompt", 0),
+    ]
+    assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
+    assert found["judges"][1]["unit"] == "percentage"
+    workspace = find_workspace(workspace_dir)
+    stored = read_experiment(workspace, "mixed")
+    again = stored_result(stored, stored.columns[: stored.asked], workspace).as_json()  # from the journal
+    assert [again[key] for key in ("judges", "floor", "run_line")] == [
+        found[key] for key in ("judges", "floor", "run_line")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("judge", "says"),
+    [
+        ("correctness_v3@gemini-flash", "calls a model: agreement makes no calls, so use judgecal score"),
+        ("oracle@local", "unknown local judge"),
+    ],
+)
+def test_only_judges_that_call_nobody_stand_beside_recorded_ones(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, judge: str, says: str
+) -> None:
+    path = tmp_path / "oracle.csv"
+    path.write_text(f"item_id,verdict\n{people[0]['item_id']},yes\n", encoding="utf-8")
+    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, "--judge", judge)
+    assert ran.code == 2 and says in " ".join(ran.err.split())
