@@ -18,7 +18,19 @@ def exact_match(answer: str, reference_answers: Sequence[str]) -> bool:
 
 
 def _folded(text: str) -> str:
-    once = unicodedata.normalize("NFKC", text).casefold()
-    words = " ".join(unicodedata.normalize("NFKC", once).split())
-    outer = "".join({char for char in words if unicodedata.category(char).startswith("P")})
-    return words.strip(outer + " ") or words
+    if text.isascii():
+        words = " ".join(text.lower().split())
+    else:
+        once = unicodedata.normalize("NFKC", text).casefold()
+        words = " ".join(unicodedata.normalize("NFKC", once).split())
+    start, end = 0, len(words)
+    while start < end and _outer(words[start]):
+        start += 1
+    while start < end and _outer(words[end - 1]):
+        end -= 1
+    return words[start:end] or words
+
+
+def _outer(char: str) -> bool:
+    """Whether a character is left away at the ends."""
+    return char == " " or unicodedata.category(char).startswith("P")

@@ -33,8 +33,9 @@ def safe(
     single, phrases = _listed(words, lemmas)
     said = words_of(answer, lemmas)
     text = f" {' '.join(said)} "
-    bad = next((word for word in said if word in single), None) or next((one for one in phrases if one in text), None)
-    return (bad is None) == wanted, "" if bad is None else f"it says {bad.strip()}"
+    bad = [] if single.isdisjoint(said) else [word for word in said if word in single]
+    bad += [one.strip() for one in phrases if one in text]
+    return (not bad) == wanted, f"it says {bad[0]}" if bad else ""
 
 
 @functools.lru_cache(maxsize=4)
