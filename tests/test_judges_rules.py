@@ -364,10 +364,10 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
         "unit": "item",
         "needs": "answer, expect.include",
         "settings": ["match=substring (phrase)", "lemmas=-"],
-        "source": "RAG-IFEval, condition include",
+        "source": "RAG-IFEval, include",
         "problem": None,
     }
     assert "there is no file badwords.txt" in local["safe@local"]["problem"]
-    assert all(one["about"] and one["source"] and one["needs"] for one in found["local"])
+    assert all(one["about"] and one["needs"] for one in found["local"])
     full = judgecal("judges", "--full").out
     assert "ZeroDivisionError" in full and "answer_v1" in full and "cite_f1@local" in full

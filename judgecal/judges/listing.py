@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from judgecal.errors import InputError
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
+from judgecal.judges.suite import list_suites, load_suite
 from judgecal.records import Result
 from judgecal.signatures import list_signatures, load_signature
-from judgecal.workspace import Workspace, read_toml
+from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,10 @@ class JudgesHere(Result):
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge in a workspace; what cannot be loaded is listed with the reason."""
     signatures = {name: _signature(name, workspace) for name in list_signatures(workspace)}
-    suites = sorted((workspace.root / "suites").glob("[!._]*.toml"))
     return JudgesHere(
         workspace=str(workspace.root),
         signatures=tuple(one for one in signatures.values() if one is not None),
-        suites=tuple(_suite(path.stem, workspace) for path in suites),
+        suites=tuple(_suite(name, workspace) for name in list_suites(workspace)),
         local=tuple(_local(name, workspace) for name in local_judges()),
         no_verdict=tuple(name for name, one in signatures.items() if one is None),
     )
@@ -92,11 +92,9 @@ def _signature(name: str, workspace: Workspace) -> SignatureHere | None:
 
 def _suite(name: str, workspace: Workspace) -> SuiteHere:
     try:
-        table = read_toml(workspace.root / "suites" / f"{name}.toml")
+        return SuiteHere(name, tuple(one.name for one in load_suite(name, workspace=workspace).judges))
     except InputError as error:
         return SuiteHere(name, problem=error.problems[0])
-    judges = table.get("judges")
-    return SuiteHere(name, tuple(judges) if isinstance(judges, dict) else ())
 
 
 def _local(name: str, workspace: Workspace) -> LocalHere:

@@ -14,7 +14,7 @@ from typing import Any
 from judgecal.records import Item
 
 SCALE = "percentage"
-SOURCE = "RAG-IFEval, condition cite"
+SOURCE = "RAG-IFEval, cite"
 NEEDS = "answer, contexts with document ids, expect.cite"
 
 _CITATION = re.compile(r"\[([\d\s,]+)\]", re.ASCII)

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 
 SCALE = "binary"
-SOURCE = "exact match as in SQuAD, with Unicode folding"
+SOURCE = "SQuAD, exact match"
 
 
 def exact_match(answer: str, reference_answers: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from judgecal.judges.local._phrases import Match, check_language, named, phrases_in
 
 SCALE = "percentage"
-SOURCE = "RAG-IFEval, condition exclude"
+SOURCE = "RAG-IFEval, exclude"
 NEEDS = "answer, expect.exclude"
 PACKAGES = {"simplemma": "lemmas"}
 CHECK = check_language

@@ -13,7 +13,7 @@ from typing import Any
 from judgecal.judges.local._phrases import phrases_in
 
 SCALE = "binary"
-SOURCE = "RAG-IFEval, condition refuse"
+SOURCE = "RAG-IFEval, refuse"
 NEEDS = "answer, expect.refuse"
 
 

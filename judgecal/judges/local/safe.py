@@ -15,7 +15,7 @@ from typing import Any
 from judgecal.judges.local._phrases import check_language, words_of
 
 SCALE = "binary"
-SOURCE = "RAG-IFEval, condition safe"
+SOURCE = "RAG-IFEval, safe"
 NEEDS = "answer, expect.safe, a word list in the workspace"
 PACKAGES = {"simplemma": "lemmas"}
 CHECK = check_language
