@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from judgecal.models.embedded.prompt import read_layout
 from judgecal.models.embedded.text import content_words
 from judgecal.signatures import list_signatures, load_signature
 from judgecal.workspace import Workspace
+from tests.support.command import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
@@ -306,3 +308,27 @@ def test_the_rag_suite_is_judged_by_its_families() -> None:
         assert family_of(layout_of(loaded.cls)) == family
         assert str(loaded.scale) == ("ordinal:0:10" if name == "correctness" else "binary")
         assert next(iter(loaded.cls.output_fields)) == loaded.reasoning == "reasoning"
+
+
+def test_the_rag_suite_fills_its_columns(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    answers = ("Anna Brandt designed the pier at Holm.", "I don't know.")
+    rows = [
+        {"question": ASKED, "answer": text, "reference_answer": "Anna Brandt", "contexts": [PIER]} for text in answers
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    out = tmp_path / "out.jsonl"
+    columns = (
+        "--question",
+        "question",
+        "--answer",
+        "answer",
+        "--reference",
+        "reference_answer",
+        "--context",
+        "contexts",
+    )
+    ran = judgecal("judge", str(tmp_path / "rows.jsonl"), "--suite", "rag", *columns, "-o", str(out))
+    assert ran.code == 0, ran.err
+    said = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    names = ("correctness", "faithfulness", "relevancy", "answered")
+    assert [[row[f"{name}_verdict"] for name in names] for row in said] == [[10, 1, 1, 1], [0, 1, 0, 0]]
