@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from judgecal.engine import Call, Reading, run_calls
 from judgecal.engine.limits import Limiter
-from judgecal.engine.scheduler import Scheduler
+from judgecal.engine.scheduler import Places, Scheduler
 from judgecal.models import ModelSpec
 from judgecal.records import Key
 
@@ -92,3 +93,28 @@ def test_what_the_caller_froze_stays_frozen() -> None:
     before = gc.get_freeze_count()
     judge_one()
     assert gc.get_freeze_count() > before // 2  # those that died meanwhile aside
+
+
+class ClockThatPassesTheEnd:
+    """The loop, with a pause that ends between a refusal of a place and the next look at the clock."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, end: float) -> None:
+        self._loop, self._times = loop, iter((end - 1.0, end + 1.0))
+
+    def time(self) -> float:
+        return next(self._times, self._loop.time() + 10.0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+
+def test_a_pause_that_ends_while_a_call_is_queued_holds_nobody_for_ever() -> None:
+    async def place() -> int:
+        loop = asyncio.get_running_loop()
+        limiter = Limiter()
+        limiter.pause(loop.time() + 0.01)
+        places = Places(limiter)
+        places._loop = ClockThatPassesTheEnd(loop, end=limiter.paused_until)  # type: ignore[assignment]
+        return await asyncio.wait_for(places.take(first=True), 2.0)
+
+    assert asyncio.run(place()) == 0

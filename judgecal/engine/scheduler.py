@@ -75,10 +75,13 @@ class Places:
         self._wake_after_pause()
 
     def _wake_after_pause(self) -> None:
-        """A pause ends by the clock alone; everything else ends when a call lands."""
-        until = self.limiter.paused_until
-        if self._queue and self._pause is None and self._loop.time() < until:
-            self._pause = self._loop.call_at(until, self._pause_is_over)
+        """A pause ends by the clock alone; everything else ends when a call lands.
+
+        The clock is not read again: it may have passed the end of the pause since a place was refused for it.
+        """
+        limiter = self.limiter
+        if self._queue and self._pause is None and not self._ending and limiter.in_flight < limiter.at_once:
+            self._pause = self._loop.call_at(limiter.paused_until, self._pause_is_over)
 
     def _pause_is_over(self) -> None:
         self._pause = None
