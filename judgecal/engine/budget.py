@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,7 +146,7 @@ class Budget:
         self.spent_usd = 0.0
         self.unseen_usd = 0.0
         self.refused = 0
-        self._bills: dict[str, _ModelBill] = {}
+        self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
 
     @property
@@ -162,7 +162,7 @@ class Budget:
             alone: no other call is in flight.
         """
         with self._lock:
-            bill = self._bills.setdefault(model, _ModelBill())
+            bill = self._bills[model]
             held = sum(one.in_flight_usd * one.together for one in self._bills.values() if one.in_flight)
             if not self._within(held + worst_usd * (bill.alone if alone else bill.together)):
                 return False
@@ -173,7 +173,7 @@ class Budget:
 
     def fits(self, model: str, worst_usd: float) -> bool:
         """Whether a call would fit once every other one has landed and cost nothing."""
-        return self._within(worst_usd * self._bills.setdefault(model, _ModelBill()).alone)
+        return self._within(worst_usd * self._bills[model].alone)
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
         """Give back what was set aside, and book what the call cost.
@@ -183,7 +183,7 @@ class Budget:
             unseen: without a reply, whether the call may be billed all the same; then it counts at its worst.
         """
         with self._lock:
-            of_model = self._bills.setdefault(model, _ModelBill())
+            of_model = self._bills[model]
             if self.limit_usd is not None:  # else nothing was set aside
                 of_model.in_flight -= 1
                 of_model.in_flight_usd = of_model.in_flight_usd - worst_usd if of_model.in_flight else 0.0
@@ -204,7 +204,7 @@ class Budget:
     def refuse(self, model: str, worst_usd: float) -> str:
         """Count a call that is not made; why, for its row."""
         self.refused += 1
-        next_usd = worst_usd * self._bills.setdefault(model, _ModelBill()).alone
+        next_usd = worst_usd * self._bills[model].alone
         limit, spent = self._in_words
         return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
 

@@ -55,6 +55,7 @@ class Journal:
         self.mended = 0
         self._source = path
         self._file: int | None = None
+        self._identity = (0, 0)  # device and number of the open file
         self._closed = False
         self._lock: FileLock | None = None
         if path is not None:
@@ -79,6 +80,8 @@ class Journal:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
             self._file = os.open(path, flags, PRIVATE)
             _hold(self._file, path)
+            opened = os.fstat(self._file)
+            self._identity = (opened.st_dev, opened.st_ino)
             self.mended = cut_torn_line(path)
             self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
         except BaseException:
@@ -107,15 +110,18 @@ class Journal:
         if self._closed:
             raise ValueError(f"{self.path}: the journal is closed")
         if self._file is not None:
-            self._check_place(self._file)
+            self._check_place()
             self._write(self._file, line_of(judgement))
         self.latest[judgement.key] = judgement
 
-    def _check_place(self, file: int) -> None:
+    def _check_place(self) -> None:
         """Refuse to write on into a file that no name leads to: the row would be lost with it."""
-        with contextlib.suppress(FileNotFoundError):
-            if self.path is None or os.path.samestat(self.path.stat(), os.fstat(file)):
+        try:
+            there = (self.path or Path()).stat()
+            if (there.st_dev, there.st_ino) == self._identity:
                 return
+        except FileNotFoundError:
+            pass
         raise JudgecalError(
             f"{self.path} was deleted or replaced while this ran, and the judgements in it are gone with it: run the "
             "command again; where its replies are in the cache, they cost nothing"
