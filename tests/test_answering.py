@@ -206,8 +206,8 @@ def test_what_is_wrong_with_a_corpus_is_named_and_counted(empty: GoldSet) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"k": 0}, "-k must be at least 1"),
-        ({"distractors": -1}, "--distractors must be at least 0"),
+        ({"k": 0}, "-k must be from 1"),
+        ({"distractors": -1}, "--distractors must be from 0"),
         ({"position": "5"}, "a number from 1 to 4"),
         ({"position": "top"}, "found 'top'"),
         ({"kind": "topk", "without_reference": True}, "--without-reference is for --context controlled"),

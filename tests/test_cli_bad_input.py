@@ -35,7 +35,8 @@ NAMES = [
     (("score", "--judge", "correctness_v3@embedded#nothing"), "there is no compiled program here"),
 ]
 NUMBERS = [
-    ("--repeats", "0", "--repeats must be at least 1, found 0"),
+    ("--repeats", "0", "--repeats must be from 1 to 1,000, found 0"),
+    ("--repeats", "9" * 400, "--repeats must be from 1 to 1,000, found 999999999999"),
     ("--limit", "0", "--limit must be at least 1, found 0"),
     ("--limit", "-3", "--limit must be at least 1, found -3"),
     ("--budget-usd", "0", "--budget-usd must be above 0, found 0"),

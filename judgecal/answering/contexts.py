@@ -25,6 +25,7 @@ from judgecal.retrieval.ranking import Pairs, Ranking, by_bm25
 ContextKind = Literal["controlled", "topk", "none", "recorded"]
 _KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none")
 _PLACES = ("first", "last", "middle")
+_MOST = 10**9  # documents of an option
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,11 @@ class ContextOptions:
         Raises:
             InputError: lists every wrong option.
         """
-        problems = []
-        if self.k < 1:
-            problems.append(f"-k must be at least 1, found {self.k}")
-        if self.distractors < 0:
-            problems.append(f"--distractors must be at least 0, found {self.distractors}")
+        problems = [
+            f"{name} must be from {least} to {_MOST:,}, found {str(value)[:12]}"
+            for name, value, least in (("-k", self.k, 1), ("--distractors", self.distractors, 0))
+            if not least <= value <= _MOST
+        ]
         last = max(self.distractors, 0) + 1
         if self.position not in _PLACES and not (self.position.isdecimal() and 1 <= int(self.position) <= last):
             problems.append(

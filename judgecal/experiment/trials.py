@@ -29,6 +29,9 @@ from judgecal.judges import Caller, Decider, Respondent, calls_a_model, decides_
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 
+MOST_REPEATS = 1000
+"""Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -54,8 +57,8 @@ class RunOptions:
             InputError: lists every wrong option.
         """
         problems = []
-        if self.repeats < 1:
-            problems.append(f"--repeats must be at least 1, found {self.repeats}")
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            problems.append(f"--repeats must be from 1 to {MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
         if self.limit is not None and self.limit < 1:
             problems.append(f"--limit must be at least 1, found {self.limit}")
         if self.budget_usd is not None and not self.budget_usd > 0:

@@ -28,6 +28,9 @@ from judgecal.stats.intervals import mean_estimate
 _LEVEL = 0.95  # nominal coverage of the intervals
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 
+MOST_DOCUMENTS = 10**9
+"""The largest number of documents or questions that an option takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
@@ -43,9 +46,9 @@ class RetrievalOptions:
     def check(self) -> None:
         """Raises: InputError: a number is out of its range; all of them are listed."""
         problems = [
-            f"{name} {value}: it must be at least {least}"
+            f"{name} {str(value)[:12]}: it must be from {least} to {MOST_DOCUMENTS:,}"
             for name, value, least in (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
-            if value < least
+            if not least <= value <= MOST_DOCUMENTS
         ]
         if problems:
             raise InputError(problems)

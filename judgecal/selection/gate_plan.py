@@ -28,6 +28,7 @@ from judgecal.experiment import (
     stored_rows,
     verdict_matrix,
 )
+from judgecal.experiment.trials import MOST_REPEATS
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
@@ -144,7 +145,9 @@ def plan_gate(
     Raises InputError: lists everything that is not as it was locked, and every option out of range.
     """
     options = RunOptions(budget_usd=budget_usd, budget_total_usd=budget_total_usd, use_cache=False)
-    problems = [f"--repeats-max must be at least 1, found {repeats_max}"] if repeats_max < 1 else []
+    problems = []
+    if not 1 <= repeats_max <= MOST_REPEATS:
+        problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")
     _or_problems(options.check, problems)
     rule = _or_problems(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems)
     gold = _or_problems(lambda: load_gold(lock.gold.set, workspace=workspace), problems)
