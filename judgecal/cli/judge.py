@@ -11,7 +11,7 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
-from judgecal.errors import InputError, notice
+from judgecal.errors import InputError, listed, notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
@@ -192,6 +192,8 @@ def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
     result = run.run()
     print_result(result, suite_document(result), json=call.json, full=call.full)
     if result.n_unscored:
-        columns = ", ".join(names["error"] for names in result.columns.values())
-        notice(f"judgecal: {result.n_unscored} rows have something unscored; {run.output} says why ({columns})")
+        columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
+        notice(
+            f"judgecal: {result.n_unscored} of {result.n} rows are unscored in part; {run.output} says why: {columns}"
+        )
         raise typer.Exit(4)

@@ -24,6 +24,7 @@ _DOCUMENTS = {
     "RaterAgreement": "gold:agreement_document",
     "RetrievalResult": "retrieval:retrieval_document",
     "SelectResult": "select:select_document",
+    "SuiteResult": "suite:suite_document",
 }
 """Class of a result -> what makes its document of it alone."""
 

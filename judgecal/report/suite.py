@@ -75,7 +75,7 @@ def _of_unlocked(result: SuiteResult) -> str:
 
 def _scope(result: SuiteResult) -> str:
     groups = max((rate.raw.n_groups for rate in result.rates.values()), default=0)
-    unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows have something unscored"
+    unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows are unscored in part"
     left_out = f"; left out: {in_a_row([one.name for one in result.left_out])}" if result.left_out else ""
     return f"{unscored}; {numbers.count_of(groups, 'question')}{left_out}."
 
