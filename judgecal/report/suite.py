@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from judgecal.records import Estimate, Headline
+from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
 from judgecal.report.intervals import Axis, in_percent, interval_picture, share_row
 from judgecal.report.wording import in_a_row, sentence
 from judgecal.selection.suite_result import SuiteRate, SuiteResult
 
-_OF = {"rating": "rows that pass", "precision": "chunks that pass, a row", "share": "share, a row"}
+_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
+_SAID = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
 _WORDS = (
     ("share", "Of the rows with a verdict, the share that passes, as the judge gave it: its own errors are in it."),
     ("precision", "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows."),
@@ -56,10 +57,10 @@ def _headline(result: SuiteResult) -> Headline:
         because = (_of_unlocked(result), _scope(result))
         return Headline("no rate", "No rate to read.", because, tuple(_unknown(result)), _next(result))
     lowest = min(known, key=lambda name: known[name].value or 0.0)
-    rate = f"{in_percent(known[lowest])} ({_OF[result.rates[lowest].aggregate]})"
-    say = f"By its own verdicts {lowest} comes to {rate}"
+    rate = f"{in_percent(known[lowest])} {_SAID[result.rates[lowest].aggregate]}"
+    say = f"By the verdicts of {lowest}, {rate}"
     if len(known) > 1:
-        say = f"Look at {lowest} first: by the judges' own verdicts it is the lowest of {len(known)}, {rate}"
+        say = f"Look at {lowest} first, the lowest of {len(known)}: by its own verdicts {rate}"
     return Headline(
         "raw rates", f"{say}.", (_of_unlocked(result), _scope(result)), tuple(_unknown(result)), _next(result)
     )
@@ -109,10 +110,11 @@ def _rates(result: SuiteResult) -> Section:
         axis = Axis("% by the judges' own verdicts", low=0.0, high=100.0)
         blocks.append(interval_picture(rows, axis, title="What each judge passes"))
     level = next((rate.raw.level for rate in result.rates.values()), 0.95)
-    header = ["judge", f"share [{level:.4g}]", "rows", "unscored", "average", "of"]
+    graded = any(_is_graded(rate) for rate in result.rates.values())
+    header = ["judge", f"share [{level:.4g}]", "rows", "unscored", *(["average"] * graded), "share of"]
     cells = [
         [name, in_percent(rate.raw), f"{numbers.count(rate.n)}/{numbers.count(rate.n_expected)}",
-         numbers.count(rate.n_unscored + rate.n_chunks_unscored), _average(rate), _OF[rate.aggregate]]
+         numbers.count(rate.n_unscored + rate.n_chunks_unscored), *([_average(rate)] * graded), _OF[rate.aggregate]]
         for name, rate in result.rates.items()
     ]  # fmt: skip
     blocks.append(Table(header, cells, title="Rates", short=True))
@@ -126,10 +128,13 @@ def _rates(result: SuiteResult) -> Section:
     return Section("rates", "What each judge passes", caption, blocks)
 
 
+def _is_graded(rate: SuiteRate) -> bool:
+    """Whether its mean verdict says more than its share."""
+    return rate.aggregate == "rating" and rate.scale != "binary"
+
+
 def _average(rate: SuiteRate) -> str:
-    """The mean verdict where it says more than the share."""
-    found: Estimate = rate.average
-    return numbers.estimate(found, 2) if rate.aggregate == "rating" and rate.scale != "binary" else numbers.DASH
+    return numbers.estimate(rate.average, 2) if _is_graded(rate) else numbers.DASH
 
 
 def _left_out(result: SuiteResult) -> Section:
