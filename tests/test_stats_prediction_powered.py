@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from judgecal.stats import prediction_powered
 from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, slope, tuned_weights
 
 Floats = npt.NDArray[np.float64]
@@ -159,3 +160,36 @@ def test_slope_is_that_of_least_squares() -> None:
     label, verdict, _ = table(50)
     assert slope(label, verdict) == pytest.approx(np.polyfit(verdict, label, 1)[0])
     assert slope(label, np.ones(50)) == 0.0
+
+
+# Of ppi-python 0.2.3 (ppi_mean_pointestimate, ppi_mean_ci at alpha 0.05), its unlabelled rows being all 400 of these,
+# of which the first 40 are labelled: weight of the verdicts -> value, half width.
+VERDICTS = (
+    "1111011011111110111110110011010111101101110111110111111110111101111101111101110111010011001011001001"
+    "1011111111111111001011101101101111001111001110111010011011101001101110100011110111010010111101110111"
+    "0011110101011101000011111011011011110000011111111000111110101101011101101011111110100011101001111011"
+    "0110001111111110010111111111111111111110011001111110101111111111110110000100111111001110011101111110"
+)
+LABELS = "1111111011111110011111110111011111100101"
+KNOWN = {0.0: (0.8, 0.12395898), 0.5: (0.775, 0.1037694), 1.0: (0.75, 0.12720906)}
+TUNED = 0.435732009925562
+
+
+@pytest.mark.parametrize("weight", KNOWN)
+def test_known_values(weight: float) -> None:
+    verdict, label = (np.array([float(one) for one in told]) for told in (VERDICTS, LABELS))
+    labelled = LabelledRows(np.arange(40), label)
+    linear = prediction_powered._linear(verdict, np.arange(400), labelled, np.full(40, weight))
+    value, half = KNOWN[weight]
+    assert linear.value == pytest.approx(value)
+    # Theirs is for the rows of a table without end: the verdicts' own error is added, and no part of it is labelled.
+    of_labels = float((linear.parts**2).sum()) / (1.0 - 40 / 400) * 39 / 40
+    of_verdicts = weight**2 * float(verdict.var()) / 400
+    assert 1.959963985 * np.sqrt(of_labels + of_verdicts) == pytest.approx(half, rel=1e-6)
+
+
+def test_known_weight() -> None:
+    verdict, label = (np.array([float(one) for one in told]) for told in (VERDICTS, LABELS))
+    # Theirs divides by the variance of all verdicts, the labelled ones twice, and by 1 + n / N.
+    every = float(np.concatenate([verdict, verdict[:40]]).var(ddof=1))
+    assert slope(label, verdict[:40]) * float(verdict[:40].var()) / every / 1.1 == pytest.approx(TUNED)

@@ -1,0 +1,304 @@
+"""`rate` and `plan`: from a judged table to the share that is right, with and without labels of its rows."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import judgecal as api
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge
+from judgecal.records import Estimate
+from judgecal.selection.lock import LockedGold, load_lock, write_lock
+from judgecal.stats import Calibration, agreement
+from judgecal.workspace import find_workspace
+from tests.support.command import Run, one_object
+from tests.support.locks import lock_of
+
+N = 600  # questions, each answered by two systems
+KEYS = {
+    "lock",
+    "n",
+    "n_labelled",
+    "raw",
+    "corrected",
+    "method",
+    "assumes",
+    "by",
+    "labels_saved",
+    "next_labels",
+    "escalate",
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """A judged table with its lock, and what people would say of each answer."""
+
+    folder: Path
+    right: dict[str, bool]
+
+    @property
+    def share(self) -> float:
+        return sum(self.right.values()) / len(self.right)
+
+
+def _rates(rng: np.random.Generator, n: int) -> dict[str, Estimate]:
+    """Of a judge that passes 90% of right answers and fails 80% of wrong ones."""
+    right = rng.random(n) < 0.5
+    passed = rng.random(n) < np.where(right, 0.9, 0.2)
+    return agreement(
+        np.where(right, 100.0, 0.0),
+        np.where(passed, 90.0, 20.0),
+        scale=api.Scale.parse("percentage", pass_at=75.0),
+        groups=range(n),
+        metrics=["tpr@75", "tnr@75", "prevalence@75", "mcc@75"],
+    )
+
+
+@pytest.fixture
+def world(workspace_dir: Path) -> World:
+    rng = np.random.default_rng(4)
+    workspace = find_workspace(workspace_dir)
+    gold = load_gold("starter", workspace=workspace)
+    judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
+    locked = LockedGold("starter", gold.sha256, "test", "percentage", 75.0)
+    fit = Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter")
+    lock = lock_of(judge, gold=locked, agreement=_rates(rng, 400), calibration=fit, unscored=0.0)
+    write_lock(workspace_dir / "judge.lock.json", lock)
+    people: dict[str, bool] = {}
+    rows = []
+    for number in range(2 * N):
+        system, question = "ab"[number % 2], f"What is {number // 2}?"
+        right = bool(rng.random() < (0.75 if system == "a" else 0.55))
+        passed = rng.random() < (0.9 if right else 0.2)
+        answer = f"It is {number}."
+        people[answer] = right
+        sure = float(np.round(rng.uniform(0.0, 15.0) + 10.0 * (passed == right)))
+        verdict = "" if number % 60 == 7 else f"{75 + sure if passed else 74 - sure:g}"
+        rows.append(
+            {"id": f"r{number:04d}", "question": question, "answer": answer, "system": system, "verdict": verdict}
+        )
+    write(workspace_dir / "judged.csv", rows)
+    return World(workspace_dir, people)
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(sheet: Path, people: dict[str, bool]) -> list[str]:
+    """Give every row its label; the items."""
+    rows = read(sheet)
+    assert not {"verdict", "system", "inclusion_probability"} & rows[0].keys()  # blind
+    for row in rows:
+        row["label"] = "100" if people[row["answer"]] else "0"
+    write(sheet, rows)
+    return [row["item_id"] for row in rows]
+
+
+LOCK = ("--lock", "judge.lock.json")
+
+
+def draw(judgecal: Run, world: World, n: int, *more: Any, sheet: str = "labels.csv") -> list[str]:
+    """Draw, fill, import; the items."""
+    ran = judgecal("gold", "sheet", "judged.csv", "-n", n, "-o", sheet, *LOCK, "--system", "system", *more)
+    assert ran.code == 0, ran.err
+    found = fill(world.folder / sheet, world.right)
+    name = more[more.index("--labels") + 1] if "--labels" in more else "labels"
+    ran = judgecal("gold", "import", sheet, "--sheet", "--as", name)
+    assert ran.code == 0, ran.err
+    return found
+
+
+def holds(found: dict[str, Any], true: float) -> bool:
+    return bool(found["low"] <= true <= found["high"])
+
+
+def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal: Run, world: World) -> None:
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--by", "system", "--json"))
+    assert found.keys() >= KEYS
+    assert (found["method"], found["n"], found["n_unscored"], found["n_labelled"]) == ("Rogan-Gladen", 1200, 20, 0)
+    assert found["headline"]["sentence"].startswith("If the judge errs here as on starter, about ")
+    assert holds(found["corrected"], world.share) and "as often as it did on starter" in found["assumes"][0]
+    assert found["bounds"]["low"] < found["corrected"]["low"] and found["bounds"]["high"] > found["corrected"]["high"]
+    assert [one["value"] for one in found["by"]] == ["a", "b"] and found["differences"] == []
+    assert all(one["corrected"]["level"] == 0.975 for one in found["by"])
+    assert "gold sheet judged.csv -n 60 --strata verdict" in found["headline"]["next"]
+    shown = judgecal("rate", "judged.csv", *LOCK)
+    lines = shown.out.splitlines()
+    assert len(lines) <= 30 and max(map(len, lines[:-1])) <= 80
+    assert lines[0].startswith("If the judge errs here") and lines[-1].startswith("next: ")
+
+
+def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> None:
+    items = draw(judgecal, world, 120, "--strata", "verdict")
+    gold = load_gold(world.folder / "gold" / "labels")
+    chances = {item.inclusion_probability for item in gold.items}
+    assert gold.card.sampling == "stratified" and len(items) == 120 and len(chances) == 3  # pass, fail, no verdict
+    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--by", "system", "--json"))
+    assert (found["method"], found["n_labelled"], found["labels"]) == ("PPI++", 120, "labels")
+    assert holds(found["corrected"], world.share) and found["headline"]["kind"] == "corrected"
+    assert found["headline"]["sentence"].endswith("of these answers are right; the judge alone said 66%.")
+    assert not found["shift"]["contradicts"] and found["shift"]["p_value"] > 0.05
+    assert sum(one["n_labelled"] for one in found["by"]) == 120
+    (pair,) = found["differences"]
+    shares = [np.mean([r for k, (_, r) in enumerate(world.right.items()) if k % 2 == side]) for side in (0, 1)]
+    assert (pair["a"], pair["b"]) == ("a", "b") and holds(pair["difference"], shares[0] - shares[1])
+    assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
+    again = judgecal("report", found["experiment"], "--format", "md")
+    assert again.code == 0 and "of these answers are right; the judge alone said 66%." in again.out
+    made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
+    assert made.corrected.value == found["corrected"]["value"]
+    assert made.frame().shape[0] >= 1
+
+
+def test_drawing_again_leaves_out_what_was_drawn_and_joins_it(judgecal: Run, world: World) -> None:
+    first = draw(judgecal, world, 60)  # at random
+    assert load_gold(world.folder / "gold" / "labels").card.sampling == "random"
+    second = draw(judgecal, world, 60, "--strata", "verdict", "--labels", "labels", sheet="more.csv")
+    assert not set(first) & set(second) and len(second) == 60
+    gold = load_gold(world.folder / "gold" / "labels")
+    assert len(gold.items) == len(gold.labels) == 120
+    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
+    assert found["n_labelled"] == 120 and holds(found["corrected"], world.share)
+    back = judgecal("gold", "sheet", "judged.csv", "-n", 20, "-o", "x.csv", *LOCK, "--labels", "labels")
+    assert back.code == 2 and "were not all as likely to be drawn" in back.err
+
+
+def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, world: World) -> None:
+    draw(judgecal, world, 300)
+    asked = ("--labels", "labels", "--escalate", "0.9", "-o", "read.csv")
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, *asked, "--json"))["escalate"]
+    assert 0.0 < found["share"] < 1.0 and found["sheet"] == "read.csv"
+    rows = {row["answer"] for row in read(world.folder / "read.csv")}
+    assert len(rows) == found["n_rows"] == round(1200 * (1.0 - found["share"]))
+    table = {row["answer"]: row["verdict"] for row in read(world.folder / "judged.csv")}
+    kept = [answer for answer in table if answer not in rows]
+    right = [(float(table[answer]) >= 75.0) == world.right[answer] for answer in kept]
+    assert np.mean(right) >= 0.9
+    too_much = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.999", "--json"))
+    assert too_much["escalate"]["agreement"] is None and too_much["escalate"]["n_rows"] == 1200
+
+
+def test_a_shift_is_said_before_the_number(judgecal: Run, world: World) -> None:
+    rows = read(world.folder / "judged.csv")
+    rng = np.random.default_rng(0)
+    for row in rows:
+        row["verdict"] = "90" if world.right[row["answer"]] == (rng.random() < 0.7) else "20"  # a worse judge
+    write(world.folder / "judged.csv", rows)
+    draw(judgecal, world, 200)
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
+    assert found["shift"]["contradicts"] and holds(found["corrected"], world.share)
+    assert found["headline"]["sentence"].startswith("The labels contradict the lock's error rates: about ")
+    assert found["headline"]["next"] == "judgecal gate --lock judge.lock.json"
+
+
+def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, world: World) -> None:
+    path = world.folder / "judge.lock.json"
+    lock = load_lock(path)
+    coin = {name: Estimate(0.5, 0.4, 0.6, n=100, n_groups=100) for name in ("tpr@75", "tnr@75")}
+    write_lock(path, dataclasses.replace(lock, agreement=coin))
+    alone = one_object(judgecal("rate", "judged.csv", *LOCK, "--json"))
+    assert alone["corrected"]["value"] is None and "no better than a coin" in alone["warning"]
+    assert alone["headline"]["kind"] == "no rate" and alone["raw"]["value"] > 0.5
+    draw(judgecal, world, 80)
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
+    assert found["method"] == "labels alone" and found["corrected"] == found["plain"]
+
+
+def test_any_format_is_read(judgecal: Run, world: World) -> None:
+    frame = pl.read_csv(world.folder / "judged.csv")
+    frame.write_parquet(world.folder / "judged.parquet")
+    frame.write_ndjson(world.folder / "judged.jsonl")
+    found = [
+        one_object(judgecal("rate", f"judged.{ending}", *LOCK, "--json"))["corrected"]
+        for ending in ("csv", "parquet", "jsonl")
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_plan(judgecal: Run, world: World) -> None:
+    found = one_object(judgecal("plan", *LOCK, "--half-width", "0.05", "--json"))
+    assert {"lock", "half_width", "labels_plain", "labels_with_judge", "labels_stratified"} <= found.keys()
+    assert 370 <= found["labels_plain"] <= 400  # 1.96^2 / 4 / 0.05^2 = 384
+    r = found["correlation"]["value"]
+    assert found["labels_with_judge"] == pytest.approx((1.0 - r**2) * found["labels_plain"], rel=0.08)
+    assert [point["n"] for point in found["curve"]][:2] == [25, 50]
+    assert judgecal("plan", *LOCK, "--half-width", "0.7").code == 2
+
+
+def test_answers_that_nobody_has_judged(judgecal: Run, world: World) -> None:
+    ran = judgecal("gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--item", "id")
+    assert ran.code == 0, ran.err
+    gold = load_gold(world.folder / "gold" / "answers")
+    assert len(gold.items) == 50 and not gold.labels and str(gold.scale) == "binary"
+    assert {item.inclusion_probability for item in gold.items} == {50 / 1200}
+
+
+def _items(world: World) -> list[dict[str, Any]]:
+    path = world.folder / "gold" / "labels" / "items.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _rewrite(world: World, rows: list[dict[str, Any]]) -> None:
+    (world.folder / "gold" / "labels" / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> None:
+    draw(judgecal, world, 40, "--strata", "verdict", "--item", "id")
+    asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--item", "id")
+    rows = _items(world)
+    whole = [dict(row) for row in rows]
+
+    def refused(*command: Any) -> str:
+        ran = judgecal(*command)
+        assert ran.code == 2 and ran.out == "", ran.out
+        return " ".join(ran.err.split())
+
+    del rows[3]["inclusion_probability"]
+    _rewrite(world, rows)
+    assert "1 of 40 labelled items have no inclusion_probability" in refused(*asked)
+    _rewrite(world, [{key: value for key, value in row.items() if key != "inclusion_probability"} for row in whole])
+    assert "drawn by strata, and no item has an inclusion_probability" in refused(*asked)
+    _rewrite(world, [dict(row, inclusion_probability=0.0) if n == 5 else row for n, row in enumerate(whole)])
+    assert "inclusion_probability" in refused(*asked)
+    _rewrite(world, [dict(row, answer="Edited.") if n == 5 else row for n, row in enumerate(whole)])
+    assert "the text of 1 labelled rows has changed since it was labelled" in refused(*asked)
+    assert "1 of 40 labelled items are none of its rows" in refused(*asked[:-2])
+    _rewrite(world, whole)
+    card = world.folder / "gold" / "labels" / "card.toml"
+    text = card.read_text()
+    card.write_text(text.replace("pass_at = 75", "pass_at = 50"))
+    assert "give labels of the lock's scale" in refused(*asked)
+    card.write_text(text.replace('sampling = "stratified"', 'sampling = "curated"'))
+    assert "it is curated" in refused(*asked)
+    card.write_text(text)
+    assert "it is curated" in refused("rate", "judged.csv", *LOCK, "--labels", "starter")
+    assert "unknown column 'verdict_x'" in refused("rate", "judged.csv", *LOCK, "--verdict", "verdict_x")
+    assert "--escalate is tested on labels" in refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
+    odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
+    write(world.folder / "odd.csv", odd)
+    assert "none of the lock's judge, whose scale is percentage" in refused("rate", "odd.csv", *LOCK)
+    assert "--strata verdict is of a judged table" in refused(
+        "gold", "sheet", "judged.csv", "-n", 40, "-o", "s.csv", "--strata", "verdict", "--scale", "binary"
+    )
+    assert "--lock: only a table" in refused("gold", "sheet", "starter", "-o", "s.csv", *LOCK)
