@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.judges import JudgeName, judge_named, set_local
+from judgecal.judges import JudgeName, PythonJudge, judge_named, set_local
 from judgecal.judges.loading import load_function
 from judgecal.records import Item
 from judgecal.workspace import Workspace, find_workspace
@@ -128,16 +128,25 @@ def test_settings_that_cannot_be_are_one_message_with_the_nearest(workspace: Wor
         judge_named("exact_match(overlap=0.2)@local")
 
 
-def test_a_judge_with_settings_runs_through_score_select_and_gate(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_judge_with_settings_runs_through_score_and_select(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "checks.py").write_text(SHORT, encoding="utf-8")
     judges = ("--judge", "checks.py:short(words=20)@python", "--judge", "checks.py:short@python")
-    ran = judgecal("score", *judges, "--name", "two", "--json")
+    ran = judgecal("score", *judges, "--name", "two", "--limit", "40", "--json")
     assert ran.code == 0, ran.err
     assert [one["judge"] for one in json.loads(ran.out)["judges"]] == list(judges[1::2])
     ran = judgecal("select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--noise-calls", "0", "--json")
     assert ran.code == 0, ran.err
-    assert judgecal("gate", "--lock", "judge.lock.json").code == 0
-    assert judgecal("report", "two").code == 0
+    lock = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))
+    assert lock["fingerprint"] == judge_named(lock["judge"]).fingerprint
+
+
+def test_a_locked_judge_with_settings_is_held_against_its_lock_before_it_is_run(workspace: Workspace) -> None:
+    judge = short(workspace, "(words=3)")
+    name = JudgeName.parse(judge.name)
+    assert PythonJudge(name, workspace=workspace, locked=judge.fingerprint).fingerprint == judge.fingerprint
+    (workspace.root / "checks.py").write_text("1 / 0\n", encoding="utf-8")
+    with pytest.raises(InputError, match="its code has changed since it was locked"):
+        PythonJudge(name, workspace=workspace, locked=judge.fingerprint)
 
 
 def test_options_set_the_local_judges_that_take_them() -> None:

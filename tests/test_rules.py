@@ -87,7 +87,9 @@ def test_totals_are_pooled_over_conditions(judgecal: Run, own: Path) -> None:
     found = json.loads(ran.out)
     assert (found["n_inside"], found["answers"]) == (2, "answers.jsonl")
     assert "include(match=phrase)@local" in found["run_line"]
-    assert found["headline"]["sentence"] == "The answers meet 53.3% of 5 conditions."
+    assert (
+        found["headline"]["sentence"] == "The answers meet 53.3% of 5 conditions: correctness 55.6% and safety 50.0%."
+    )
     ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--refusal-message", "minibus", "--json")
     assert scores(ran.out)["refuse"] == (0.0, 0.0, 1)
     (own / "other.txt").write_text("gun\n", encoding="utf-8")
@@ -175,7 +177,7 @@ def test_the_benchmarks_own_questions(judgecal: Run, workspace_dir: Path, shared
     ran = judgecal("gold", "import", folder / "samples.json", "--as", "rag_ifeval", "--json")
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)
-    assert found["n_items"] == 100
+    assert (found["n_items"], found["n_groups"]) == (100, 99)  # 85 and 86 ask one question beside other documents
     assert found["notes"][0] == "174 conditions: include 72, exclude 4, cite 70, refuse 26, safe 2"
     questions = json.loads((folder / "samples.json").read_text(encoding="utf-8"))
     written(workspace_dir / "silent.jsonl", [{"id": one["id"], "answer": ""} for one in questions])

@@ -39,7 +39,7 @@ def _headline(result: RulesResult) -> Headline:
         return Headline("none", f"No item of {result.set_} has a rule.", next="judgecal judges --full")
     shares = [one.substring.value for one in totals.values()]
     if len(totals) == 1:
-        said = f"The answers meet {numbers.percent(shares[0], 1)} of {n}"
+        said = f"The answers meet {numbers.percent(shares[0], 1)} of {n}{_parts(result)}"
     else:
         said = f"{len(totals)} systems meet {numbers.between(shares)} of {n} in all"
     lost = sum(one.substring.n_unscored for one in totals.values())
@@ -51,6 +51,13 @@ def _headline(result: RulesResult) -> Headline:
         )
     unknown = ("Whether these rules say of an answer what people would say of it.",)
     return Headline("rules", f"{said}.", tuple(because), unknown, f"judgecal gold sheet {result.set_} -o labels.csv")
+
+
+def _parts(result: RulesResult) -> str:
+    """Correctness and safety, where both have conditions."""
+    found = {one.rule: numbers.percent(one.substring.value, 1) for one in result.scores}
+    parts = [name for name in POOLED if name in found and name != "total"]
+    return f": {' and '.join(f'{name} {found[name]}' for name in parts)}" if len(parts) > 1 else ""
 
 
 def _tables(result: RulesResult) -> list[Table]:

@@ -58,7 +58,9 @@ def read_questions(table: Table, path: Path) -> Questions:
     """
     texts = _document_texts(path.with_name(_DOCUMENTS))
     problems: list[str] = []
+    groups: dict[str, str] = {}  # one question may stand there twice, beside other documents
     items = tuple(_item(row, table.at(row), texts, problems) for row in table.rows)
+    items = tuple(replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items)
     twice = [item_id for item_id, count in Counter(item.item_id for item in items).items() if count > 1]
     refuse([*problems, *(f"{table.where}: the id {item_id!r} stands twice: ids must differ" for item_id in twice)])
     own = {name for row in table.rows for name in row.raw if not name.startswith("expect.")}
