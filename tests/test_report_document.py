@@ -133,6 +133,18 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     assert "... 21 more: --full" in lines and any(line.startswith("floor") for line in lines)
 
 
+@pytest.mark.parametrize(("judges", "others", "seen"), [(9, 9, (5, 5)), (3, 9, (3, 7)), (9, 3, (7, 3)), (4, 4, (4, 4))])
+def test_many_raters_leave_room_for_the_judges(judges: int, others: int, seen: tuple[int, int]) -> None:
+    rows = [[f"judge {number}"] for number in range(judges)] + [[f"rater {number}"] for number in range(others)]
+    table = doc.Table(["who"], rows, short=True, last=others)
+    made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table])])
+    lines = terminal(made).splitlines()
+    shown = [[line for line in lines if line.startswith(who)] for who in ("judge ", "rater ")]
+    assert shown == [
+        [f"{who} {number}" for number in range(n)] for who, n in zip(("judge", "rater"), seen, strict=True)
+    ]
+
+
 def test_colours_are_for_a_screen_alone() -> None:
     made = dataclasses.replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])])
     assert "\x1b" not in terminal(made)

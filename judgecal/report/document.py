@@ -80,8 +80,8 @@ class Table(Block):
     """A table; a row of one cell is a heading across it.
 
     The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided for. A
-    terminal shows ten rows: the first ones and the `last`, and the columns that fit, so that those that decide come
-    first.
+    terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both have more. Of the
+    columns it shows those that fit, so that those that decide come first.
     """
 
     header: Sequence[str]

@@ -188,7 +188,9 @@ def _table(block: doc.Table, screen: _Screen) -> str:
     cells, left_out = block.cells(), 0
     if not screen.full and len(cells) > screen.rows:
         left_out = len(cells) - screen.rows
-        cells = [*cells[: max(screen.rows - block.last, 1)], *cells[len(cells) - block.last :]]
+        first = len(cells) - block.last
+        last = min(block.last, max(screen.rows - first, screen.rows // 2))
+        cells = [*cells[: screen.rows - last], *cells[first : first + last]]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
     chosen = next(
