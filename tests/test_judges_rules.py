@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.judges import judge_named
@@ -243,6 +245,32 @@ def test_a_reason_says_what_was_not_there() -> None:
     rule = [["20 zł", "twenty"], "a", "b", "c", "d"]
     reading = judge.verdict(replace(ITEM, answer="d", expect={"include": rule}))
     assert reading.reasoning == "not there: 20 zł or twenty; a; b and 1 more"
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["d0", "a b", "%"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=6,
+)
+
+answers = st.text(max_size=30) | st.sampled_from(["[1,]", "[ ]", "[,,]", "[\u0661]", "\ud800 [0]"])
+
+
+def test_no_rule_and_no_answer_breaks_a_judge(workspace: Workspace) -> None:
+    """A verdict is missing for no other reason than the rule itself."""
+    names = {"include": "include", "exclude": "exclude", "refuse": "refuse", "safe": "safe", "cite": "cite_f1"}
+    judges: dict[str, Any] = {rule: judge_named(f"{one}@local", workspace=workspace) for rule, one in names.items()}
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        rule=values, answer=st.text(max_size=30) | st.sampled_from(["[1,]", "[ ]", "[,,]", "[\u0661]", "\ud800 [0]"])
+    )
+    def check(rule: Any, answer: str) -> None:
+        for name, judge in judges.items():
+            reading = judge.verdict(replace(ITEM, answer=answer, expect={name: rule}, contexts=CONTEXTS))
+            assert reading.failure is None or reading.failure.kind == "refused", reading.failure
+
+    check()
 
 
 # --- dictionary forms ---------------------------------------------------------------------------------------------

@@ -68,8 +68,8 @@ def _item(number: int, answer: str, places: Sequence[int], passages: Sequence[st
 
 
 def rate(judge: Any, items: Sequence[Item]) -> float:
-    """Items a second of CPU time, the judge alone."""
-    for item in items[:200]:
+    """Items a second of CPU time, the judge alone, once it has seen the words: each new one costs simplemma 0.1 ms."""
+    for item in items:
         judge.verdict(item)
     start = time.process_time()
     for item in items:
