@@ -189,6 +189,11 @@ class Item:
         """The reference as a judge is shown it: the alternatives joined by ` | `, or None."""
         return " | ".join(self.reference_answers) if self.reference_answers else None
 
+    @property
+    def asked(self) -> str:
+        """The question as pages show it; of an item without one its fields."""
+        return self.question or "; ".join(f"{name}: {text}" for name, text in self.fields.items())
+
     @cached_property
     def sha(self) -> str:
         """16 hex digits over what a judge may see; a changed text is a new key."""

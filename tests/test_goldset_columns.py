@@ -81,7 +81,7 @@ def test_a_column_of_that_very_name_is_that_column(place: Workspace) -> None:
             ],
         ),
         ({"reference": "reff"}, ["t.json: unknown column 'reff': did you mean ref?"]),
-        ({"answer": "answer_a"}, ["t.json: unknown column 'judge_*'"]),
+        ({"answer": "answer_a", "labels": ("grade_*",)}, ["t.json: no column fits --label grade_*"]),
     ],
 )
 def test_options_that_do_not_fit(place: Workspace, options: dict[str, Any], messages: list[str]) -> None:

@@ -115,7 +115,6 @@ def test_the_list_is_cut_and_the_rest_counted(place: Workspace) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": ()}, "no label column: give --label COL"),
         ({"labels": ("x", "x")}, "--label x is given 2 times"),
         ({"labels": ("x", "y"), "rater": "final"}, "it takes one --label column; found 2"),
         ({"labels": ("gold",)}, "--label gold: the rater name 'gold' is kept for the adjudicated label"),

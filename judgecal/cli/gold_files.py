@@ -17,7 +17,7 @@ from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
     from judgecal.experiment.drawn import Drawing
-    from judgecal.goldset import GoldSet, Sheets
+    from judgecal.goldset import Beside, Columns, GoldSet, Sheets
     from judgecal.records import Item, Judgement
     from judgecal.scale import Label
     from judgecal.workspace import Workspace
@@ -28,8 +28,24 @@ class ImportArguments(ColumnArguments):
     """The options of `gold import`."""
 
     item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
-    label: Annotated[list[str] | None, column("A rater's labels; repeatable.")] = None
+    tag: Annotated[list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")] = None
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Make an item of each context, for labels of single contexts.")
+    ] = False
+    label: Annotated[list[str] | None, column("A rater's labels; repeatable, * stands for all that fit.")] = None
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
+    note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
+    ratings: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The labels are in this table, by the id of --item.")
+    ] = None
+    judgements: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."),
+    ] = None
     mapping: Annotated[
         list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
     ] = None
@@ -70,11 +86,37 @@ class ImportArguments(ColumnArguments):
             raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
         return self.answers is not None or (not others and holds_rules(files[0]))
 
+    def columns(self) -> Columns:
+        """As the table of an import is read by them."""
+        return dataclasses.replace(
+            super().columns(),
+            labels=tuple(self.label or ()),
+            gold_label=self.gold_label,
+            rater=self.rater,
+            tags=tuple(self.tag or ()),
+            notes=tuple(self.note or ()),
+            chunks=self.chunks,
+        )
+
+    def beside(self) -> Beside:
+        """The files beside the table."""
+        from judgecal.goldset import Beside, read_where
+
+        return Beside(self.ratings, self.judgements, read_where(self.where or ()))
+
     def require(self, files: Sequence[str]) -> None:
         """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
         from judgecal.errors import refuse
 
-        missing = [f"--{name}" for name in ("question", "answer", "scale") if getattr(self, name) is None]
+        missing = [
+            option
+            for option, there in (
+                ("--question", self.question or self.field),
+                ("--answer", self.answer or (self.field and not self.question)),
+                ("--scale", self.scale),
+            )
+            if not there
+        ]
         problems = [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
         if len(files) > 1:
             problems.append(f"gold import reads one table, found {len(files)}: only --sheet takes several files")
@@ -118,7 +160,7 @@ def import_command(
 ) -> None:
     """Make a gold set of a table with people's labels, or add filled sheets to one.
 
-    Nothing is written unless all of it is right.
+    Nothing is written unless all of it is right. Without a label column the set waits for labels (gold sheet).
     """
     from judgecal.goldset import import_gold, import_sheets, read_mapping
     from judgecal.goldset.rules_import import import_rules
@@ -133,12 +175,9 @@ def import_command(
         result = import_rules(files, name=name, answers=table.answers, workspace=common["workspace"], replace=replace)
     else:
         table.require(files)
-        columns = dataclasses.replace(
-            table.columns(), labels=tuple(table.label or ()), gold_label=table.gold_label, rater=table.rater
-        )
         mapping = read_mapping(table.mapping or ())
-        common |= {"scale": str(table.scale), "force": force}
-        result = import_gold(files[0], name=name, columns=columns, mapping=mapping, **common)
+        common |= {"scale": str(table.scale), "force": force, "beside": table.beside()}
+        result = import_gold(files[0], name=name, columns=table.columns(), mapping=mapping, **common)
     print_result(result, import_document(result), json=as_json, full=full)
 
 
@@ -267,7 +306,6 @@ def _draw(
     from judgecal.experiment import read_experiment
     from judgecal.experiment.drawn import draw_where_judges_differ
     from judgecal.goldset import list_gold
-    from judgecal.records import ITEM_UNIT
 
     strata, n, name, seed = how
     if strata != "disagreement":
@@ -278,7 +316,7 @@ def _draw(
         raise InputError(f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set")
     stored = read_experiment(workspace, source)
     verdicts = {
-        column.judge: {row.item_id: row.verdict for row in column.rows if (row.unit, row.repeat) == (ITEM_UNIT, 0)}
+        column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
         for column in stored.columns[: stored.asked]
     }
     return draw_where_judges_differ(gold, items, verdicts, name=name, n=n, seed=seed, workspace=workspace)

@@ -70,7 +70,7 @@ def judge(
     ],
     *,
     judges: Judges,
-    table: rows.AnswerColumns,
+    table: rows.ColumnArguments,
     call: shared.RunArguments,
 ) -> None:
     """Judge a table of production answers with locked judges or a suite: every row comes out, in order, with verdicts.
@@ -94,7 +94,7 @@ def _production(
     file: Path,
     output: Path,
     *,
-    table: rows.AnswerColumns,
+    table: rows.ColumnArguments,
     options: RunOptions,
     call: shared.RunArguments,
 ) -> ProductionRun:
@@ -112,7 +112,7 @@ def _production(
         lock=locked,
         lock_path=judges.lock[0],
         source=open_source(file),
-        reader=RowReader.of(columns, table.context, runnable),
+        reader=RowReader.of(columns, runnable),
         judge=runnable,
         output=output,
         options=options,
@@ -140,7 +140,7 @@ def _suite(
     file: Path,
     output: Path,
     *,
-    table: rows.AnswerColumns,
+    table: rows.ColumnArguments,
     options: RunOptions,
     call: shared.RunArguments,
 ) -> SuiteRun:
@@ -166,7 +166,7 @@ def _suite(
     )
 
 
-def _reader(naming: str, table: rows.AnswerColumns, inputs: frozenset[str]) -> Reader:
+def _reader(naming: str, table: rows.ColumnArguments, inputs: frozenset[str]) -> Reader:
     """How rows are read. InputError: options that this naming does not take, or a column is not named."""
     from judgecal.selection.mosaic_rows import MosaicReader
     from judgecal.selection.row_items import RowReader

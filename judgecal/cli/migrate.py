@@ -42,7 +42,7 @@ def migrate(
     replace: shared.Replace = False,
     *,
     lock: rows.LockArguments,
-    table: rows.AnswerColumns,
+    table: rows.ColumnArguments,
     call: shared.RunArguments,
 ) -> None:
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
@@ -81,7 +81,7 @@ def migrate(
     raise Decided(result.decision)
 
 
-def _recent(path: Path | None, table: rows.AnswerColumns, judges: tuple[Judge, Judge]) -> Recent | None:
+def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge, Judge]) -> Recent | None:
     """The table of `--on`; the column options belong to it alone."""
     from judgecal.errors import InputError
 
@@ -93,4 +93,4 @@ def _recent(path: Path | None, table: rows.AnswerColumns, judges: tuple[Judge, J
     from judgecal.selection.row_items import RowReader
     from judgecal.tables import open_source
 
-    return Recent(open_source(path), RowReader.of(table.columns(), table.context, *judges))
+    return Recent(open_source(path), RowReader.of(table.columns(), *judges))

@@ -38,9 +38,18 @@ class LockArguments:
 class ColumnArguments:
     """The column options of a table of answers."""
 
-    question: Annotated[str | None, column("The question.")] = None
+    question: Annotated[str | None, column("The question; items with --field may do without.")] = None
     answer: Annotated[str | None, column("The answer; an empty one counts too.")] = None
     reference: Annotated[str | None, column("The reference answer.")] = None
+    context: Annotated[
+        list[str] | None,
+        column("The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable."),
+    ] = None
+    conversation: Annotated[str | None, column("The turns before: a list of {role, content}.")] = None
+    field: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=COL", help="Any other input of the judge, by its name; repeatable."),
+    ] = None
     item: Annotated[str | None, column("The row's id; by default a hash of its texts.")] = None
     group: Annotated[str | None, column("The question's id, for intervals; by default its text.")] = None
     system: Annotated[str | None, column("Who gave the answer.")] = None
@@ -56,15 +65,10 @@ class ColumnArguments:
         """As tables are read by them.
 
         Raises:
-            InputError: the question's or the answer's column is not named.
+            InputError: a field's name is none.
         """
-        from judgecal.errors import InputError
-        from judgecal.goldset import Columns
+        from judgecal.goldset import Columns, read_fields
 
-        if self.question is None or self.answer is None:
-            named = {"--question": self.question, "--answer": self.answer}
-            missing = ", ".join(option for option, value in named.items() if value is None)
-            raise InputError(f"name the columns: {missing} COL is missing")
         return Columns(
             self.question,
             self.answer,
@@ -73,11 +77,7 @@ class ColumnArguments:
             group=self.group,
             system=self.system,
             reference_separator=self.reference_separator,
+            contexts=tuple(self.context or ()),
+            conversation=self.conversation,
+            fields=read_fields(self.field or ()),
         )
-
-
-@dataclass(frozen=True)
-class AnswerColumns(ColumnArguments):
-    """The column options of answers that are to be judged."""
-
-    context: Annotated[str | None, column("The contexts: a text, or a list of texts or of objects with a text.")] = None

@@ -11,18 +11,29 @@ from judgecal.goldset.check import (
     check_sets,
     list_sets,
 )
-from judgecal.goldset.columns import Columns
+from judgecal.goldset.columns import Columns, read_fields
 from judgecal.goldset.finding import Problem
-from judgecal.goldset.gold_set import GOLD, GoldSet, common_label, list_gold, load_gold, require_splits, split_counts
-from judgecal.goldset.imports import Imported, import_gold, percent, read_mapping
+from judgecal.goldset.gold_set import (
+    GOLD,
+    JUDGEMENTS,
+    GoldSet,
+    common_label,
+    list_gold,
+    load_gold,
+    require_splits,
+    split_counts,
+)
+from judgecal.goldset.imports import Beside, Imported, import_gold, read_mapping, read_where
+from judgecal.goldset.reading import percent
 from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets
 from judgecal.goldset.write import write_gold
 
 __all__ = [
-    "GOLD", "SPLITS", "SPLIT_NAMES", "Card", "Columns", "Document", "GoldCheck", "GoldChecks", "GoldList",
-    "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold", "check_set",
-    "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold", "list_sets", "load_gold",
-    "percent", "read_items", "read_mapping", "require_splits", "split_counts", "write_gold", "write_sheets",
+    "GOLD", "JUDGEMENTS", "SPLITS", "SPLIT_NAMES", "Beside", "Card", "Columns", "Document", "GoldCheck", "GoldChecks",
+    "GoldList", "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
+    "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold", "list_sets",
+    "load_gold", "percent", "read_fields", "read_items", "read_mapping", "read_where", "require_splits",
+    "split_counts", "write_gold", "write_sheets",
 ]  # fmt: skip

@@ -50,7 +50,8 @@ def _same_answers(gold: GoldSet) -> list[list[Item]]:
 
 
 def _question(item: Item) -> Hashable:
-    return (plain_text(item.question), item.reference_answers, tuple(part.text for part in item.contexts))
+    contexts, fields = tuple(part.text for part in item.contexts), tuple(sorted(item.fields.items()))
+    return (plain_text(item.question), item.reference_answers, contexts, fields)
 
 
 def _near_duplicates(gold: GoldSet) -> Findings:
@@ -76,6 +77,8 @@ def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
 def _question_in_groups(gold: GoldSet) -> Findings:
     groups: defaultdict[str, dict[str, Item]] = defaultdict(dict)
     for item in gold.items:
+        if not item.question:
+            continue  # it has fields in its place
         groups[plain_text(item.question)].setdefault(item.group, item)
     for found in groups.values():
         if len(found) > 1:

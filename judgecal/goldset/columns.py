@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from judgecal.errors import InputError
+from judgecal.errors import refuse
+from judgecal.goldset.cells import read_contexts, read_conversation, read_tags
 from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
 from judgecal.tables import Row, Table
@@ -18,12 +19,16 @@ class Columns:
     """Which column is what; None where there is no such column.
 
     `labels`: one column a rater, named as the rater; or a single column, and `rater` says whose label it is. The
-    adjudicated `gold_label` may be one of them too. `group` is by default the question's text. An answer may be empty,
-    a question may not. `reference_separator` is the text between equally right reference answers.
+    adjudicated `gold_label` may be one of them too. `notes`: what the raters wrote beside them, in the order of
+    `labels` (without labels, beside the adjudicated one). `group` is by default the question's text. An answer may be
+    empty, a question may not. `reference_separator` is the text between equally right reference answers. `contexts`
+    are put one after the other; with `chunks` each context is an item of its own. `fields`: (name, column), for the
+    inputs of a judge that have no other place; with them an item may do without question and answer. `tags` as
+    `read_tags` reads them.
     """
 
-    question: str
-    answer: str
+    question: str | None
+    answer: str | None
     labels: tuple[str, ...] = ()
     reference: str | None = None
     gold_label: str | None = None
@@ -32,28 +37,54 @@ class Columns:
     system: str | None = None
     rater: str | None = None
     reference_separator: str | None = None
+    contexts: tuple[str, ...] = ()
+    conversation: str | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    chunks: bool = False
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """The columns that make an item."""
+        single = (self.question, self.answer, self.reference, self.item, self.group, self.system, self.conversation)
+        named = tuple(name for name in single if name is not None)
+        return (*named, *self.contexts, *(column for _, column in self.fields), *self.tags)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The columns that make ratings."""
+        single = (self.gold_label, self.rater)
+        return (*self.labels, *(name for name in single if name is not None), *self.notes)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that the table must have."""
-        optional = (self.reference, self.gold_label, self.item, self.group, self.system, self.rater)
-        return (self.question, self.answer, *self.labels, *(name for name in optional if name is not None))
+        return (*self.item_names, *self.label_names)
 
     @property
     def raters(self) -> tuple[str, ...]:
         """The label columns that are raters of their own: all but one that is `gold` by name and by option."""
         return tuple(name for name in self.labels if (name, self.gold_label) != (GOLD, GOLD))
 
+    def note_of(self, label: str) -> str | None:
+        """The column of the notes beside a label column."""
+        beside = self.labels or (self.gold_label,)
+        return dict(zip(beside, self.notes, strict=False)).get(label)
+
     def problems(self) -> list[str]:
         """Options that contradict each other."""
         found = []
-        if not self.labels and self.gold_label is None:
-            found.append("no label column: give --label COL (once for each rater) or --gold-label COL")
-        found += [
-            f"--label {name} is given {count} times: give each column once"
-            for name, count in Counter(self.labels).items()
-            if count > 1
-        ]
+        if self.question is None and not self.fields:
+            found.append("--question COL is missing (items without a question need --field NAME=COL)")
+        if self.answer is None and (self.question is not None or not self.fields):
+            found.append("--answer COL is missing (only items without a question may do without)")
+        for option, given in (("--label", self.labels), ("--field", tuple(name for name, _ in self.fields))):
+            found += [
+                f"{option} {name} is given {count} times: give each {'column' if option == '--label' else 'name'} once"
+                for name, count in Counter(given).items()
+                if count > 1
+            ]
         if self.rater is not None and len(self.labels) != 1:
             found.append(
                 f"--rater {self.rater} names who gave the label of each row, so it takes one --label column; "
@@ -64,6 +95,17 @@ class Columns:
                 f"--label {GOLD}: the rater name {GOLD!r} is kept for the adjudicated label: "
                 "give it as --gold-label, or rename the column"
             )
+        if self.notes and len(self.notes) != (len(self.labels) or (self.gold_label is not None)):
+            found.append(
+                f"--note is given {len(self.notes)} times and --label {len(self.labels)} times: give one for each "
+                "--label, in their order"
+            )
+        if self.notes and any("*" in label for label in self.labels):
+            found.append("--note takes no labels with a * in their name: name each column with --label")
+        if self.chunks and not self.contexts:
+            found.append("--chunks makes an item of each context: name their column with --context")
+        if self.chunks and self.question is None and self.group is None:
+            found.append("--chunks without --question: name what the contexts belong to with --group")
         if self.reference_separator == "":
             found.append("--reference-separator is empty: leave it out, or give the text between alternatives")
         if self.reference_separator is not None and self.reference is None:
@@ -71,24 +113,32 @@ class Columns:
         return found
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
-        """The item of a row; an empty question or group is added to the problems."""
-        question = row.cells[self.question]
+        """The item of a row; what is empty and may not be, or cannot be read, is added to the problems."""
+        question = "" if self.question is None else row.cells[self.question]
         group = question if self.group is None else row.cells[self.group].strip()
-        if not question.strip():
+        if self.question is not None and not question.strip():
             problems.append(f"{where}: column {self.question!r}: the question is empty: fill it in")
         if self.group is not None and not group:
             problems.append(
                 f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and each "
                 "question is its own group"
             )
-        references = () if self.reference is None else row.parts(self.reference, self.reference_separator)
+        fields = {name: row.cells[column] for name, column in self.fields if row.cells[column].strip()}
+        if self.question is None and self.fields and not fields:
+            problems.append(f"{where}: every field is empty: fill one in, or take the row out")
         return Item(
             item_id=item_id,
             group=group,
             question=question,
-            answer=row.cells[self.answer],
-            reference_answers=references,
+            answer="" if self.answer is None else row.cells[self.answer],
+            reference_answers=() if self.reference is None else row.parts(self.reference, self.reference_separator),
             system=None if self.system is None else row.cells[self.system].strip() or None,
+            contexts=tuple(one for column in self.contexts for one in read_contexts(row, column, where, problems)),
+            tags=tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column))),
+            conversation=()
+            if self.conversation is None
+            else read_conversation(row, self.conversation, where, problems),
+            fields=fields,
         )
 
     def options(self) -> str:
@@ -97,99 +147,54 @@ class Columns:
             ("--question", self.question),
             ("--answer", self.answer),
             ("--reference", self.reference),
+            *(("--context", name) for name in self.contexts),
+            ("--conversation", self.conversation),
+            *(("--field", name if name == column else f"{name}={column}") for name, column in self.fields),
+            *(("--tag", name) for name in self.tags),
             *(("--label", name) for name in self.labels),
             ("--gold-label", self.gold_label),
+            *(("--note", name) for name in self.notes),
             ("--item", self.item),
             ("--group", self.group),
             ("--system", self.system),
             ("--rater", self.rater),
             ("--reference-separator", self.reference_separator),
         )
-        return shlex.join(part for option, value in single if value is not None for part in (option, value))
+        typed = shlex.join(part for option, value in single if value is not None for part in (option, value))
+        return f"{typed} --chunks" if self.chunks else typed
 
 
-_ANY = "*"
+def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The `--field NAME=COL` options as (name, column); NAME alone is the column of that name.
 
-
-def unpivot(table: Table, columns: Columns) -> tuple[Table, Columns]:
-    """The table with a row for each system's answer, and the columns that say what is what in it.
-
-    Without a `*` in the answer's column, or with a column of that very name, both come back as they are. An item's id
-    is the row's with the system's name behind it. A row in which a system has neither an answer nor a label gives no
-    item of it. InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
+    Raises:
+        InputError: a name is not one that an input of a signature can have.
     """
-    if _ANY not in columns.answer or columns.answer in table.columns:
-        return table, columns
-    systems = list(_systems(columns.answer, table.columns))
-    problems = _problems(table, columns, systems)
-    if problems:
-        raise InputError(problems)
-    labels = _label_names(table, columns)
-    found = (_one(row, columns, labels, system) for row in table.rows for system in systems)
-    rows = [row for row in found if row is not None]
-    note = (
-        f"{table.where}: {len(rows):,} answers in {len(table.rows):,} rows, of {len(systems)} systems: "
-        f"{', '.join(systems)}"
+    cut = [entry.partition("=") for entry in entries]
+    refuse(
+        [
+            f"--field {name}{sign}{column}: write NAME=COL, NAME as the signature's input is called, such as --field "
+            "policy=policy_text"
+            for name, sign, column in cut
+            if not name.strip().isidentifier() or (sign and not column)
+        ]
     )
-    added = (columns.answer, *labels.values(), _ANY)
-    whole = replace(table, rows=rows, columns=(*table.columns, *added), notes=(*table.notes, note))
-    return whole, _named(columns, labels)
+    return tuple((name.strip(), column or name.strip()) for name, _, column in cut)
 
 
-def _systems(pattern: str, columns: Iterable[str]) -> Iterable[str]:
-    before, _, after = pattern.partition(_ANY)
-    for column in columns:
-        if column.startswith(before) and column.endswith(after) and len(column) > len(before) + len(after):
-            yield column[len(before) : len(column) - len(after)]
-
-
-def _problems(table: Table, columns: Columns, systems: list[str]) -> list[str]:
-    answer = columns.answer
-    if answer.count(_ANY) > 1:
-        return [f"--answer {answer}: write one {_ANY}, where the columns have the system's name"]
-    if not systems:
-        return [f"{table.top}: no column fits --answer {answer}: known: {', '.join(table.columns)}"]
+def left_out(table: Table, *used: str) -> list[str]:
+    """The columns that nothing is taken from, in their order; of an object in part used the fields that are not."""
+    taken, known = set(used), set(table.columns)
+    partly = {one for name in taken for one in _above(name)}
     found = []
-    if columns.system is not None:
-        found.append(f"--system {columns.system}: --answer {answer} names the systems already: leave one out")
-    for label in _labels(columns):
-        if label.count(_ANY) != 1:
-            found.append(f"--answer {answer} takes each system's own labels: write one {_ANY} in {label} too")
-            continue
-        missing = [name for system in systems if (name := _of(label, system)) not in table.columns]
-        found += [f"{table.top}: no column {name!r} beside {answer}" for name in missing]
+    for column in table.columns:
+        above = [one for one in _above(column) if one in known]
+        if taken.isdisjoint((column, *above)) and column not in partly and (not above or above[-1] in partly):
+            found.append(column)
     return found
 
 
-def _labels(columns: Columns) -> tuple[str, ...]:
-    gold = () if columns.gold_label is None else (columns.gold_label,)
-    return tuple(dict.fromkeys((*columns.labels, *gold)))
-
-
-def _of(pattern: str, system: str) -> str:
-    return pattern.replace(_ANY, system)
-
-
-def _label_names(table: Table, columns: Columns) -> dict[str, str]:
-    """Label pattern -> the column that takes its place, named by what all have in common: the rater."""
-    names = {label: label.replace(_ANY, "").strip("_-. ") for label in _labels(columns)}
-    taken = [*table.columns, *names.values()]
-    return {label: name if name and taken.count(name) == 1 else label for label, name in names.items()}
-
-
-def _named(columns: Columns, labels: Mapping[str, str]) -> Columns:
-    gold = None if columns.gold_label is None else labels[columns.gold_label]
-    return replace(columns, labels=tuple(labels[label] for label in columns.labels), gold_label=gold, system=_ANY)
-
-
-def _one(row: Row, columns: Columns, labels: Mapping[str, str], system: str) -> Row | None:
-    """The row of one system; None where it has neither an answer nor a label."""
-    sources = {columns.answer: _of(columns.answer, system)}
-    sources |= {name: _of(label, system) for label, name in labels.items()}
-    cells = {name: row.cells[source] for name, source in sources.items()}
-    if not any(cell.strip() for cell in cells.values()):
-        return None
-    raw = {name: row.raw.get(source) for name, source in sources.items()}
-    if columns.item is not None and row.cells.get(columns.item, "").strip():
-        cells[columns.item] = f"{row.cells[columns.item].strip()}-{system}"
-    return Row(row.line, {**row.cells, **cells, _ANY: system}, {**row.raw, **raw, _ANY: system})
+def _above(column: str) -> list[str]:
+    """The objects that a column with dots in its name may be a field of, the outermost first."""
+    parts = column.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]

@@ -144,6 +144,8 @@ class GoldSet:
 
 
 CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
+JUDGEMENTS = "judgements.jsonl"
+"""What judges said of the items before they came here; no part of what the set is."""
 
 
 def list_gold(workspace: Workspace) -> list[str]:

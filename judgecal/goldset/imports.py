@@ -1,28 +1,33 @@
-"""Import a table of labelled answers as a gold set: all of it, or nothing and every problem in one message."""
+"""Import a table of answers, with what people and judges said of them, as a gold set: all of it, or nothing and every
+problem in one message.
+"""
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from judgecal.errors import InputError, refuse
-from judgecal.goldset.card import CARD_KEPT, Card, RaterCard, read_card
-from judgecal.goldset.columns import Columns, unpivot
-from judgecal.goldset.gold_set import CARD, GOLD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.scale_fit import NARROW, fitting_scale, narrow_labels
+from judgecal.errors import InputError, listed, notice, refuse
+from judgecal.goldset.card import CARD_KEPT, Card, read_card
+from judgecal.goldset.columns import Columns, left_out
+from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.reading import UNKNOWN_LICENCE, Reading, percent
+from judgecal.goldset.reshape import split_chunks, unpivot, with_labels
 from judgecal.goldset.write import name_problems, write_gold
-from judgecal.records import Item, Rating, Result
-from judgecal.scale import Label, Scale
+from judgecal.records import Result
+from judgecal.scale import Scale
 from judgecal.tables import Row, Table, read_table
 from judgecal.workspace import Workspace
 
-_MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
-_GRADES = 3  # fewer different labels tell no scale
+_JUDGE, _VERDICT = "judge", "verdict"
+_KEPT = ("repeat", "reasoning", "cost_usd", "latency_s")  # of a recorded judgement, where the file has them
+_NAMED = 20  # columns that are not taken over are named, the rest is counted
 LISTED = 50
 """How many problems of one file are printed; the rest is counted."""
 
@@ -35,7 +40,7 @@ class Imported(Result):
 
     `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `raters` and `judges`: how many
     ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's owner should know of how it was
-    read.
+    read. `left_out`: columns of the table, and of a file of ratings, that nothing is taken from.
     """
 
     set_: str
@@ -49,10 +54,20 @@ class Imported(Result):
     skipped: Mapping[str, int]
     splits: Mapping[str, SplitCounts]
     notes: tuple[str, ...]
+    left_out: tuple[str, ...]
     gold: GoldSet = field(metadata={"json": False})
 
     @classmethod
-    def of(cls, gold: GoldSet, *, n_rows: int, skipped: Mapping[str, int], notes: Iterable[str]) -> Imported:
+    def of(
+        cls,
+        gold: GoldSet,
+        *,
+        n_rows: int,
+        skipped: Mapping[str, int],
+        notes: Iterable[str],
+        judges: Mapping[str, int] | None = None,
+        left_out: Iterable[str] = (),
+    ) -> Imported:
         """The counts of a set that has been written."""
         return cls(
             set_=gold.name,
@@ -62,12 +77,43 @@ class Imported(Result):
             n_groups=gold.n_groups(gold.items),
             n_ratings=len(gold.ratings),
             raters=dict(sorted(Counter(rating.rater for rating in gold.ratings).items())),
-            judges={},
+            judges=dict(judges or {}),
             skipped={why: count for why, count in skipped.items() if count},
             splits=split_counts(gold),
             notes=tuple(notes),
+            left_out=tuple(left_out),
             gold=gold,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands in files of its own: people's `ratings`, and `judgements` that judges gave; both name their items by
+    id, in a column that is called as the items' own.
+
+    `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in it.
+    """
+
+    ratings: str | Path | None = None
+    judgements: str | Path | None = None
+    where: tuple[tuple[str, str], ...] = ()
+
+    def problems(self, columns: Columns) -> list[str]:
+        """What contradicts the columns."""
+        found = []
+        files = (("--ratings", self.ratings), ("--judgements", self.judgements))
+        if columns.item is None or columns.chunks:
+            why = "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
+            found = [f"{option} names its items by their ids: {why}" for option, file in files if file is not None]
+        if self.ratings is not None and not columns.label_names:
+            found.append("--ratings without --label: name the columns of the labels in that file")
+        return found
+
+    def options(self) -> list[str]:
+        """The options as they are typed, files by their names."""
+        files = (("--ratings", self.ratings), ("--judgements", self.judgements))
+        typed = [part for option, file in files if file is not None for part in (option, Path(file).name)]
+        return [*typed, *(part for name, value in self.where for part in ("--where", f"{name}={value}"))]
 
 
 def import_gold(
@@ -79,41 +125,153 @@ def import_gold(
     workspace: Workspace,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
+    beside: Beside | None = None,
     replace: bool = False,
     force: bool = False,
 ) -> Imported:
     """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
 
-    A `*` in the answer's and the labels' columns stands for each system's name. The scale `fraction` is 0..1 and stored
-    as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty
-    text makes a missing rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters:
-    no question moves to another split because a set grew. `force` takes labels that use a small part of the scale.
-    InputError lists the first `LISTED` problems; then nothing has been written.
+    A `*` in the answer's and the labels' columns stands for each system's name; in a label's alone for all columns that
+    fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored as a percentage; its
+    `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty text makes a missing
+    rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
+    another split because a set grew. `force` takes labels that use a small part of the scale. Columns that nothing is
+    taken from are named on stderr. InputError lists the first `LISTED` problems; then nothing has been written.
     """
     workspace.require_writable("gold import")
-    mapping = mapping or {}
+    mapping, beside = mapping or {}, beside or Beside()
     problems = name_problems(name, workspace=workspace, replace=replace)
     labels = _attempt(lambda: _scale(scale, pass_at), problems)
-    found = _attempt(lambda: _table(file, columns), problems)
+    found = _attempt(lambda: _tables(file, columns, beside), problems)
     if found is None or labels is None:
         raise InputError(problems)
-    reading = Reading(*found, name=name, scale=labels, mapping=mapping)
-    reading.read()
+    typed, (tables, columns) = columns, found
+    reading = Reading(tables.items, columns, name=name, scale=labels, mapping=mapping)
+    reading.read(tables.ratings)
     reading.hold_to_scale(force=force)
+    judgements = _judgements(tables.judgements, columns, reading)
     refuse(problems + reading.problems, most=LISTED)
-    command = _command(reading.table, name, columns=columns, scale=scale, pass_at=pass_at, mapping=mapping)
-    card, notes = _keep_old(reading.card(f"{command}{' --force' * force}"), workspace.gold / name / CARD)
-    gold = write_gold(
-        card,
-        reading.items.values(),
-        reading.ratings.values(),
-        workspace=workspace,
-        replace=replace,
-        readme=_readme(card),
+    how = [*beside.options(), *["--force"] * force]
+    card, notes = _card(reading, _command(name, tables.items, typed, (scale, pass_at, mapping), how), workspace)
+    into: dict[str, Any] = {"workspace": workspace, "replace": replace, "readme": _readme(card)}
+    gold = write_gold(card, reading.items.values(), reading.ratings.values(), **into, judgements=judgements)
+    notes = [*tables.notes, *reading.notes(), *notes, *_unlabelled(gold)]
+    unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
+    judges = dict(sorted(Counter(str(row[_JUDGE]) for row in judgements).items()))
+    rows: dict[str, Any] = {"n_rows": tables.items.n_rows, "skipped": tables.skipped, "judges": judges}
+    return Imported.of(gold, **rows, notes=notes, left_out=unused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of an import; `ratings` is that of the items where the labels are in it. `skipped`: rows by reason."""
+
+    items: Table
+    ratings: Table
+    judgements: Table | None
+    skipped: Mapping[str, int]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.items.notes if self.ratings is self.items else (*self.items.notes, *self.ratings.notes)
+
+    def left_out(self, columns: Columns, typed: Sequence[str]) -> list[str]:
+        """The columns that nothing is taken from; `typed`: those that the options name, some with a `*`, and those that
+        choose the rows.
+        """
+        item, apart = columns.item or "", self.ratings is not self.items
+        if not apart:
+            used = [name for name in self.items.columns if any(fnmatchcase(name, one) for one in typed)]
+            found = left_out(self.items, *columns.names, *typed, *used)
+        else:
+            found = left_out(self.items, *columns.item_names)
+        beside = [(self.ratings, (item, *columns.label_names, *typed))] if apart else []
+        beside += [(self.judgements, (item, _JUDGE, _VERDICT, *_KEPT))] if self.judgements is not None else []
+        return [*found, *(f"{name} of {table.name}" for table, used in beside for name in left_out(table, *used))]
+
+
+def _tables(file: str | Path, columns: Columns, beside: Beside) -> tuple[_Tables, Columns]:
+    """The tables with the columns that the options name, a row an item; where the options make sense."""
+    problems = [*columns.problems(), *beside.problems(columns)]
+    items, ratings, judgements = (
+        None if path is None else _attempt(partial(read_table, path), problems)
+        for path in (file, beside.ratings, beside.judgements)
     )
-    notes = [*reading.table.notes, *reading.notes(), *notes, *_unlabelled(gold)]
-    skipped = {"without any content": reading.table.n_empty}
-    return Imported.of(gold, n_rows=reading.table.n_rows, skipped=skipped, notes=notes)
+    found = None
+    if items is not None and (ratings is not None or beside.ratings is None):
+        tables = _Tables(items, ratings or items, judgements, {"without any content": items.n_empty})
+        found = _attempt(partial(_shaped, tables, columns, beside.where), problems)
+    if problems or found is None:
+        raise InputError(problems)
+    return found
+
+
+def _shaped(tables: _Tables, columns: Columns, where: Iterable[tuple[str, str]]) -> tuple[_Tables, Columns]:
+    """The rows that are asked for, a row an item, with the columns that say what is what in them."""
+    items, skipped, apart = tables.items, dict(tables.skipped), tables.ratings is not tables.items
+    labelled, without = _only(tables.ratings, where)
+    if not apart:
+        skipped |= {without: len(items.rows) - len(labelled.rows)}
+        items, columns = unpivot(labelled, columns)
+        labelled = items
+    columns = with_labels(columns, labelled)
+    item = () if columns.item is None else (columns.item,)
+    problems: list[str] = []
+    _attempt(partial(items.require, *(columns.item_names if apart else columns.names)), problems)
+    if apart:
+        _attempt(partial(labelled.require, *item, *columns.label_names), problems)
+    if tables.judgements is not None:
+        _attempt(partial(tables.judgements.require, *item, _VERDICT), problems)
+    refuse(problems)
+    items, skipped["without a context"] = split_chunks(items, columns)
+    return _Tables(items, labelled if apart else items, tables.judgements, skipped), columns
+
+
+def _only(table: Table, where: Iterable[tuple[str, str]]) -> tuple[Table, str]:
+    """The rows whose cells have the values asked for, and how the others are called; InputError for none."""
+    wanted = dict(where)
+    if not wanted:
+        return table, ""
+    table.require(*wanted)
+    rows = [row for row in table.rows if all(row.cells[name].strip() == value for name, value in wanted.items())]
+    told = ", ".join(f"{name}={value}" for name, value in wanted.items())
+    if not rows:
+        raise InputError(f"{table.top}: no row has {told} (--where)")
+    note = f"{table.where}: {len(rows):,} of {len(table.rows):,} rows have {told}"
+    return replace(table, rows=rows, notes=(*table.notes, note)), f"without {told}"
+
+
+def _judgements(table: Table | None, columns: Columns, reading: Reading) -> list[dict[str, object]]:
+    """What judges said of the items, as `agreement` reads it; rows of other items are counted in the notes."""
+    if table is None:
+        return []
+    known = [row for row in table.rows if row.cells[str(columns.item)].strip() in reading.items]
+    if not known:
+        reading.problems.append(f"{table.where}: no value of column {columns.item} is the id of an item")
+    elif len(known) < len(table.rows):
+        reading.remarks.append(f"{len(table.rows) - len(known):,} rows of {table.name} name no item of the set")
+    single = Path(table.name).stem
+    return [_judgement(row, str(columns.item), single) for row in known]
+
+
+def _judgement(row: Row, item: str, single: str) -> dict[str, object]:
+    cells = row.cells
+    kept = {name: row.raw[name] for name in _KEPT if cells.get(name, "").strip()}
+    judge = cells.get(_JUDGE, "").strip() or single
+    return {"item_id": cells[item].strip(), _JUDGE: judge, _VERDICT: row.raw.get(_VERDICT), **kept}
+
+
+def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The `--where COL=VALUE` options, cut at the first `=`; InputError where one has none."""
+    cut = [(entry, *entry.partition("=")) for entry in entries]
+    refuse(
+        [
+            f"--where {entry}: write COL=VALUE, such as --where metric=faithfulness"
+            for entry, _, sign, _ in cut
+            if not sign
+        ]
+    )
+    return tuple((column.strip(), value.strip()) for _, column, _, value in cut)
 
 
 def read_mapping(entries: Iterable[str]) -> dict[str, str]:
@@ -139,22 +297,6 @@ def _attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
         return None
 
 
-def _table(file: str | Path, columns: Columns) -> tuple[Table, Columns]:
-    """The table with the columns that the options name, a row an answer; where the options make sense."""
-    problems = columns.problems()
-    table = _attempt(lambda: read_table(file), problems)
-    found = None if table is None else _attempt(lambda: _unpivoted(table, columns), problems)
-    if problems or found is None:
-        raise InputError(problems)
-    return found
-
-
-def _unpivoted(table: Table, columns: Columns) -> tuple[Table, Columns]:
-    table, columns = unpivot(table, columns)
-    table.require(*columns.names)
-    return table, columns
-
-
 def _scale(text: str, pass_at: float | None) -> Scale:
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
@@ -163,13 +305,27 @@ def _scale(text: str, pass_at: float | None) -> Scale:
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
 
 
+def _say_left_out(columns: list[str]) -> list[str]:
+    """The columns that nothing is taken from, which are named on stderr."""
+    if columns:
+        notice(f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)")
+    return columns
+
+
 def _command(
-    table: Table, name: str, *, columns: Columns, scale: str, pass_at: float | None, mapping: Mapping[str, str]
+    name: str, table: Table, columns: Columns, scale: tuple[str, float | None, Mapping[str, str]], more: Sequence[str]
 ) -> str:
+    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels."""
+    form, pass_at, mapping = scale
     maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
     mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
     start = shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
-    return f"{start} {columns.options()} {shlex.join([*maps, '--scale', scale, *mark])}"
+    return f"{start} {columns.options()} {shlex.join([*maps, '--scale', form, *mark, *more])}"
+
+
+def _card(reading: Reading, command: str, workspace: Workspace) -> tuple[Card, list[str]]:
+    card = reading.card(command)
+    return _keep_old(card, workspace.gold / card.name / CARD)
 
 
 def _keep_old(card: Card, old_path: Path) -> tuple[Card, list[str]]:
@@ -195,6 +351,8 @@ def _unlabelled(gold: GoldSet) -> list[str]:
     missing = len(gold.items) - len(gold.labels)
     if not missing:
         return []
+    if not gold.ratings:
+        return [f"no labels yet: `judgecal gold sheet {gold.name} -o labels.csv` writes a sheet for people to fill in"]
     return [f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie): see `gold check`"]
 
 
@@ -204,186 +362,3 @@ def _readme(card: Card) -> str:
         "Say here what the set is good for and what not, who the raters are and what they were told, and fill in "
         "`licence` and `sampling` in card.toml.\n"
     )
-
-
-UNKNOWN_LICENCE = "unknown: see the source"
-"""What a card says of the licence where the source does not tell."""
-
-
-def percent(value: float) -> float:
-    """0.07 * 100 is 7.000000000000001 in floating point; the label is 7."""
-    return round(value, 9)
-
-
-class Reading:
-    """What the rows of one table say: items by id, ratings by item id and rater, both in the order of the rows.
-
-    `problems`: each with its file and line; items and ratings are whole only where there is none.
-    """
-
-    def __init__(self, table: Table, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str]) -> None:
-        self.table, self.columns, self.name = table, columns, name
-        self.scale, self.mapping = scale, mapping
-        self.items: dict[str, Item] = {}
-        self.ratings: dict[tuple[str, str], Rating] = {}
-        self.problems: list[str] = []
-        self._lines: dict[str, int] = {}  # by item id: the line, or the row, where it first stands
-        self._rated: dict[tuple[str, str], int] = {}
-        self._ids: dict[tuple[str | None, ...], str] = {}
-        self._cells: list[str] = []  # with a label, as the scale reads them
-        self._n_off = 0  # of them, those that are none
-        self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
-        self._mapped: set[str] = set()
-
-    def read(self) -> None:
-        """Read every row; the problems of all of them are in `problems`."""
-        for row in self.table.rows:
-            item_id = self._read_item(row)
-            self._read_labels(row, item_id)
-        if not self.ratings and not self.problems:
-            labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
-            self.problems.append(f"{self.table.top}: no row has a label in {labels.rstrip(', ')}: fill some in")
-
-    def hold_to_scale(self, *, force: bool) -> None:
-        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it.
-
-        The second is for the owner to decide: with `force` the card says so.
-        """
-        try:
-            numbers = [float(cell) for cell in self._cells]
-        except ValueError:
-            return
-        if not all(map(math.isfinite, numbers)):
-            return
-        if len(set(numbers)) >= _GRADES and self._n_off >= _MANY_OFF * len(numbers) and self.scale.numeric:
-            scale = "fraction" if self.scale.from_fraction else self.scale
-            off = f"{self._n_off} of {len(numbers)} labels are none of the scale {scale}"
-            self.problems.insert(0, f"{self.table.top}: {off}: --scale {fitting_scale(numbers)} fits them all")
-        labels = [rating.label for rating in self.ratings.values() if isinstance(rating.label, float)]
-        narrow = narrow_labels(labels, self.scale)
-        if narrow and (force or self.scale.from_fraction):
-            self.explained[NARROW] = "the import was told that the scale is right" if force else "they are fractions"
-        elif narrow:
-            self.problems.append(f"{self.table.top}: {narrow}: give --scale so, or --force if it is right as it is")
-
-    def _read_item(self, row: Row) -> str:
-        where = self.table.at(row)
-        item = self.columns.read_item(row, where, item_id="", problems=self.problems)
-        item = replace(item, item_id=self._item_id(row, item))
-        if not item.item_id:
-            self.problems.append(f"{where}: column {self.columns.item!r}: the item id is empty: fill it in")
-            return ""
-        first = self.items.setdefault(item.item_id, item)
-        line = self._lines.setdefault(item.item_id, row.line)
-        if line == row.line:
-            return item.item_id
-        if self.columns.rater is None:
-            self.problems.append(
-                f"{where}: item {item.item_id!r} stands in {self.table.number(line)} already: ids must differ "
-                "(several rows may share an item only with --rater)"
-            )
-        elif first != item:
-            self.problems.append(
-                f"{where}: item {item.item_id!r} has another {_difference(first, item)} than in "
-                f"{self.table.number(line)}: rows of one item must have the same texts"
-            )
-        return item.item_id
-
-    def _item_id(self, row: Row, item: Item) -> str:
-        if self.columns.item is not None:
-            return row.cells[self.columns.item].strip()
-        number = f"{self.name}-{len(self.items) + 1:05d}"
-        if self.columns.rater is None:
-            return number
-        return self._ids.setdefault((item.group, item.question, item.answer, item.system), number)
-
-    def _read_labels(self, row: Row, item_id: str) -> None:
-        columns = self.columns
-        if columns.rater is None:
-            for column in columns.raters:
-                self._rate(row, item_id, column=column, rater=column)
-        else:
-            self._read_named(row, item_id, columns.rater)
-        if columns.gold_label is not None:
-            self._rate(row, item_id, column=columns.gold_label, rater=GOLD)
-
-    def _read_named(self, row: Row, item_id: str, column: str) -> None:
-        rater, label = row.cells[column].strip(), self.columns.labels[0]
-        if not rater and row.cells[label].strip():
-            self.problems.append(f"{self.table.at(row)}: column {column!r}: no rater for this label: fill it in")
-        elif rater == GOLD and self.columns.gold_label is not None:
-            self.problems.append(
-                f"{self.table.at(row)}: column {column!r}: the rater {GOLD!r}, and --gold-label gives that one "
-                "already: leave one out"
-            )
-        elif rater:
-            self._rate(row, item_id, column=label, rater=rater)
-
-    def _rate(self, row: Row, item_id: str, *, column: str, rater: str) -> None:
-        label = self._label(row, column)
-        if label is None or not item_id:
-            return
-        first = self._rated.setdefault((item_id, rater), row.line)
-        old = self.ratings.setdefault((item_id, rater), Rating(item_id, rater, label))
-        if first == row.line or (column == self.columns.gold_label and old.label == label):
-            return
-        if self.columns.rater is not None:  # else the item's second row is reported already
-            self.problems.append(
-                f"{self.table.at(row)}: a second label of {rater!r} for item {item_id!r}, the first is in "
-                f"{self.table.number(first)}: keep one"
-            )
-
-    def _label(self, row: Row, column: str) -> Label | None:
-        cell = row.cells[column].strip()
-        if cell in self.mapping:
-            self._mapped.add(cell)
-            cell = self.mapping[cell].strip()
-        if not cell:
-            return None
-        self._cells.append(cell)
-        try:
-            label = self.scale.read(cell)
-        except (ValueError, OverflowError) as error:
-            self._n_off += 1
-            self.problems.append(
-                f"{self.table.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
-            )
-            return None
-        return percent(label) if self.scale.from_fraction and isinstance(label, float) else label
-
-    def card(self, command: str) -> Card:
-        """What is known of the set: where it was read from, and how."""
-        scale = replace(self.scale, from_fraction=False)
-        if scale.kind == "nominal":
-            words = sorted({str(rating.label) for rating in self.ratings.values()})
-            scale = replace(scale, categories=tuple(words))
-        raters = sorted({rating.rater for rating in self.ratings.values()})
-        return Card(
-            name=self.name,
-            scale=scale,
-            version="1",
-            licence=self.table.licence or UNKNOWN_LICENCE,
-            source=self.table.source,
-            made_by=command,
-            labels_by="people",
-            raters={rater: RaterCard(who=self._who(rater)) for rater in raters},
-            explained=self.explained,
-        )
-
-    def _who(self, rater: str) -> str:
-        file = self.table.name
-        if rater == GOLD and self.columns.gold_label is not None:
-            return f"the adjudicated label: column {self.columns.gold_label} of {file}"
-        if self.columns.rater is not None:
-            return f"{rater} in column {self.columns.rater} of {file}"
-        return f"column {rater} of {file}"
-
-    def notes(self) -> list[str]:
-        """Maps that no cell asked for: likely a slip of the pen."""
-        unused = [f"{cell}={to}" for cell, to in self.mapping.items() if cell not in self._mapped]
-        return [f"--map {text}: no label cell holds that" for text in unused]
-
-
-def _difference(first: Item, second: Item) -> str:
-    fields = ("group", "question", "answer", "reference_answers", "system")
-    return ", ".join(name for name in fields if getattr(first, name) != getattr(second, name))

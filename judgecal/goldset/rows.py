@@ -139,21 +139,25 @@ def _found(value: Any) -> str:
 
 
 def read_item(row: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """One row of items.jsonl; where `group` is missing the question is the group."""
+    """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
+
+    An item with fields of its own may do without a question and an answer.
+    """
     fields = _Fields(row, where, known=_ITEM_KEYS, problems=problems)
-    question = fields.required("question")
+    own, item_id = fields.texts_by_name("fields"), fields.required("item_id")
+    question = (fields.text("question") or "") if own else fields.required("question")
     return Item(
-        item_id=fields.required("item_id"),
-        group=fields.text("group") or question,
+        item_id=item_id,
+        group=fields.text("group") or question or item_id,
         question=question,
-        answer=fields.required("answer", may_be_empty=True),
+        answer=(fields.text("answer") or "") if own else fields.required("answer", may_be_empty=True),
         reference_answers=fields.texts("reference_answer", or_one=True),
         system=fields.text("system"),
         reference_documents=_reference_documents(fields),
         contexts=_contexts(fields),
         tags=fields.texts("tags"),
         conversation=_conversation(fields),
-        fields=fields.texts_by_name("fields"),
+        fields=own,
         expect=fields.table("expect"),
         inclusion_probability=_probability(fields),
     )
@@ -265,6 +269,8 @@ def item_row(item: Item) -> dict[str, Any]:
         "inclusion_probability": item.inclusion_probability,
     }
     texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
+    if item.fields and not item.question:
+        texts = {name: text for name, text in texts.items() if text}
     return texts | _without_empty(optional)
 
 

@@ -22,6 +22,8 @@ from judgecal.workspace import shown
 
 ITEM, QUESTION, REFERENCE, ANSWER, CONTEXTS = "item_id", "question", "reference_answer", "answer", "contexts"
 LABEL, NOTE, DRAFT = "label", "note", "draft"
+FIELD = "field "
+"""What stands before the name of an item's field in the name of its column."""
 _BETWEEN = "\n\n--- next context ---\n\n"
 
 
@@ -115,6 +117,7 @@ def code_of(item: Item) -> str:
 def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | None] | None) -> str:
     columns = [ITEM, QUESTION, REFERENCE, ANSWER]
     columns += [CONTEXTS] * any(item.contexts for item in items)
+    columns += list(dict.fromkeys(f"{FIELD}{name}" for item in items for name in item.fields))
     columns += [DRAFT] * (drafts is not None) + [LABEL, NOTE]
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -127,6 +130,7 @@ def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | N
             ANSWER: item.answer,
             CONTEXTS: contexts_text(item),
             DRAFT: _draft((drafts or {}).get(item.item_id)),
+            **{f"{FIELD}{name}": text for name, text in item.fields.items()},
         }
         writer.writerow([defuse(cells.get(column, "")) if column != DRAFT else cells[DRAFT] for column in columns])
     return text.getvalue()

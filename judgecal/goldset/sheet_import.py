@@ -18,6 +18,7 @@ from judgecal.goldset.sheet import (
     ANSWER,
     CONTEXTS,
     DRAFT,
+    FIELD,
     ITEM,
     LABEL,
     NOTE,
@@ -178,16 +179,22 @@ class _Reading:
 
     def _new_item(self, row: SheetRow, item_id: str) -> Item | None:
         question, reference = undo(row.cells[QUESTION]), undo(row.cells.get(REFERENCE, ""))
-        if not question.strip():
+        fields = {
+            name.removeprefix(FIELD): undo(cell)
+            for name, cell in row.cells.items()
+            if name.startswith(FIELD) and cell.strip()
+        }
+        if not question.strip() and not fields:
             self.problems.append(f"{row.where}: column {QUESTION}: empty: fill it in")
             return None
         item = Item(
             item_id=item_id,
-            group=question,
+            group=question or item_id,
             question=question,
             answer=undo(row.cells[ANSWER]),
             reference_answers=tuple(part for part in reference.split(" | ") if part.strip()),
             contexts=contexts_of(undo(row.cells.get(CONTEXTS, ""))),
+            fields=fields,
         )
         self.items[item_id] = item
         return item
@@ -223,6 +230,7 @@ def _changed(row: SheetRow, item: Item) -> list[str]:
         REFERENCE: item.reference_answer or "",
         ANSWER: item.answer,
         CONTEXTS: contexts_text(item),
+        **{f"{FIELD}{name}": text for name, text in item.fields.items()},
     }
     return [column for column, text in texts.items() if column in row.cells and not same_text(row.cells[column], text)]
 

@@ -6,12 +6,13 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from judgecal.errors import InputError, refuse
 from judgecal.goldset.card import Card, card_text
-from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, GoldSet, content_sha, load_gold
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, JUDGEMENTS, RATINGS, GoldSet, content_sha, load_gold
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
 from judgecal.tables import write_json_lines
@@ -43,13 +44,15 @@ def write_gold(
     documents: Iterable[Document] = (),
     replace: bool = False,
     readme: str = "",
+    judgements: Sequence[Mapping[str, Any]] = (),
 ) -> GoldSet:
     """Write a set to `gold/<card.name>` and load it back.
 
     The new set is complete, and read back without a problem, before it takes its place. What a replaced set holds
     beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is carried over.
     InputError: the workspace is the read-only starter, the name is no name or is taken without `replace`, or the set
-    would not load; then nothing has been written.
+    would not load; then nothing has been written. `judgements`: what judges said of the items, each
+    {item_id, judge, verdict}; they are kept in the set's folder, and are no part of what the set is.
     """
     workspace.require_writable("gold import")
     refuse(name_problems(card.name, workspace=workspace, replace=replace))
@@ -59,6 +62,8 @@ def write_gold(
     try:
         _carry_over(target, fresh)
         _write_files(fresh, card, items=items, ratings=ratings, documents=documents)
+        if judgements:
+            write_json_lines(fresh / JUDGEMENTS, judgements)
         if readme and not (fresh / "README.md").exists():
             (fresh / "README.md").write_text(readme, encoding="utf-8", newline="\n")
         load_gold(fresh, workspace=workspace)

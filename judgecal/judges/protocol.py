@@ -30,10 +30,10 @@ _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
 _HAS: Mapping[str, Callable[[Item], object]] = {
     "item": lambda item: True,
-    "question": lambda item: True,
-    "answer_under_test": lambda item: True,
-    "answer": lambda item: True,
-    "response": lambda item: True,
+    "question": lambda item: item.question,
+    "answer_under_test": lambda item: item.answer or item.question,  # an answer to a question may be empty
+    "answer": lambda item: item.answer or item.question,
+    "response": lambda item: item.answer or item.question,
     "reference_answer": lambda item: item.reference_answers,
     "reference_answers": lambda item: item.reference_answers,
     "context": lambda item: item.contexts,
@@ -245,17 +245,22 @@ def units_of(judge: Respondent, item: Item) -> Iterator[tuple[str, Item]]:
 
 
 def item_inputs(names: Iterable[str], item: Item) -> dict[str, str]:
-    """An item's texts for the input fields of a prompt, in their order; a field that it has not is empty."""
+    """An item's texts for the input fields of a prompt, in their order; a field that it has not is empty.
+
+    `chunk` is the one that `units_of` names, or the item's only context.
+    """
     contexts = "\n\n".join(context.text for context in item.contexts)
     own: Mapping[str, str] = {
         "question": item.question,
         "reference_answer": item.reference_answer or "",
+        "reference_answers": item.reference_answer or "",
         "answer_under_test": item.answer,
         "answer": item.answer,
         "response": item.answer,
         "context": contexts,
         "contexts": contexts,
         "conversation": "\n\n".join(f"{turn.role}: {turn.content}" for turn in item.conversation),
+        CHUNK: item.fields.get(CHUNK, contexts if len(item.contexts) == 1 else ""),
     }
     return {name: own[name] if name in own else item.fields.get(name, "") for name in names}
 

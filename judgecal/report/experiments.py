@@ -108,7 +108,7 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
         items = gold.select("open") if gold.sha256 == result.gold.sha256 else ()
     except InputError:
         items = ()  # which of the items are test items is not known any more: the page shows none and says so
-    texts = {item.item_id: (item.question, item.answer) for item in items}
+    texts = {item.item_id: (item.asked, item.answer) for item in items}
     flipped = tuple(one for one in result.flipped if one.item_id in texts)
     n_sealed = len(result.flipped) - len(flipped)
     document = gate_document(dataclasses.replace(result, flipped=flipped), texts, n_sealed=n_sealed)

@@ -121,7 +121,7 @@ def _carried(one: PartedItem, judges: Sequence[str], most: int) -> dict[str, Any
                 for place, context in enumerate(item.contexts, 1)]  # fmt: skip
     every: dict[str, Any] = {
         "id": visible(item.item_id),
-        "question": cut(item.question),
+        "question": cut(item.asked),
         "references": [cut(text) for text in item.reference_answers],
         "answer": cut(item.answer),
         "further": further,

@@ -1,0 +1,189 @@
+"""Whatever a judge may ask for comes in with an import: contexts, fields, conversations, tags, notes, other files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.goldset import JUDGEMENTS, Beside, Columns, Imported, check_gold, import_gold, load_gold, read_fields
+from judgecal.judges import lacking_inputs
+from judgecal.records import Context, Turn
+from judgecal.workspace import Workspace
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "signatures").mkdir()
+    return Workspace(tmp_path, tmp_path / "experiments")
+
+
+ROWS: list[dict[str, Any]] = [
+    {"q": "Q1", "a": "A1", "c": ["one", {"text": "two", "document_id": "d2", "score": 0.5}], "more": "three",
+     "talk": [{"role": "user", "content": "hi"}], "policy": "be kind", "kind": "long", "easy": True, "turn": 3,
+     "left": "x", "meta": {"used": "m", "unused": "n"}, "y": "yes"},
+    {"q": "Q2", "a": "A2", "c": [], "more": "", "talk": [], "policy": "", "kind": ["short", "odd"], "easy": False,
+     "turn": 4, "left": "x", "meta": {"used": "", "unused": "n"}, "y": "no"},
+]  # fmt: skip
+OPTIONS: dict[str, Any] = {
+    "contexts": ("c", "more"), "conversation": "talk", "fields": (("policy", "policy"), ("used", "meta.used")),
+    "tags": ("kind", "easy", "turn"), "labels": ("y",),
+}  # fmt: skip
+
+
+def write(place: Workspace, rows: list[dict[str, Any]], ending: str) -> Path:
+    path = place.root / f"t.{ending}"
+    if ending == "csv":
+        flat = [{**row, "meta.used": row["meta"]["used"], "meta.unused": row["meta"]["unused"]} for row in rows]
+        cells = [{name: cell if isinstance(cell, str) else json.dumps(cell) for name, cell in row.items()
+                  if name != "meta"} for row in flat]  # fmt: skip
+        pl.DataFrame(cells).write_csv(path)
+    elif ending == "parquet":
+        blank = {"text": None, "document_id": None, "score": None}
+        typed = [
+            {
+                **row,
+                "c": [part if isinstance(part, dict) else {**blank, "text": part} for part in row["c"]],
+                "kind": row["kind"] if isinstance(row["kind"], list) else [row["kind"]],
+            }
+            for row in rows
+        ]
+        pl.DataFrame(typed).write_parquet(path)
+    elif ending == "json":
+        path.write_text(json.dumps(rows))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def run(
+    place: Workspace, file: Path, *, beside: Beside | None = None, scale: str = "binary", **options: Any
+) -> Imported:
+    columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
+    return import_gold(file, name="new", columns=columns, scale=scale, workspace=place, beside=beside, replace=True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet"])
+def test_every_format_gives_the_same_items(place: Workspace, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(place, write(place, ROWS, ending), **OPTIONS)
+    one, two = load_gold("new", workspace=place).items
+    assert one.contexts == (Context("one"), Context("two", "d2", 0.5), Context("three")) and two.contexts == ()
+    assert one.conversation == (Turn("user", "hi"),) and two.conversation == ()
+    assert one.fields == {"policy": "be kind", "used": "m"} and two.fields == {}
+    assert one.tags == ("long", "easy", "turn=3") and two.tags == ("short", "odd", "turn=4")
+    assert done.left_out == ("left", "meta.unused")
+    assert "judgecal: not taken over: left, meta.unused" in capsys.readouterr().err
+    for option in ("--context c --context more", "--conversation talk", "--field policy", "--field used=meta.used",
+                   "--tag kind --tag easy --tag turn"):  # fmt: skip
+        assert option in done.gold.card.made_by
+
+
+def test_what_cannot_be_read_is_told_by_its_line(place: Workspace) -> None:
+    file = place.root / "t.jsonl"
+    rows = [{"q": "Q", "a": "A", "c": [1, {"no": "text"}], "t": "hello", "y": 1}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError) as error:
+        run(place, file, contexts=("c",), conversation="t", labels=("y",))
+    told = error.value.problems
+    assert len(told) == 3 and all(":1: column" in problem for problem in told)
+    assert "context 1 must be a text or an object with a text, found 1" in told[0]
+    assert "a conversation must be a list of objects {role, content}" in told[2]
+
+
+def test_items_of_fields_alone(place: Workspace) -> None:
+    file = place.root / "t.csv"
+    file.write_text("id,policy,reply,y\na,P,R1,keeps\nb,P,R2,breaks\nc,,,unclear\n")
+    fields = (("policy", "policy"), ("agent_reply", "reply"))
+    common: dict[str, Any] = {"question": None, "answer": None, "fields": fields, "item": "id", "labels": ("y",)}
+    with pytest.raises(InputError, match=r"t\.csv:4: every field is empty"):
+        run(place, file, scale="nominal", **common)
+    file.write_text("id,policy,reply,y\na,P,R1,keeps\nb,P,R2,breaks\n")
+    gold = run(place, file, scale="nominal", **common).gold
+    assert [(item.question, item.answer, item.group) for item in gold.items] == [("", "", "a"), ("", "", "b")]
+    assert '"question"' not in (gold.path / "items.jsonl").read_text()
+    assert lacking_inputs(("policy", "agent_reply"), gold.items[0]) == []
+    assert lacking_inputs(("question", "answer_under_test"), gold.items[0]) == ["question", "answer_under_test"]
+    found = {problem.kind for problem in check_gold(gold)}
+    assert not found & {"question_in_two_groups", "near_duplicate", "unlike_labels"}
+    with pytest.raises(InputError, match=r"--question COL is missing.*\n.*--answer COL is missing"):
+        run(place, file, question=None, answer=None, labels=("y",))
+
+
+def test_a_context_an_item(place: Workspace) -> None:
+    file = place.root / "t.jsonl"
+    rows = [
+        {"id": "a", "q": "Q1", "a": "A", "c": ["one", "two"], "y": [1, 0], "z": "yes"},
+        {"id": "b", "q": "Q2", "a": "A", "c": ["three"], "y": [1], "z": "no"},
+        {"id": "c", "q": "Q3", "a": "A", "c": [], "y": [], "z": "no"},
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run(place, file, contexts=("c",), labels=("y", "z"), item="id", chunks=True)
+    assert [item.item_id for item in done.gold.items] == ["a-chunk-0", "a-chunk-1", "b-chunk-0"]
+    assert [[part.text for part in item.contexts] for item in done.gold.items] == [["one"], ["two"], ["three"]]
+    assert [item.group for item in done.gold.items] == ["Q1", "Q1", "Q2"], "chunks of one answer stay together"
+    assert done.gold.ratings_by_rater["y"] == {"a-chunk-0": 1.0, "a-chunk-1": 0.0, "b-chunk-0": 1.0}
+    assert done.gold.ratings_by_rater["z"]["a-chunk-1"] == 1.0
+    assert done.skipped == {"without a context": 1} and "--chunks" in done.gold.card.made_by
+    rows[0]["y"] = [1]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=r"t\.jsonl:1: column 'y': 1 labels for 2 contexts"):
+        run(place, file, contexts=("c",), labels=("y",), chunks=True)
+
+
+def test_notes_go_with_their_labels(place: Workspace) -> None:
+    file = place.root / "t.csv"
+    file.write_text("q,a,x,y,nx,ny\nQ1,A,yes,no,good,\nQ2,A,,no,lost,bad\n")
+    gold = run(place, file, labels=("x", "y"), notes=("nx", "ny")).gold
+    notes = {(rating.rater, rating.item_id): rating.note for rating in gold.ratings}
+    assert notes == {("x", "new-00001"): "good", ("y", "new-00001"): None, ("y", "new-00002"): "bad"}
+    with pytest.raises(InputError, match="--note is given 1 times and --label 2 times"):
+        run(place, file, labels=("x", "y"), notes=("nx",))
+    file.write_text("id,q,a,who,x,n\n1,Q1,A,ann,yes,good\n1,Q1,A,ben,no,bad\n")
+    gold = run(place, file, labels=("x",), rater="who", item="id", notes=("n",)).gold
+    assert {rating.rater: rating.note for rating in gold.ratings} == {"ann": "good", "ben": "bad"}
+
+
+ITEMS = "id,q,a\n1,Q1,A\n2,Q2,A\n3,Q3,A\n"
+RATINGS = "id,metric,r1,r2\n1,good,4,3\n1,nice,1,1\n2,good,2,\n9,good,1,1\n"
+SAID = "id,judge,verdict,reasoning\n1,j1,0.5,so\n1,j2,1,\n2,j1,,\n9,j1,1,\n"
+
+
+def test_ratings_and_judgements_in_files_of_their_own(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("items.csv", ITEMS), ("ratings.csv", RATINGS), ("said.csv", SAID)):
+        (place.root / name).write_text(text)
+    beside = Beside(place.root / "ratings.csv", place.root / "said.csv", (("metric", "good"),))
+    done = run(place, place.root / "items.csv", beside=beside, item="id", labels=("r*",), scale="ordinal:1:4")
+    assert done.gold.ratings_by_rater == {"r1": {"1": 4.0, "2": 2.0}, "r2": {"1": 3.0}}
+    assert (done.n_rows, done.n_items, dict(done.judges)) == (3, 3, {"j1": 2, "j2": 1})
+    told = " ".join(done.notes)
+    assert "3 of 4 rows have metric=good" in told and "1 rows of ratings.csv name no item" in told
+    assert "1 rows of said.csv name no item" in told
+    kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
+    assert kept[0] == {"item_id": "1", "judge": "j1", "verdict": "0.5", "reasoning": "so"} and len(kept) == 3
+    assert "--ratings ratings.csv --judgements said.csv --where metric=good" in done.gold.card.made_by
+    assert capsys.readouterr().err == ""
+    with pytest.raises(InputError, match="--ratings names its items by their ids: name the column of the ids"):
+        run(place, place.root / "items.csv", beside=beside, labels=("r1",), scale="ordinal:1:4")
+    nobody = Beside(place.root / "ratings.csv", None, (("metric", "bad"),))
+    with pytest.raises(InputError, match=r"no row has metric=bad \(--where\)"):
+        run(place, place.root / "items.csv", beside=nobody, item="id", labels=("r1",), scale="ordinal:1:4")
+    with pytest.raises(InputError, match=r"ratings\.csv:1: no column fits --label s\*"):
+        run(place, place.root / "items.csv", beside=beside, item="id", labels=("s*",), scale="ordinal:1:4")
+
+
+def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
+    (place.root / "t.csv").write_text(ITEMS)
+    done = run(place, place.root / "t.csv", item="id")
+    assert (done.n_items, done.n_ratings, done.gold.card.labels_by) == (3, 0, "unknown")
+    assert any("no labels yet: `judgecal gold sheet new -o labels.csv`" in note for note in done.notes)
+
+
+def test_the_names_of_fields() -> None:
+    assert read_fields(["policy", "agent_reply=reply text"]) == (("policy", "policy"), ("agent_reply", "reply text"))
+    with pytest.raises(InputError, match=r"--field agent reply=x: write NAME=COL.*\n.*--field a=: write"):
+        read_fields(["agent reply=x", "a="])
