@@ -6,9 +6,11 @@ by path, never imported as part of a package.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -110,9 +112,15 @@ def read_source(path: Path) -> str:
 
 def _load_file(path: Path, name: str) -> LoadedSignature:
     source = read_source(path)
-    cls = _only_signature(run_source(path, source), path)
-    verdict = _verdict_field(cls, path)
-    scale, words = (None, None) if verdict is None else _scale_of(cls.output_fields[verdict], path, verdict)
+    cls = only_signature(path, source)
+    verdicts, lines = verdict_fields(cls), field_lines(source)
+    if len(verdicts) > 1:
+        at = f"{path}:{lines.get(verdicts[1], 1)}"
+        raise InputError(f"{at}: one verdict field expected, found {len(verdicts)}: {', '.join(verdicts)}; keep one")
+    verdict = verdicts[0] if verdicts else None
+    scale, words = (None, None)
+    if verdict is not None:
+        scale, words = scale_of_field(cls.output_fields[verdict], f"{path}:{lines.get(verdict, 1)}: {verdict}")
     texts = (name for name, field in cls.output_fields.items() if field.annotation is str)
     return LoadedSignature(
         name=name,
@@ -148,34 +156,63 @@ def run_source(path: Path, source: str) -> ModuleType:
     except BaseException as error:
         del sys.modules[name]
         if isinstance(error, Exception | SystemExit):
-            raise InputError(f"{path}: running the file raised {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{_place(path, error)}: running the file raised {type(error).__name__}: {error}"
+            ) from error
         raise
     return module
 
 
-def _only_signature(module: ModuleType, path: Path) -> type[dspy.Signature]:
+def _place(path: Path, error: BaseException) -> str:
+    """`file:line` of the file's own line that an error comes from; the file alone where there is none."""
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == str(path) else None
+    for frame in traceback.extract_tb(error.__traceback__):
+        line = frame.lineno if frame.filename == str(path) else line
+    return str(path) if line is None else f"{path}:{line}"
+
+
+def field_lines(source: str) -> dict[str, int]:
+    """The line of each class of a signature file, and of each field in one, by name; empty where it is no Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    lines = {node.name: node.lineno for node in classes}
+    for field in (field for node in classes for field in node.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            lines[field.target.id] = field.lineno
+    return lines
+
+
+def only_signature(path: Path, source: str) -> type[dspy.Signature]:
+    """The one class of a signature file, which is run.
+
+    Raises:
+        InputError: running it raised, or it holds none or several.
+    """
     import dspy
 
+    module = run_source(path, source)
     own = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, dspy.Signature) and value.__module__ == module.__name__
     ]
     if len(own) != 1:
-        names = ", ".join(cls.__name__ for cls in own) or "none"
-        raise InputError(f"{path}: a signature file holds exactly one dspy.Signature class, found {names}")
+        names, lines = ", ".join(cls.__name__ for cls in own) or "none", field_lines(source)
+        line = lines.get(own[1].__name__, 1) if own else 1
+        raise InputError(f"{path}:{line}: a signature file holds exactly one dspy.Signature class, found {names}")
     return own[0]
 
 
-def _verdict_field(cls: type[dspy.Signature], path: Path) -> str | None:
-    graded = [
+def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
+    """The outputs whose type is that of a verdict: a number, `bool` or `Literal`."""
+    return [
         name
         for name, field in cls.output_fields.items()
         if field.annotation in (int, float, bool) or get_origin(field.annotation) is Literal
     ]
-    if len(graded) > 1:
-        raise InputError(f"{path}: one verdict field expected, found {len(graded)}: {', '.join(graded)}; keep one")
-    return graded[0] if graded else None
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
@@ -189,14 +226,19 @@ def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] |
     return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None
 
 
-def _scale_of(field: Any, path: Path, name: str) -> tuple[Scale, tuple[str, str] | None]:
+def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
+    """The scale of a verdict's field, with its words for 1 and 0 on a binary scale of words.
+
+    Raises:
+        InputError: its bounds, words or numbers make no scale.
+    """
     annotation = field.annotation
-    told = scale_of_type(annotation, f"{path}: {name}")
+    told = scale_of_type(annotation, where)
     if told is not None:
         return told
     low, high = _bounds(field)
     if low is None or high is None or low >= high:
-        raise InputError(f"{path}: {name} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")
+        raise InputError(f"{where} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")
     if (low, high) == (0.0, 100.0):
         return Scale.parse("percentage"), None
     if annotation is float:

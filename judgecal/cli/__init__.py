@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import gold as gold_group
+from judgecal.cli import signature as signature_group
 from judgecal.cli.agreement import agreement
 from judgecal.cli.answer import answer
 from judgecal.cli.compare import compare
@@ -77,6 +78,7 @@ _PANELS: dict[str, dict[Callable[..., None], str]] = {
 """Where each command stands in the help, with an example that its own help ends with."""
 
 app.add_typer(gold_group.app, name="gold", rich_help_panel="Start")
+app.add_typer(signature_group.app, name="signature", rich_help_panel="Start")
 for _panel, _commands in _PANELS.items():
     for _command, _example in _commands.items():
         app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(grouped(_command))
