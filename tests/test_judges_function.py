@@ -345,7 +345,7 @@ def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, 
     assert judgecal("gate", "--lock", "local.json").code == 0
 
 
-def test_a_judge_of_chunks_is_not_held_against_labels_of_items(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_judge_of_chunks_needs_contexts(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "chunks.py").write_text("def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8")
     ran = judgecal("score", "--judge", "chunks.py:one@python")
-    assert ran.code == 2 and "judges single contexts" in ran.err
+    assert ran.code == 2 and "asks for chunk" in ran.err

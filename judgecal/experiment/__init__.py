@@ -9,6 +9,7 @@ from judgecal.experiment.agreement import (
     scale_notes,
     verdict_matrix,
 )
+from judgecal.experiment.chunks import item_scale, refuse_unfit, whole_item, whole_items
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.drawn import refuse_unequal
@@ -46,9 +47,10 @@ from judgecal.experiment.trials import (
 __all__ = [
     "AgreementResult", "AgreementRun", "Column", "CompareRun", "CostEstimate", "Entry", "Experiment", "GoldSummary",
     "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
-    "entry", "foresee_look", "full_name", "gold_config", "judge_config", "keep_together", "keep_trials",
+    "entry", "foresee_look", "full_name", "gold_config", "item_scale", "judge_config", "keep_together", "keep_trials",
     "look_at_test", "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls",
     "plan_experiment", "plan_score", "rater_entries", "read_config", "read_experiment", "read_recorded",
-    "refuse_unequal", "require_keys", "require_metric", "run_line", "run_trials", "say_remarks", "scale_notes",
-    "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix",
+    "refuse_unequal", "refuse_unfit", "require_keys", "require_metric", "run_line", "run_trials", "say_remarks",
+    "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix", "whole_item",
+    "whole_items",
 ]  # fmt: skip

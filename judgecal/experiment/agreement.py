@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
+from judgecal.experiment.chunks import item_scale, whole_items
 from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
 from judgecal.goldset import GoldSet
-from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
+from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
-from judgecal.signatures import CHUNK
 from judgecal.stats import (
     Calibration,
     agreement,
@@ -45,6 +45,7 @@ class Column:
         kind: how the judge comes to its verdicts; `recorded` where nobody here can ask it.
         cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model with its
             program.
+        calls: the rows as the journal holds them, where they are of single contexts and `rows` of whole items.
     """
 
     judge: str
@@ -53,12 +54,19 @@ class Column:
     price: Callable[[int | None, int | None], float | None] | None = None
     kind: JudgeKind = "recorded"
     cell: tuple[str, str] | None = None
+    calls: Sequence[Judgement] = ()
 
     @classmethod
     def of(cls, judge: Judge, rows: Sequence[Judgement]) -> Column:
         """The column of a judge that judgecal called itself."""
         price = None if judge.model is None else judge.model.cost_usd
-        return cls(judge.name, judge.scale, rows, price, judge.kind, cell_of(judge.name, judge.kind))
+        cell = cell_of(judge.name, judge.kind)
+        return cls(judge.name, item_scale(judge), whole_items(rows), price, judge.kind, cell, rows)
+
+    @property
+    def stored(self) -> Sequence[Judgement]:
+        """The rows as the journal holds them."""
+        return self.calls or self.rows
 
     @property
     def constant(self) -> bool:
@@ -221,17 +229,9 @@ class StoredExperiment:
         raise unknown_name(f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns])
 
 
-WHOLE = (ITEM_UNIT, f"{CHUNK}:0")
-"""The units of the judgements that are held against the labels of items: `check_judge` lets a judge of chunks judge
-items with one context alone."""
-
-
 def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: int) -> list[list[Label | None]]:
-    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent.
-
-    The verdict on the only context of an item is one on the item: such a set has an item a chunk.
-    """
-    found = {(row.item_id, row.repeat): row.verdict for row in rows if row.unit in WHOLE}
+    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
+    found = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 
 

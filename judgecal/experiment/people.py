@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from judgecal.experiment.agreement import WHOLE, Column, Table, entry
+from judgecal.experiment.agreement import Column, Table, entry, verdict_matrix
 from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
 from judgecal.goldset import GoldSet
-from judgecal.records import Item, Judgement
+from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats import cross_fitted, winning_rates
+from judgecal.stats import agreement, cross_fitted, winning_rates
 from judgecal.stats.latent import Latent, latent_truth
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
@@ -23,6 +24,7 @@ EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
 
 _PERCENTAGE = Scale.parse("percentage")
+_SAME = 1e-9
 
 
 def tied_items(
@@ -54,7 +56,7 @@ def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not asked about.
     """
-    rows = {row.item_id: row.verdict for row in column.rows if row.unit in WHOLE and row.repeat == 0}
+    rows = {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
     known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
     return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 
@@ -129,7 +131,37 @@ def with_people(table: Table, column: Column, judge: JudgeEntry, *, n_judges: in
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
-        judge, stand_in=judge_beside_people(table, column, n_judges=n_judges), alt_test=alt_test_entry(table, column)
+        judge,
+        stand_in=judge_beside_people(table, column, n_judges=n_judges),
+        alt_test=alt_test_entry(table, column),
+        with_mean=with_mean(table, column),
+    )
+
+
+WITH_MEAN = ("pearson", "spearman", "concordance")
+"""What is taken with the mean of the raters too: published studies often hold Pearson's r against it."""
+
+
+def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
+    """A judge's coefficients with the mean of an item's raters; None where that is the gold label on every item."""
+    scale, ratings = table.gold.scale, dict[str, list[float]]()
+    if not scale.graded:
+        return None
+    for labels in table.gold.ratings_by_rater.values():
+        for item_id, label in labels.items():
+            ratings.setdefault(item_id, []).append(float(label))
+    means = [fmean(ratings[item.item_id]) if item.item_id in ratings else None for item in table.items]
+    if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in zip(means, table.labels, strict=True)):
+        return None
+    return agreement(
+        means,
+        verdict_matrix(column.rows, table.items, table.repeats),
+        scale=Scale("points", scale.low, scale.high),
+        judge_scale=column.scale,
+        groups=table.groups,
+        level=table.level,
+        seed=table.seed,
+        metrics=WITH_MEAN,
     )
 
 

@@ -145,6 +145,8 @@ class JudgeEntry(Entry):
         limits_of_agreement: `bias`, `lower`, `upper`; None where labels are not graded.
         stand_in: beside each rater, both against the other raters; None where the set has fewer than two.
         alt_test: the alternative annotator test; None likewise.
+        with_mean: Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold
+            label is their median and that differs; else None.
     """
 
     kind: str
@@ -155,6 +157,7 @@ class JudgeEntry(Entry):
     limits_of_agreement: dict[str, Estimate] | None = None
     stand_in: StandIn | None = None
     alt_test: AltTestEntry | None = None
+    with_mean: dict[str, Estimate] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from judgecal.experiment.agreement import (
     scale_notes,
     usage_notes,
 )
+from judgecal.experiment.chunks import item_scale, refuse_unfit
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
@@ -38,7 +39,7 @@ from judgecal.experiment.trials import (
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, judge_named
 from judgecal.models import EMBEDDED
-from judgecal.records import ITEM_UNIT, Item
+from judgecal.records import Item
 from judgecal.scale import common_scale
 from judgecal.workspace import Workspace
 
@@ -143,7 +144,7 @@ class ScoreRun:
         items = (*self.items, *self.tied)
         require_prices(models_of(self.judges), self.options.limit_usd)
         for judge in self.judges:
-            check_judge(self.gold, judge)
+            check_judge(self.gold, judge, items)
             judge.check_items(items)
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
@@ -183,24 +184,15 @@ class ScoreRun:
         return (f"{n} questions that {', '.join(seen)} was trained on are {what}",) if seen else ()
 
 
-def check_judge(gold: GoldSet, judge: Judge, *, of_items: bool = True) -> None:
-    """Refuse a judge whose verdicts cannot stand beside the people's labels; `of_items`: on whole items, as they are.
-
-    A judge of single contexts judges a set with an item a chunk: each labelled item has one context.
+def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
+    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items.
 
     Raises:
-        InputError: its verdicts are on single contexts of items with several, or share no order with the labels.
+        InputError: they share no order with the labels, or are words on single contexts of several.
     """
-    if of_items and judge.unit != ITEM_UNIT:
-        other = [item.item_id for item in gold.items if item.item_id in gold.labels and len(item.contexts) != 1]
-        if other:
-            raise InputError(
-                f"{judge.name} judges single contexts (it asks for {judge.unit}), and {len(other)} labelled items of "
-                f"gold set {gold.name} have none or several ({listed(other, 3)}): make it an item a chunk, with the "
-                "label of that chunk; its verdicts alone can be had in Python with judgecal.score"
-            )
+    refuse_unfit(judge, items)
     try:
-        common_scale(gold.scale, judge.scale)
+        common_scale(gold.scale, item_scale(judge))
     except InputError as error:
         raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
 
@@ -397,7 +389,7 @@ def score(
     judge = judge_named(judge) if isinstance(judge, str) else judge
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
     options.check()
-    check_judge(gold, judge, of_items=False)
+    check_judge(gold, judge)
     trained = judge.trained_on if split == "open" else frozenset[str]()
     items = asked_items(gold, split, limit=limit, without_groups=trained)
     with open_journal(None if journal is None else Path(journal), options) as rows:

@@ -14,6 +14,7 @@ from typing import Any
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
+from judgecal.experiment.chunks import mean_scale, whole_items
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
@@ -132,8 +133,10 @@ def _split(config: Mapping[str, Any]) -> str:
 
 
 def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
-    scale = scales.of_recorded(rows) if kind == "recorded" else scales.of(judge, rows)
-    return Column(judge, scale, rows, kind=kind, cell=cell_of(judge, kind))
+    scale = scales.of_recorded(judge) if kind == "recorded" else scales.of(judge, rows)
+    whole = whole_items(rows)
+    scale = scale if whole is rows else mean_scale(scale)
+    return Column(judge, scale, whole, kind=kind, cell=cell_of(judge, kind), calls=rows)
 
 
 def _check(config: Mapping[str, Any], where: str) -> None:
@@ -255,14 +258,14 @@ class _Scales:
 
     def __init__(self, workspace: Workspace, gold: GoldSet, config: Mapping[str, Any]) -> None:
         self._workspace, self._people = workspace, gold.scale
+        self._read_as: Mapping[str, Any] = config.get("recorded", {}).get("scales", {})
         self._fingerprints = {str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())}
         self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
-    def of_recorded(self, rows: Sequence[Judgement]) -> Scale:
-        """As `agreement` read them: a percentage judge has some verdict that is no yes or no."""
-        graded = self._people.kind == "binary" and not set(_numbers(rows)) <= {0.0, 1.0}
-        return Scale.parse("percentage") if graded else self._people
+    def of_recorded(self, judge: str) -> Scale:
+        """As `agreement` read its verdicts."""
+        return Scale.parse(str(self._read_as[judge])) if judge in self._read_as else self._people
 
     def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
         """The scale of a judge that was called: its signature's, or what its verdicts tell."""

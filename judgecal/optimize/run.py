@@ -27,6 +27,7 @@ from judgecal.experiment import (
     open_journal,
     plan_experiment,
     refuse_unequal,
+    refuse_unfit,
     require_keys,
     run_line,
     run_trials,
@@ -80,6 +81,8 @@ class OptimizeRun:
                 budget meets a model without a price.
         """
         check_judge(self.gold, self.judge)
+        for split in self.splits:
+            refuse_unfit(self.judge, self.items(split), alone=True)
         models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
         require_prices(models, self.options.limit_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from judgecal.engine import Budget, Journal
-from judgecal.experiment import RunOptions, keep_trials
+from judgecal.experiment import RunOptions, item_scale, keep_trials
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
@@ -127,7 +127,7 @@ class Churn:
         rows.n_unscored["new"] += new.verdict is None
         if rate in (-1.0, 1.0):
             said = (Said(one.verdict, one.reasoning[:_CLIPPED]) for one in (old, new))
-            texts = item.question[:_CLIPPED], item.answer[:_CLIPPED]
+            texts = item.asked[:_CLIPPED], item.answer[:_CLIPPED]
             farthest = self._examples["fail_to_pass" if rate > 0.0 else "pass_to_fail"]
             heapq.heappush(farthest, (abs(points), -line, ChangedRow(line, item.system, *texts, *said)))
             if len(farthest) > _EXAMPLES:  # of equals the first rows stay
@@ -200,7 +200,7 @@ def churn_between(
     rows = RowItems(recent.source, recent.reader, options.limit)
     for judge in (old, new):
         keep_trials(judge, rows, journal=journal, options=options, budget=budget)
-    churn = Churn(PassRule.of(gold, old.scale), PassRule.of(gold, new.scale))
+    churn = Churn(PassRule.of(gold, item_scale(old)), PassRule.of(gold, item_scale(new)))
     for piece in recent.source.pieces(options.limit):
         for row in piece.rows:
             item = recent.reader.read(row)

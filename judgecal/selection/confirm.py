@@ -25,6 +25,7 @@ from judgecal.experiment import (
     StoredExperiment,
     Table,
     asked_items,
+    item_scale,
     look_at_test,
     models_of,
     open_experiment,
@@ -182,7 +183,7 @@ def journal_of(request: SelectRequest, chosen: MeasuredJudge) -> Journal:
 
 def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
     """Copy the judge's rows from the experiment that it was chosen from, but for those that are to be tried again."""
-    for row in chosen.column.rows:
+    for row in chosen.column.stored:
         lost = row.error is not None and row.error.kind in RETRIED_ON_RESUME
         if row.key not in journal.latest and not lost:
             journal.append(row)
@@ -321,7 +322,7 @@ def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
     found = repeatability(
         verdict_matrix(rows, called.items, called.repeats),
         scale=people,
-        judge_scale=judge.scale,
+        judge_scale=item_scale(judge),
         groups=called.groups,
         seed=called.seed,
     ).estimates

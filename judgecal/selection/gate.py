@@ -14,6 +14,7 @@ from judgecal.experiment import (
     Judgements,
     Table,
     full_name,
+    item_scale,
     look_at_test,
     looks_so_far,
     open_experiment,
@@ -173,7 +174,7 @@ def _because(standing: Standing, why: str) -> Standing:
 def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     """What the passes say; the look at test labels is logged."""
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, gate.judge.scale), level=rule.level)
+    rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, item_scale(gate.judge)), level=rule.level)
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     before = dataclasses.replace(table, repeats=len(two.then[0]))
     then, column = _locked(gate), Column.of(gate.judge, passes.counted)
@@ -229,7 +230,7 @@ def _locked(gate: Gate) -> Column:
         for one in gate.items
         for repeat, verdict in enumerate(lock.calls_of(one.item_id))
     ]
-    return Column(name, gate.judge.scale, rows)
+    return Column(name, item_scale(gate.judge), rows)
 
 
 def _lost(rows: Judgements) -> Iterator[UnscoredJudgement]:

@@ -19,6 +19,7 @@ from judgecal.experiment import (
     Judgements,
     RunOptions,
     gold_config,
+    item_scale,
     models_of,
     plan_calls,
     plan_experiment,
@@ -82,7 +83,7 @@ class Gate:
             now=now,
             groups=[item.group for item in self.items],
             people=self.gold.scale,
-            judge=self.judge.scale,
+            judge=item_scale(self.judge),
             calibrate=None if self.calibration is None else self.calibration.apply,
         )
 

@@ -24,6 +24,7 @@ from judgecal.experiment import (
     foresee_look,
     full_name,
     gold_config,
+    item_scale,
     judge_config,
     look_at_test,
     models_of,
@@ -39,6 +40,7 @@ from judgecal.experiment import (
     stored_rows,
     summary_of_gold,
     together,
+    whole_items,
 )
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, judge_named
@@ -345,10 +347,10 @@ class MigrateRun:
 
     def _sides(self, called: Judgements, rows: Judgements) -> _Sides:
         """What either judge said of the items."""
-        old = {row.item_id: row.verdict for row in called}
+        old = {row.item_id: row.verdict for row in whole_items(called)}
         old |= {item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old}
-        new = {row.item_id: row.verdict for row in rows}
-        return _Sides(_Side(self.old, self.old.scale, old), _Side(self.new, self.new.scale, new))
+        new = {row.item_id: row.verdict for row in whole_items(rows)}
+        return _Sides(_Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new))
 
     def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
         """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has none."""

@@ -16,6 +16,7 @@ from judgecal.experiment import (
     Experiment,
     RunOptions,
     full_name,
+    item_scale,
     judge_config,
     keep_trials,
     models_of,
@@ -25,9 +26,10 @@ from judgecal.experiment import (
     plan_experiment,
     require_keys,
     stored_rows,
+    whole_item,
 )
-from judgecal.judges import Judge
-from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Key, Result
+from judgecal.judges import Judge, units_of
+from judgecal.records import Estimate, Item, Judgement, Key, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
@@ -159,7 +161,7 @@ class ProductionRun:
 
     def _result(self, written: _Written, layout: Layout) -> JudgeResult:
         overall, gold = written.overview.overall(), self.lock.gold
-        sensitivity, specificity = PassRule.of(gold, self.judge.scale).class_rates(self.lock.agreement)
+        sensitivity, specificity = PassRule.of(gold, item_scale(self.judge)).class_rates(self.lock.agreement)
         raw = overall.intervals.share_passing
         return JudgeResult(
             experiment=self.experiment.slug,
@@ -212,7 +214,7 @@ class _Written:
 
     def __init__(self, run: ProductionRun, journal: Journal) -> None:
         self._reader, self._judge, self._journal = run.reader, run.judge, journal
-        self._rule = PassRule.of(run.lock.gold, run.judge.scale)
+        self._rule = PassRule.of(run.lock.gold, item_scale(run.judge))
         self._calibration = run.lock.calibration
         self.overview = Overview(self._rule, calibration=self._calibration)
         self.model_ids: set[str] = set()
@@ -266,10 +268,14 @@ class Costs:
         return None if self.usd_anew is None or not self._n else 1000.0 * self.usd_anew / self._n
 
 
-def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str = ITEM_UNIT) -> Judgement:
-    """The journal's row of an item, or of one of its chunks. Raises InputError: there is none."""
+def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str | None = None) -> Judgement:
+    """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them.
+
+    Raises InputError: there is none.
+    """
+    units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
     try:
-        return journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, unit)]
+        return whole_item([journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, one)] for one in units])
     except KeyError:
         raise InputError(
             f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
@@ -283,7 +289,7 @@ def input_config(workspace: Workspace, source: FileSource, reader: RowReader) ->
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which a
     row was mended, only what is new is called for.
     """
-    return {"file": file_config(workspace, source), "columns": reader.columns.options(), "context": reader.context}
+    return {"file": file_config(workspace, source), "columns": reader.columns.options()}
 
 
 def file_config(workspace: Workspace, source: FileSource) -> str:
