@@ -57,18 +57,26 @@ class Recorded:
 
 
 def read_recorded(
-    path: Path, gold: GoldSet, *, judge_column: str | None, verdict_column: str, item_column: str
+    path: Path,
+    gold: GoldSet,
+    *,
+    judge_column: str | None = None,
+    verdict_column: str = "verdict",
+    item_column: str = "item_id",
+    verdict_scale: str | None = None,
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
     A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it is
-    `judge`, and without such a column the whole file is one judge, named after it. Verdicts are read on the
-    people's scale; on binary labels a judge whose verdicts are numbers from 0 to 100 is a percentage judge. An
-    empty or unreadable verdict is an unscored row.
+    `judge`, and without such a column the whole file is one judge, named after it. Verdicts are read on
+    `verdict_scale`; by default on the people's, or where more of a judge's verdicts can be read so as percentages or as
+    fractions of 1. An empty or unreadable verdict is an unscored row.
 
     Raises:
-        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set.
+        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set, or the
+            scale is none.
     """
+    told = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
     table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))
     judge_column = judge_column or _JUDGE_COLUMN
@@ -90,7 +98,7 @@ def read_recorded(
         by_judge.setdefault(judge_of(row), []).append(row)
     _check_rows(table, by_judge, known)
     sha256 = _sha256(path, table)
-    reader = _Reader(table, gold, items, item_column, verdict_column, sha256)
+    reader = _Reader(table, gold, items, item_column, verdict_column, sha256, told)
     columns = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
     repeats = 1 + max(row.repeat for column in columns for row in column.rows)
     absent = tuple(judge for judge in dict.fromkeys(map(judge_of, table.rows)) if judge not in by_judge)
@@ -154,12 +162,13 @@ class _Reader:
     item_column: str
     verdict_column: str
     sha256: str
+    told: Scale | None  # by the user
 
     def column(self, judge: str, rows: Sequence[Row]) -> Column:
         """One judge's rows as judgements."""
         self._check_keys(judge, rows)
-        scale = self._scale(rows)
-        read_as = self._read_as(judge, scale, rows)
+        read_as = self.told or self._read_as(judge, rows)
+        scale = Scale.parse("percentage") if read_as.from_fraction else self._scale_of(read_as)
         recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge))
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return Column.of(recorded, [self._judgement(recorded, read_as, row, now) for row in rows])
@@ -177,26 +186,28 @@ class _Reader:
             seen.setdefault(key, row.line)
         refuse(problems, most=50)
 
-    def _scale(self, rows: Sequence[Row]) -> Scale:
-        """The people's scale, or on binary labels a percentage where more verdicts can be read so."""
+    def _scale_of(self, read_as: Scale) -> Scale:
+        """The scale of verdicts that were read so: the people's own where it is that but for its steps."""
         people = self.gold.scale
-        if people.kind != "binary":
-            return people
-        percentage = Scale.parse("percentage")
-        texts = [row.cells[self.verdict_column] for row in rows]
-        as_binary = sum(_verdict(people, text)[0] is not None for text in texts)
-        as_percentage = sum(_verdict(percentage, text)[0] is not None for text in texts)
-        return percentage if as_percentage > as_binary else people
+        same = (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high)
+        return people if same else read_as
 
-    def _read_as(self, judge: str, scale: Scale, rows: Sequence[Row]) -> Scale:
-        """How the cells of a percentage judge are written: as percentages, or all as fractions of 1."""
-        fraction = Scale.parse("fraction")
-        if scale.kind != "percentage":
-            # The steps of a points scale are those of people's labels.
-            return replace(scale, step=None) if scale.kind == "points" else scale
+    def _read_as(self, judge: str, rows: Sequence[Row]) -> Scale:
+        """How the cells of a judge are written: on the people's scale, as percentages, or all as fractions of 1."""
+        people = self.gold.scale
+        # The steps of a points scale are those of people's labels.
+        own = replace(people, step=None) if people.kind == "points" else people
+        if not people.numeric:
+            return own
         cells = [cell for row in rows if (cell := row.cells[self.verdict_column].strip())]
-        read = [_verdict(fraction, cell)[0] for cell in cells]
-        if None in read or len(read) < _FRACTIONS or set(read) <= {0.0, 100.0}:
+        percentage, fraction = Scale.parse("percentage"), Scale.parse("fraction")
+        between = Scale("points", people.low, people.high)  # a judge may give what lies between two grades
+        forms = (own, *([between] if people.kind == "ordinal" else []), percentage)
+        readable = {one: sum(_verdict(one, cell)[0] is not None for cell in cells) for one in forms}
+        scale = max(readable, key=lambda one: readable[one])  # of equals the first
+        shares = [_verdict(fraction, cell)[0] for cell in cells]
+        few = None in shares or len(shares) < _FRACTIONS or set(shares) <= {0.0, 100.0}
+        if few or (scale is own and own.kind != "percentage" and readable[own] == len(cells)):
             return scale
         notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
         return fraction
@@ -247,11 +258,13 @@ def plan_agreement(
 
     `columns` as the file was read by; `beside` are judges that stand in the table beside the recorded ones.
     """
+    scales = {one.judge: str(one.scale) for one in recorded.columns if str(one.scale) != str(gold.scale)}
+    file = {"file": recorded.name, "sha256": recorded.sha256, **columns}
     config = {
         "command": "agreement",
         "gold": gold_config(gold),
         "split": split,
-        "recorded": {"file": recorded.name, "sha256": recorded.sha256, **columns},
+        "recorded": {**file, "scales": scales} if scales else file,
         **({"judges": [judge_config(one) for one in beside]} if beside else {}),
         "seed": seed,
     }
@@ -291,7 +304,7 @@ class AgreementRun:
             if judge.trained_on or not (judge.model is None or judge.model.embedded):
                 why = "was trained on labels" if judge.trained_on else "calls a model"
                 raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
-            check_judge(self.gold, judge)
+            check_judge(self.gold, judge, asked)
             judge.check_items(asked)
 
     @property

@@ -30,6 +30,7 @@ def people_section(found: Standing) -> Section | None:
         ),
         Bullets(list(_reasons(judges, found.margin))),
         _by_rater(judges),
+        *_with_mean(found.result),
         *_alt_tests(found.result),
         *_latent(found.result.latent),
     ]
@@ -42,6 +43,17 @@ def people_section(found: Standing) -> Section | None:
         "it is good to triage: to sort what a person then reads."
     )
     return Section("people", "In a person's place", caption, blocks)
+
+
+def _with_mean(result: AgreementResult) -> list[Block]:
+    """The judges against the mean of the raters, where the gold label is another."""
+    judges = [(one.judge, one.with_mean) for one in result.judges if one.with_mean]
+    if not judges:
+        return []
+    names = list(judges[0][1])
+    rows = [[judge, *(numbers.estimate(own[name]) for name in names)] for judge, own in judges]
+    what = "Against the mean of each item's raters; everywhere else the gold label is their median"
+    return [Table(["judge", *names], rows, title=what)]
 
 
 def _row(judge: str, found: StandIn, margin: float) -> list[str]:

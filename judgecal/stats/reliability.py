@@ -106,10 +106,11 @@ def reliability(
         others: as in `agreement`.
 
     Returns:
-        `krippendorff_alpha` at the level of the scale, `fleiss_kappa`, `gwet_ac1`, `gwet_ac2` (ordinal: quadratic
-        weights), over the items with two ratings or more; `icc_2_1` (scales with grades) over the items that all
-        raters rated; `kappa[a,b]` of each pair of raters (ordinal also `kappa_quadratic[a,b]`). Graded scales with a
-        pass mark have those on categories at the mark too: `fleiss_kappa@75`, `kappa@75[a,b]`.
+        `krippendorff_alpha` at the level of the scale (ordinal: `krippendorff_alpha_interval` too), `fleiss_kappa`,
+        `gwet_ac1`, `gwet_ac2` (ordinal: quadratic weights), over the items with two ratings or more; `icc_2_1` (scales
+        with grades) over the items that all raters rated; `kappa[a,b]` of each pair of raters (ordinal also
+        `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on categories at the mark too:
+        `fleiss_kappa@75`, `kappa@75[a,b]`.
         n counts items, n_expected those with any rating, n_unscored those of them that the value does not rest on.
 
     Raises:
@@ -184,6 +185,15 @@ class _Line:
 _CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
 _LINES = (
     _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, *INTERVAL)),
+    _Line(
+        "krippendorff_alpha_interval",
+        "krippendorff_alpha",
+        lambda one: interval_alpha(one.labels, one.sample),
+        2,
+        ("ordinal",),
+        False,
+        "",
+    ),
     _Line(
         "fleiss_kappa",
         "scott_pi",

@@ -1,0 +1,127 @@
+"""A signature with inputs that nobody foresaw and words for verdicts, from the import of its gold set to the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import Run, one_object
+from tests.support.server import StubServer, running
+
+WORDS = ("follows", "breaks", "unclear")
+COLUMNS = ("--field", "policy=policy_text", "--field", "customer_message", "--field", "agent_reply=reply")
+
+
+def rows(n: int = 240, *, seed: int = 1) -> list[dict[str, str]]:
+    """What agents replied, with a word that tells the label in most of them."""
+    draw, made = random.Random(seed), []
+    for number in range(n):
+        word = WORDS[number % 3]
+        cue = word if draw.random() < 0.8 else draw.choice(WORDS)
+        made.append({
+            "case": f"c{number}", "policy_text": f"Rule {number % 7}: refund within {number % 30} days.",
+            "customer_message": f"Can I return order {number}?", "reply": f"Reply {number}, which {cue}.",
+            "label": word, "why": f"it {word}", "shift": "night",
+        })  # fmt: skip
+    return made
+
+
+def write(path: Path, made: list[dict[str, str]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, list(made[0]))
+        out.writeheader()
+        out.writerows(made)
+    return path
+
+
+def reply(body: dict[str, Any]) -> str:
+    """A model that sees the word, and without demos takes every `unclear` for `follows`."""
+    asked = body["messages"][-1]["content"]
+    word = next((one for one in WORDS if f"which {one}." in asked), "unclear")
+    if word == "unclear" and len(body["messages"]) < 4:
+        word = "follows"
+    return f"[[ ## reasoning ## ]]\nIt says so.\n\n[[ ## verdict ## ]]\n{word}\n\n[[ ## completed ## ]]"
+
+
+@pytest.fixture
+def served(workspace_dir: Path) -> Iterator[StubServer]:
+    with running(reply) as stub:
+        (workspace_dir / "judgecal.toml").write_text(
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\ninput_usd_per_1m = 1.0\n'
+            "output_usd_per_1m = 2.0\nmax_tokens = 100\n"
+        )
+        yield stub
+
+
+def test_from_import_to_report(
+    judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    inputs = "policy,customer_message,agent_reply"
+    assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
+                    inputs).code == 0  # fmt: skip
+    table = write(workspace_dir / "cases.csv", rows())
+    done = judgecal("gold", "import", table, "--as", "cases", "--item", "case", *COLUMNS, "--label", "label", "--note",
+                    "why", "--scale", "nominal")  # fmt: skip
+    assert done.code == 0 and "not taken over: shift" in done.err, done.err
+    assert judgecal("gold", "check", "cases").code == 0
+    checked = one_object(judgecal("signature", "check", "policy", "--gold", "cases", "--json"))
+    assert checked["signatures"][0]["problems"] == checked["signatures"][0]["lacking"] == []
+
+    judge = ("--signature", "policy", "--model", "mine", "--gold", "cases")
+    better = one_object(judgecal("optimize", *judge, "--optimizer", "labeled", "--json"))
+    assert better["decision"] == "better" and better["metric"] == "accuracy"
+    compiled = better["judge"]
+    scored = one_object(judgecal("score", "--judge", "policy@mine", "--judge", compiled, "--gold", "cases", "--json"))
+    first, second = scored["judges"]
+    assert second["agreement"]["accuracy"]["value"] > first["agreement"]["accuracy"]["value"]
+    assert first["n_unscored"] == second["n_unscored"] == 0
+    selected = one_object(judgecal("select", scored["experiment"], "-o", "lock.json", "--json"))
+    assert selected["chosen"] == compiled and selected["lock"] == "lock.json"
+    gated = one_object(judgecal("gate", "--lock", "lock.json", "--json"))
+    assert gated["decision"] == "pass"
+
+    write(workspace_dir / "new.csv", [{**row, "label": ""} for row in rows(30, seed=2)])
+    ran = judgecal("judge", "new.csv", "--lock", "lock.json", "-o", "out.csv", *COLUMNS, "--json")
+    judged = one_object(ran)
+    assert (judged["n"], judged["n_unscored"]) == (30, 0)
+    with (workspace_dir / "out.csv").open(newline="", encoding="utf-8") as file:
+        out = list(csv.DictReader(file))
+    assert all(f"which {row['verdict']}." in row["reply"] for row in out)
+    for experiment in (scored["experiment"], better["experiment"], judged["experiment"]):
+        for form in ("text", "md", "html"):
+            ran = judgecal("report", experiment, "--format", form)
+            assert ran.code == 0, ran.err
+
+
+def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
+    assert judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code == 0
+    ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")
+    assert ran.code == 2 and "asks for policy" in ran.err and "asks for agent_reply" in ran.err
+    assert (
+        not list((workspace_dir / "experiments").glob("score-*")) if (workspace_dir / "experiments").is_dir() else True
+    )
+
+
+def test_a_column_of_the_fields_name_is_taken_in_production(judgecal: Run, workspace_dir: Path) -> None:
+    code = "def kind(policy: str, tone: str) -> bool:\n    return tone in policy\n"
+    (workspace_dir / "kinds.py").write_text(code, encoding="utf-8")
+    made = [{"policy": f"be kind {n}", "t": "kind" if n % 2 else "rude", "y": str(n % 2)} for n in range(80)]
+    table = write(workspace_dir / "t.csv", made)
+    assert judgecal("gold", "import", table, "--as", "tones", "--field", "policy", "--field", "tone=t", "--label", "y",
+                    "--scale", "binary").code == 0  # fmt: skip
+    found = one_object(judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "tones", "--json"))
+    assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
+    assert judgecal("select", found["experiment"], "-o", "lock.json").code == 0
+    lines = [{"policy": "be kind", "tone": "kind"}, {"policy": "be kind", "tone": "rude"}, {"policy": "be kind"}]
+    (workspace_dir / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    ran = judgecal("judge", "new.jsonl", "--lock", "lock.json", "-o", "out.jsonl")
+    assert ran.code == 4, ran.err
+    out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
+    assert [row["passed"] for row in out] == [True, False, None] and out[2]["error"] == "input: there is no tone"

@@ -1,0 +1,50 @@
+"""MTRAG's faithfulness: one import, the recorded judges beside the raters, and the figures that are known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import Run, one_object
+
+# Computed from the same files with scipy and krippendorff: Pearson with the raters' mean, Spearman with their median.
+KNOWN = {
+    "faithfulness": {
+        "ragas-faithfulness": (0.7205, 0.5709),
+        "radbench-llm": (0.4742, 0.2935),
+        "conditional-idk": (0.3992, 0.2656),
+    },
+    "completeness": {
+        "ragas-faithfulness": (0.6656, 0.4546),
+        "radbench-llm": (0.5227, 0.2845),
+        "conditional-idk": (0.4408, 0.2756),
+    },
+}
+ALPHA = {"faithfulness": (0.4700, 0.5502), "completeness": (0.2635, 0.3915)}
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("metric", KNOWN)
+def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> None:
+    folder = shared_data / "mtrag"
+    ran = judgecal(
+        "gold", "import", folder / "items.jsonl", "--as", "mtrag", "--item", "item_id", "--group", "group",
+        "--question", "question", "--answer", "answer", "--reference", "reference_answer", "--system", "system",
+        "--context", "contexts", "--conversation", "conversation", "--tag", "answerability",
+        "--ratings", folder / "ratings.csv", "--where", f"metric={metric}", "--label", "r*",
+        "--judgements", folder / "judgements.csv", "--scale", "ordinal:1:4", "--json",
+    )  # fmt: skip
+    done = one_object(ran)
+    assert (done["n_items"], done["n_groups"], len(done["raters"])) == (477, 20, 7)
+    assert set(done["judges"].values()) == {477} and "not taken over: turn" in ran.err
+    people = one_object(judgecal("gold", "agreement", "mtrag", "--json"))["reliability"]
+    names = ("krippendorff_alpha", "krippendorff_alpha_interval")
+    assert [people[name]["value"] for name in names] == pytest.approx(ALPHA[metric], abs=5e-5)
+    found = one_object(judgecal("agreement", "--gold", "mtrag", "--json"))
+    assert found["gold"]["n_groups"] == 20 and found["headline"]["sentence"].endswith(".")
+    for one in found["judges"]:
+        pearson, spearman = KNOWN[metric][one["judge"]]
+        assert (one["n"], one["n_unscored"]) == (477, 0)
+        assert one["with_mean"]["pearson"]["value"] == pytest.approx(pearson, abs=5e-5)
+        assert one["agreement"]["spearman"]["value"] == pytest.approx(spearman, abs=1e-4)
