@@ -536,7 +536,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (("-o", "out.xlsx", *COLUMNS), "unknown ending '.xlsx'"),
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
         (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --reference"),
-        (("-o", "out.csv", "--answer", "a"), "--question COL is missing"),
+        (("-o", "out.csv", "--answer", "a"), "the judge asks for question: name the column with --question"),
         (("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"), "a row holds one answer here"),
         (("-o", "out.csv", *COLUMNS, "--limit", "0"), "--limit must be at least 1"),
         (("-o", "out.csv", *COLUMNS, "--system", "sys"), "unknown column 'sys'"),

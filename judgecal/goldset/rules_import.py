@@ -8,7 +8,8 @@ from pathlib import Path
 
 from judgecal.errors import InputError, listed, notice
 from judgecal.goldset.card import Card
-from judgecal.goldset.imports import UNKNOWN_LICENCE, Imported
+from judgecal.goldset.imports import Imported
+from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import write_gold
 from judgecal.scale import Scale
 from judgecal.tables import read_table

@@ -186,15 +186,6 @@ _CATEGORIES: tuple[Kind, ...] = ("binary", "nominal", "ordinal")
 _LINES = (
     _Line("krippendorff_alpha", "krippendorff_alpha", _alpha, 2, (*_CATEGORIES, *INTERVAL)),
     _Line(
-        "krippendorff_alpha_interval",
-        "krippendorff_alpha",
-        lambda one: interval_alpha(one.labels, one.sample),
-        2,
-        ("ordinal",),
-        False,
-        "",
-    ),
-    _Line(
         "fleiss_kappa",
         "scott_pi",
         lambda one: fleiss(one.codes, one.values, one.sample, undefined=_EQUAL),
@@ -207,6 +198,15 @@ _LINES = (
         "gwet_ac2",
         lambda one: gwet(one.codes, one.values, one.sample, quadratic=True),
         1,
+        ("ordinal",),
+        False,
+        "",
+    ),
+    _Line(
+        "krippendorff_alpha_interval",
+        "krippendorff_alpha",
+        lambda one: interval_alpha(one.labels, one.sample),
+        2,
         ("ordinal",),
         False,
         "",
