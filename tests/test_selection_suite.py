@@ -378,7 +378,7 @@ def test_the_result_at_the_terminal_and_its_report(
         (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
         (("--suite", "mosaic", "--columns", "mosaic", "--question", "q"), "--question: --columns mosaic reads"),
         (("--lock", "x", "--model", "mine"), "a lock names its own model"),
-        (("--suite", "mosaic"), "--question, --answer COL is missing"),
+        (("--suite", "mosaic"), "the judge asks for question: name the column with --question"),
         (("--suite", "mosaik"), "unknown suite 'mosaik'"),
         (("--suite", "bare", "--columns", "mosaic"), "bare: a: unknown signature 'nowhere'"),
         (("--suite", "mixed", "--columns", "mosaic"), "fill one column, and differ in unit or scale"),

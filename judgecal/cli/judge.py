@@ -173,7 +173,7 @@ def _reader(naming: str, table: rows.ColumnArguments, inputs: frozenset[str]) ->
     from judgecal.selection.suite_run import PlainReader
 
     if naming == "plain":
-        return PlainReader(RowReader(table.columns(), table.context, inputs))
+        return PlainReader(RowReader.asking(table.columns(), inputs))
     odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
     if odd:
         raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from judgecal import __version__
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
     Column,
     StoredExperiment,

@@ -31,6 +31,7 @@ from judgecal.workspace import Workspace, shown, write_text
 
 ANSWERS = ("answer_under_test", "answer", "response")
 """The inputs that the answer under test is filled into."""
+_BESIDE = {"question", "reference_answer", "reference_answers", "conversation"}  # what is judged by, and not judged
 _NO_TEXT = ("item", "expect")  # what only a function can take
 _NEAR = 0.8  # how like two names are where one may be a slip of the pen for the other
 _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says it shorter
@@ -214,7 +215,7 @@ def _inputs(loaded: LoadedSignature, lines: _Lines) -> Iterator[SignatureProblem
             yield lines.problem(name, f"{name} is looked up in the items' fields: did you mean {near[0]}?")
         if name in _NO_TEXT:
             yield lines.problem(name, f"{name} is nothing that a prompt can be filled with: choose another name")
-    nothing_tested = set(loaded.inputs) <= ITEM_INPUTS and not {CHUNK, *ANSWERS} & set(loaded.inputs)
+    nothing_tested = set(loaded.inputs) <= _BESIDE
     if loaded.scale is not None and nothing_tested:
         what = f"nothing under test among the inputs: name one of {', '.join((*ANSWERS, CHUNK))}, or a field"
         yield lines.problem(loaded.cls.__name__, what)

@@ -12,7 +12,7 @@ from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.drawn import LEAST_DRAWN, Drawing
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.draw import Stratum, allocate, draw
-from judgecal.goldset.imports import UNKNOWN_LICENCE
+from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
 from judgecal.scale import Scale, onto

@@ -35,6 +35,7 @@ _WORDS = {
     "contexts": "context",
     CHUNK: "context",
 }
+_ANSWERS = frozenset(name for name, option in _OPTION_OF.items() if option == "--answer")
 _NOT_IN_TABLES = frozenset({"expect"})
 
 
@@ -42,16 +43,21 @@ _NOT_IN_TABLES = frozenset({"expect"})
 class RowReader:
     """Which column is what, and what the judges ask for; a field that no option names has the column of its name."""
 
-    columns: Columns  # the column options of `gold import`, without labels
+    columns: Columns  # the column options of `gold import`, without labels; with a column for each field asked for
     inputs: frozenset[str]  # what the judges ask for
+    named: tuple[str, ...]  # the columns that the options name
 
     @classmethod
     def of(cls, columns: Columns, *judges: Judge) -> RowReader:
         """The reader for some judges."""
-        inputs = frozenset(name for judge in judges for name in judge.inputs)
-        named = {name for name, _ in columns.fields}
-        more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - named))
-        return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), inputs)
+        return cls.asking(columns, frozenset(name for judge in judges for name in judge.inputs))
+
+    @classmethod
+    def asking(cls, columns: Columns, inputs: frozenset[str]) -> RowReader:
+        """The reader for some inputs of judges."""
+        fields = {name for name, _ in columns.fields}
+        more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))
+        return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), inputs, columns.names)
 
     def check(self, source: FileSource) -> None:
         """Hold the options against the table and the judges.
@@ -84,7 +90,8 @@ class RowReader:
             )
         else:
             try:
-                source.require(*self.columns.names)
+                asked = (column for name, column in self.columns.fields if name in self.inputs)
+                source.require(*self.named, *asked)
             except InputError as error:
                 problems += error.problems
         if problems:
@@ -108,7 +115,7 @@ class RowReader:
         """What the judge asks for and the item has not; None where it has all. An answer may be empty."""
         if "question" in self.inputs and not item.question.strip():
             return "the question is empty"
-        lacking = sorted({_WORDS.get(name, name) for name in lacking_inputs(self.inputs, item)})
+        lacking = sorted({_WORDS.get(name, name) for name in lacking_inputs(self.inputs - _ANSWERS, item)})
         return f"there is no {', no '.join(lacking)}" if lacking else None
 
 

@@ -66,7 +66,7 @@ class PlainReader:
 
     def options(self) -> str:
         """The options as they are typed."""
-        return f"{self.rows.columns.options()} --context {self.rows.context or ''}"
+        return self.rows.columns.options()
 
     def read(self, row: Row) -> ReadRow:
         """The item of a row."""
