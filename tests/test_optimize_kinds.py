@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,7 @@ def test_items_with_several_contexts_or_none_are_named(judgecal: Run, workspace:
     ran = judgecal("score", "--judge", "judged@embedded", "--gold", "made")
     assert ran.code == 2 and f"1 of 26 items have none ({rows[5]['item_id']})" in ran.err
     rows[5]["contexts"] = bare
+    shutil.rmtree(workspace.gold / "made")
     made_gold(workspace.gold / "made", rows, people(rows, {"right": 1, "wrong": 0}), scale=BINARY)
     assert judgecal("score", "--judge", "judged@embedded", "--gold", "made").code == 0, "several give a share of yes"
     ran = judgecal("optimize", "--signature", "judged", "--gold", "made")
