@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from judgecal.experiment import read_experiment
 from judgecal.experiment.score import stored_result
 from judgecal.judges import judge_named
-from judgecal.judges.local._words import key_words, supported, words
-from judgecal.records import Context, Item
+from judgecal.judges.local._words import EDITION, NO_KEY_WORDS, key_words, supported, words
+from judgecal.records import Context, Item, digest
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.gold import made_gold, made_items, rated
@@ -28,6 +28,10 @@ REFERENCE = ("wer", "token_f1", "rouge_l", "context_recall")
 CONTEXT = ("context_precision", "context_recall", "faithfulness_overlap", "hallucination_overlap")
 METRICS = (*REFERENCE, *CONTEXT[:1], *CONTEXT[2:], "relevancy_overlap", "document_recall")
 HARBOUR = "The harbour wall was built in 1863 by Elias Crane. It cost forty thousand pounds."
+ENDS = (
+    "Dr. Crane came at 3.5 km. Was it e.g. cold? Yes!\n1. Wool sold.\n- Tin sold (twice).\n\nNo. 5 sank 14. Mai. "
+    "海は青い。空も。"
+)
 FERRY = "Ferries leave the northern quay every morning except Sundays."
 
 
@@ -139,7 +143,8 @@ def test_a_verdict_or_a_reason(name: str, one: Item) -> None:
         *((name, item("", "Paris", contexts=(HARBOUR,)), 0.0) for name in REFERENCE),
         ("faithfulness_overlap", item("", contexts=(HARBOUR,)), "no sentence of the answer has a key word"),
         ("hallucination_overlap", item("Yes.", contexts=(FERRY,)), "no sentence of the answer has a key word"),
-        *((name, item("Paris", "Paris"), "the item has no contexts") for name in CONTEXT),
+        *((name, item("Paris is big", "Paris"), 0.0) for name in CONTEXT[1:]),  # nothing holds it
+        ("context_precision", item("Paris", "Paris"), "the item has no contexts"),
         *((name, item("Paris", contexts=(FERRY,)), "the item has no reference_answers") for name in REFERENCE),
         ("wer", item("Paris", "?"), "no reference answer holds a word"),
         ("relevancy_overlap", item("Paris", question="Who?"), "the question has no key word"),
@@ -180,6 +185,12 @@ def test_languages_without_spaces() -> None:
     assert verdict("wer", item("東京都", "東京")) == 50.0
     assert [round(share, 2) for _, share in supported("東京は高い。海は青い。", ("東京は高い",))] == [1.0, 0.5]
     assert verdict("token_f1", item("ภาษาไทยดี", "ภาษาไทย")) == 0.0  # a phrase of Thai is one word
+
+
+def test_what_is_no_key_word_is_part_of_the_metrics() -> None:
+    """Sentences and key words come from modules whose texts no fingerprint covers: raise EDITION where this changes."""
+    told = [sorted(NO_KEY_WORDS), [text for text, _ in supported(ENDS, ())]]
+    assert (EDITION, digest(told)[:16]) == (1, "f694c07c9bdb952a")
 
 
 # --- do they mean anything? ---------------------------------------------------------------------------------------
@@ -236,12 +247,13 @@ def people(workspace_dir: Path) -> list[dict[str, Any]]:
 def test_metrics_stand_beside_each_other_and_an_item_without_contexts_is_unscored(
     judgecal: Run, people: list[dict[str, Any]]
 ) -> None:
-    judges = [part for name in ("token_f1", "faithfulness_overlap") for part in ("--judge", f"{name}@local")]
+    judges = [part for name in ("faithfulness_overlap", "context_precision") for part in ("--judge", f"{name}@local")]
     ran = judgecal("score", "--gold", "pass", "--split", "all", *judges, "--json")
     told = {one["judge"]: one for one in one_object(ran, 4)["judges"]}
-    assert told["token_f1@local"]["n_unscored"] == 0
-    assert told["faithfulness_overlap@local"]["unscored"] == {"refused": 1}
-    assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == 1.0
+    assert told["context_precision@local"]["unscored"] == {"refused": 1}
+    assert told["faithfulness_overlap@local"]["n_unscored"] == 0
+    # A full answer gets 0 for want of contexts, as the 12 of 36 do that say nothing right: 12 ties among 24 x 12 pairs.
+    assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == pytest.approx(1.0 - 6 / 288)
 
 
 def test_a_set_without_contexts_is_refused(judgecal: Run, workspace_dir: Path) -> None:
@@ -260,7 +272,7 @@ def test_local_judges_stand_beside_recorded_ones(
     found = one_object(ran)
     assert [(one["judge"], one["kind"], one["n_unscored"]) for one in found["judges"]] == [
         ("oracle", "recorded", 0),
-        ("faithfulness_overlap@local", "local", 1),
+        ("faithfulness_overlap@local", "local", 0),
         ("correctness_v3@embedded", "prompt", 0),
     ]
     assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]

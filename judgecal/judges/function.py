@@ -131,13 +131,18 @@ class FunctionJudge:
 
 
 class LocalJudge(FunctionJudge):
-    """A rule of judgecal's own, `NAME@local`: the function NAME of the file NAME.py in `judgecal/judges/local`."""
+    """A rule of judgecal's own, `NAME@local`: the function NAME of the file NAME.py in `judgecal/judges/local`.
+
+    Its `inputs` are all that it reads; one with a default may be lacking in some items, and not in all.
+    """
 
     kind: JudgeKind = "local"
 
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
         path = _local_file(name.signature)
         super().__init__(name, path, name.signature, folders=(Path(), workspace.root))
+        self._required = self.inputs
+        self.inputs = tuple(one for one, _ in self._getters)
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it may come.
@@ -149,8 +154,8 @@ class LocalJudge(FunctionJudge):
         refuse_lacking(self.name, nowhere, items)
 
     def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
-        """What the rule says of an item; none where the item lacks what it asks for."""
-        if lacking := lacking_inputs(self.inputs, item):
+        """What the rule says of an item; none where the item lacks what the rule cannot do without."""
+        if lacking := lacking_inputs(self._required, item):
             return Reading(None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}"))
         return super().verdict(item)
 

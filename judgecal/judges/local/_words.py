@@ -17,10 +17,12 @@ from functools import lru_cache
 from judgecal.goldset.check_wording import sentences
 from judgecal.models.embedded.text import NEGATIONS, POLAR, STOPWORDS
 
+EDITION = 1
+"""Of what is taken from other modules, whose texts the fingerprints of the metrics do not cover."""
 NO_REFERENCE = "no reference answer holds a word"
 NO_CLAIM = "no sentence of the answer has a key word to look for"
 
-_NO_KEY_WORDS = STOPWORDS | NEGATIONS | POLAR | {"yes"}
+NO_KEY_WORDS = STOPWORDS | NEGATIONS | POLAR | {"yes"}
 _REMEMBERED = 20_000  # characters; more than any language writes with
 _CACHED = 50_000  # characters of a text that is kept with its words
 _SHOWN = 120  # characters of a text that a reason quotes
@@ -80,7 +82,7 @@ def key_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _key_words(text: str) -> frozenset[str]:
-    return frozenset(words(text)) - _NO_KEY_WORDS
+    return frozenset(words(text)) - NO_KEY_WORDS
 
 
 def runs(text: str, length: int) -> frozenset[tuple[str, ...]]:

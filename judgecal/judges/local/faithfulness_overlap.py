@@ -2,7 +2,7 @@
 
 A sentence counts where more than `share` (0.6) of its key words stand in some context: a word-overlap stand-in for the
 faithfulness that RAG evaluations ask a model for. It sees no order, negation or paraphrase, and takes "the text does
-not say" for a claim. Needs contexts.
+not say" for a claim. An item without contexts gets 0, as nothing holds its answer. Needs contexts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from judgecal.judges.local._words import NO_CLAIM, share_told, supported
 
 SCALE = "percentage"
 SOURCE = "key-word overlap by sentence"
+NEEDS = "answer, contexts"
 
 
 def faithfulness_overlap(
-    answer: str, contexts: Sequence[str], *, share: Annotated[float, (0.0, 1.0)] = 0.6
+    answer: str, contexts: Sequence[str] = (), *, share: Annotated[float, (0.0, 1.0)] = 0.6
 ) -> tuple[float | None, str]:
     """100 x sentences above the threshold / sentences; None where no sentence has a key word."""
     sentences = supported(answer, contexts)
