@@ -269,6 +269,7 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
     found, result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
     assert [row["correctness/value"] for row in found] == ["yes", "no"]
     assert [row["guideline_adherence/error_message"] for row in found] == [None, "input: there is no guidelines"]
+    assert [row["guideline_adherence/error_code"] for row in found] == [None, "input"]
     assert result["metrics"]["correctness/mean"]["value"] == 0.5
 
 

@@ -31,14 +31,20 @@ _COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
         "share": "{column}/precision",
     },
     ("mosaic", "share"): {"share": "{column}", "error": "{column}/error_message"},
-    ("mlflow", "rating"): {"rating": "{name}/value", "rationale": "{name}/rationale", "error": "{name}/error_message"},
+    ("mlflow", "rating"): {
+        "rating": "{name}/value",
+        "rationale": "{name}/rationale",
+        "error": "{name}/error_message",
+        "error_code": "{name}/error_code",
+    },
     ("mlflow", "precision"): {
         "rating": "{name}/values",
         "rationale": "{name}/rationales",
         "error": "{name}/error_messages",
+        "error_code": "{name}/error_codes",
         "share": "{name}/precision/value",
     },
-    ("mlflow", "share"): {"share": "{name}/value", "error": "{name}/error_message"},
+    ("mlflow", "share"): {"share": "{name}/value", "error": "{name}/error_message", "error_code": "{name}/error_code"},
     ("plain", "rating"): {
         "verdict": "{name}_verdict",
         "passed": "{name}_passed",
@@ -146,7 +152,7 @@ class Measure:
             return "number"
         if part == "passed":
             return "flag"
-        words = part in ("rationale", "error") or not self.members[0].judge.scale.numeric
+        words = part in ("rationale", "error", "error_code") or not self.members[0].judge.scale.numeric
         text = words or (part == "rating" and self.rated)
         many: Mapping[bool, Kind] = {True: "texts", False: "numbers"}
         one: Mapping[bool, Kind] = {True: "text", False: "number"}
@@ -178,6 +184,8 @@ class Measure:
             return said.rationale or None
         if part == "error":
             return said.error
+        if part == "error_code":
+            return None if said.error is None else said.error.partition(":")[0]
         passed = member.rule.passes(said.verdict)
         if part == "passed":
             return passed
