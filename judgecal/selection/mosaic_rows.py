@@ -114,15 +114,19 @@ class MosaicReader:
 
     def read(self, row: Row) -> ReadRow:
         """The item of a row; without a `request_id` it is known by its text."""
-        found = read_record(row.raw, self.inputs)
-        cells, item = row.cells, found.item
+        cells = row.cells
         named = cells.get(self.item or "request_id", "").strip()
         group = cells.get(self.group, "").strip() if self.group else ""
-        return replace(found, item=replace(item, item_id=named or item.sha, group=group or item.group))
+        return read_record(row.raw, self.inputs, item_id=named, group=group)
 
 
-def read_record(record: Mapping[str, Any], inputs: Collection[str] = ()) -> ReadRow:
-    """The item of one record of either schema, known by its text; `inputs`: what the judges ask for, by name."""
+def read_record(
+    record: Mapping[str, Any], inputs: Collection[str] = (), *, item_id: str = "", group: str = ""
+) -> ReadRow:
+    """The item of one record of either schema; `inputs`: what the judges ask for, by name.
+
+    Without an id it is known by its text, without a group it belongs to its question.
+    """
     fields = _Fields(record)
     question, turns = _question(fields.first(*_REQUEST))
     answer = _answer(fields.first(*_RESPONSE))
@@ -130,8 +134,8 @@ def read_record(record: Mapping[str, Any], inputs: Collection[str] = ()) -> Read
     texts |= {name: text for name in set(inputs) - ITEM_INPUTS - {*_LISTS} if (text := fields.text(name))}
     references = fields.references("expected_response")
     item = Item(
-        item_id="",
-        group=question,
+        item_id=item_id,
+        group=group or question,
         question=question,
         answer=answer or "",
         reference_answers=references,
@@ -145,7 +149,7 @@ def read_record(record: Mapping[str, Any], inputs: Collection[str] = ()) -> Read
         problems["response"] = "there is no response"
     if not question.strip():
         problems["request"] = "the question is empty"
-    return ReadRow(replace(item, item_id=item.sha), problems)
+    return ReadRow(item if item_id else replace(item, item_id=item.sha), problems)
 
 
 class _Fields:
