@@ -316,7 +316,7 @@ def test_every_pair_of_scales_can_be_optimised(
 
 
 def test_words_are_climbed_on_accuracy(judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedded model cannot choose among words, so a stub does: with demos it is right, without it is not."""
+    """A stub for a model: with demos it is right, without it is not."""
     rows = made_items(40)
     words = {"full": "good", "half": "odd", "none": "bad"}
     made_gold(workspace.gold / "harsh", rows, rated(rows, words), scale='kind = "nominal"')
@@ -339,7 +339,9 @@ def test_words_are_climbed_on_accuracy(judgecal: Run, workspace: Workspace, monk
     assert found["test"]["before"]["accuracy"]["value"] == pytest.approx(1 / 3)
     assert found["test"]["after"]["accuracy"]["value"] == 1.0
     assert found["test"]["difference_recalibrated"]["reason"]
-    assert judgecal("optimize", "--gold", "harsh", "--signature", "graded").code == 0
+    text = judgecal("optimize", "--gold", "harsh", "--signature", "graded", "--full")
+    assert text.code == 0 and "once both are calibrated" not in text.said
+    assert "labels without an order have none" in text.said
 
 
 def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Workspace) -> None:

@@ -44,6 +44,7 @@ from judgecal.scale import common_scale
 from judgecal.workspace import Workspace
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+_OWN_FLOOR = f": name SIGNATURE@{EMBEDDED}, with the judges' own signature, among them to have it as a floor"
 
 
 def asked_items(
@@ -220,11 +221,11 @@ def _n_test_items(table: Table) -> int:
 
 
 def no_floor_judge(table: Table) -> str | None:
-    """Why `embedded` cannot stand below the judges of these items; None where it can."""
+    """Why the floor's judge cannot stand below the judges of these items; None where it can."""
     if not table.gold.scale.numeric:
-        return "embedded gives percentages, and the labels of this set have no order"
+        return f"{FLOOR_JUDGE} gives percentages, and the labels of this set have no order{_OWN_FLOOR}"
     if any(item.reference_answer is None for item in table.items):
-        return "embedded compares with a reference answer, and some items have none"
+        return f"{FLOOR_JUDGE} compares with a reference answer, and some items have none{_OWN_FLOOR}"
     return None
 
 

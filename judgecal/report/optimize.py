@@ -83,7 +83,8 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
     test, keep = result.test, "Keep the judge as it is"
     if test.difference is None:
         return (keep if result.decision == NOTHING_CHANGED else "Do not take the optimised judge yet"), [result.why]
-    again = f", {_change(test.difference_recalibrated)} once both are calibrated"
+    once = _recalibrated(result)
+    again = f", {_change(once)} once both are calibrated" if once else ""
     changes = [f"on test its agreement with people changes by {_change(test.difference)} points{again}"]
     if result.decision == BETTER:
         return "Take the optimised judge: it agrees better with people", changes
@@ -93,6 +94,11 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
         return f"{keep}: the gain is one of scale alone", changes
     unsure = [result.why] if test.difference.low is None else []
     return f"{keep}: nothing better is shown", [*unsure, *changes]
+
+
+def _recalibrated(result: OptimizeResult) -> Estimate | None:
+    """The difference once both are calibrated; None where there is none, as labels without an order have no map."""
+    return None if result.gold.scale == "nominal" else result.test.difference_recalibrated
 
 
 def _change(difference: Estimate | None) -> str:
@@ -113,7 +119,7 @@ def _unknown(result: OptimizeResult) -> Iterable[str]:
     elif result.decision == CANNOT_TELL:
         low, high = (numbers.difference(Estimate(100.0 * end), 1) for end in (change.low, change.high))
         yield f"Whether it is better or worse: anything from {low} to {high} points of {metric} fits the data."
-    if change is not None and result.test.difference_recalibrated is None:
+    if change is not None and _recalibrated(result) is None:
         yield "Whether a map of its scale would do as much: labels without an order have none."
     if result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
@@ -178,14 +184,14 @@ def _ends(result: OptimizeResult) -> Table:
     ]
     if test.difference is not None:
         rows.append(["test, after - before", "", "", numbers.difference(test.difference, digits)])
-        again = numbers.difference(test.difference_recalibrated, digits)
-        rows.append(["  once both are calibrated", "", "", again])
+        if once := _recalibrated(result):
+            rows.append(["  once both are calibrated", "", "", numbers.difference(once, digits)])
     return Table([metric, "n", "unscored", "with interval"], rows)
 
 
 def _differences(result: OptimizeResult) -> list[Block]:
     """After less before, as they are and once both through maps from train and dev."""
-    pairs = [("as they are", result.test.difference), ("both calibrated", result.test.difference_recalibrated)]
+    pairs = [("as they are", result.test.difference), ("both calibrated", _recalibrated(result))]
     rows = [
         IntervalRow(name, in_points(change), _change(change), strong=name == "as they are")
         for name, change in pairs
