@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judgecal.models.embedded.text import MAX_CHARS, analyse, content_words, sentences, word_list
+from judgecal.models.embedded.text import MAX_CHARS, content_words, refuses, sentences, word_list
 
 NAMES: tuple[str, ...] = tuple(word_list("support least covered numbers names asked asked_source refuses length news"))
 """What `weigh` measures, each 0..1.
@@ -136,7 +136,7 @@ def weigh(question: str, text: str, source: str) -> Weighed:
         "names": _backed([token for token, word in new.items() if word[0].isupper()], backing, empty=support),
         "asked": _echoed(asked, whole),
         "asked_source": held(asked, backing).share if asked else 0.0,
-        "refuses": float(analyse(text).refuses),
+        "refuses": float(refuses(text)),
         "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
         "news": len(new) / (len(whole) or 1),
     }

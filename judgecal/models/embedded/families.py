@@ -20,7 +20,7 @@ from judgecal.models.embedded import judge
 from judgecal.models.embedded.evidence import Held, Weighed, held, read_source, weigh
 from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
-from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, sentences
+from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
 
 Said = tuple[float, str]
 """A share 0..1, 1 where all is well, and a sentence or two that say why."""
@@ -244,7 +244,7 @@ def _chunk_relevance(case: Case) -> Said:
 
 def _sufficiency(case: Case) -> Said:
     reference = case.reference or "\n".join(case.facts)
-    if analyse(reference).refuses:
+    if refuses(reference):
         return 0.1, "The expected answer says that the question cannot be answered."
     asked = content_words(case.question)
     wanted = {token: word for token, word in content_words(reference).items() if token not in asked}

@@ -199,22 +199,36 @@ def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
     return value, end
 
 
+@lru_cache(maxsize=65536)
+def _word_token(word: str) -> str | None:
+    """The token of a word that is no number; None where it may be one, or a part of one."""
+    lower = word.lower()
+    if word[0].isdigit() or lower in SMALL or lower in ORDINALS or lower in TENS or (lower in ROMAN and word.isupper()):
+        return None
+    return _plain_token(word)
+
+
+def _plain_token(word: str) -> str:
+    lower = word.replace(".", "").lower()
+    if word in ("US", "U.S."):  # not the pronoun
+        lower = "usa"
+    return lower if lower in STOPWORDS else stem(lower)
+
+
 def _tokens(words: list[str]) -> list[tuple[str, str]]:
     """(stem or number, word as written) in order."""
     out: list[tuple[str, str]] = []
     place = 0
     while place < len(words):
         word = words[place]
-        number = _read_number(words, place)
+        token = _word_token(word)
+        number = _read_number(words, place) if token is None else None
         if number is not None:
             value, after = number
             out.append((f"#{value:.12g}", " ".join(words[place:after])))
             place = after
             continue
-        lower = word.replace(".", "").lower()
-        if word in ("US", "U.S."):  # not the pronoun
-            lower = "usa"
-        out.append((lower if lower in STOPWORDS else stem(lower), word))
+        out.append((_plain_token(word) if token is None else token, word))
         place += 1
     return out
 
@@ -252,6 +266,11 @@ def analyse(text: str) -> Text:
     return _cached(text[:MAX_CHARS])
 
 
+def refuses(text: str) -> bool:
+    """Whether a text begins as a refusal does."""
+    return REFUSAL.search(text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)) is not None
+
+
 def take_apart(text: str) -> Text:
     """The same without the cache, for texts that are read once."""
     text = text[:MAX_CHARS]
@@ -271,7 +290,7 @@ def take_apart(text: str) -> Text:
         grams=_grams(" ".join(t for t in tokens if t not in STOPWORDS)),
         # a leading "No," answers the question; what follows may have no negation
         negations=sum(t in NEGATIONS for t in (tokens[1:] if first in YES or first in NO else tokens)),
-        refuses=REFUSAL.search(text[:_REFUSAL_WITHIN].translate(_APOSTROPHES)) is not None,
+        refuses=refuses(text),
         polarity=1 if first in YES else -1 if first in NO else 0,
         polar_question=first in POLAR,
     )
