@@ -20,9 +20,10 @@ from judgecal.errors import InputError
 from judgecal.judges import PromptJudge, read_reply
 from judgecal.judges.chat import reply_schema
 from judgecal.models import ModelSpec, load_catalogue
+from judgecal.models.embedded import VERSION
 from judgecal.optimize.compiling import OptimiserAdapter
 from judgecal.optimize.program_calls import ProgramCalls, program_lm
-from judgecal.records import Item, Judgement, Key
+from judgecal.records import Item, Judgement, Key, digest
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.calls import stub_model
@@ -156,7 +157,7 @@ SPOKEN = [
     ("groq/x", {}, HALVES, TEXT, {"type": "number"}),
     ("openai/mine", LOCAL, SCHEMA, {**TEXT, "maxLength": 960}, {"type": "integer", "enum": list(range(101))}),
     ("ollama_chat/x", {"max_tokens": 9000}, SMALL, {**TEXT, "maxLength": 1500}, {**WHOLE_NUMBER, "enum": [0, 1, 2, 3]}),
-    ("hosted_vllm/x", {"max_tokens": 8}, HALVES, {**TEXT, "maxLength": 200}, dict(HALVES.properties["verdict"])),
+    ("hosted_vllm/x", {"max_tokens": 8}, HALVES, {**TEXT, "maxLength": 100}, dict(HALVES.properties["verdict"])),
 ]
 
 
@@ -449,6 +450,11 @@ def test_the_embedded_model_writes_fields_behind_markers(workspace: Workspace) -
     assert judge.schema is None and "structured" not in judge.model.settings()
     inputs = {"question": ITEM.question, "answer_under_test": ITEM.answer}
     assert judge.messages(ITEM) == dspy.ChatAdapter().format(judge.compiled, [], inputs)
+    # What recorded fingerprints of it were made of, and nothing more.
+    empty = dspy.ChatAdapter().format(judge.compiled, [], dict.fromkeys(inputs, ""))
+    settings = {"id": "judgecal/embedded", "api_base": None, "input_usd_per_1m": 0.0, "output_usd_per_1m": 0.0}
+    settings |= {"temperature": None, "max_tokens": None}
+    assert judge.fingerprint == digest([settings, VERSION, empty])[:16]
 
 
 def test_a_wrong_mode_is_named(workspace: Workspace) -> None:

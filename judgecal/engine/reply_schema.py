@@ -29,7 +29,7 @@ _GRAMMARS = ("hosted_vllm", "lm_studio", "ollama", "ollama_chat")
 _FEW = 11  # whole numbers that are written out for a server that takes no bounds: 0..10, and no 0..100
 _MOST = 1001  # whole numbers that are written out for a grammar
 _AROUND = 64  # tokens of an object beside its texts
-_LONGEST, _SHORTEST = 1500, 200  # characters of a text: grammars refuse 2,000 repetitions
+_LONGEST, _SHORTEST = 1500, 100  # characters of a text: grammars refuse 2,000 repetitions
 
 
 @dataclass(frozen=True)

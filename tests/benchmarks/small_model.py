@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--model", default="smollm2", help="the name that the server knows")
     parser.add_argument("--signature", default="correctness_v1")
     parser.add_argument("--limit", type=int, default=40)
-    parser.add_argument("--max-tokens", type=int, default=512)
+    parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--timeout", type=float, default=600.0)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
