@@ -26,7 +26,7 @@ N_GROUPS = 44
 INPUT_USD, OUTPUT_USD = 1.0, 4.0  # a million tokens
 USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 
-_FIELD = re.compile(r"`\[\[ ## (\w+) ## \]\]`")
+_FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
 
 
 def written(fields: Mapping[str, str]) -> str:
@@ -46,7 +46,7 @@ def as_judge(system: str, asked: str, *, steady: bool) -> str:
     named = len(words & set(re.findall(r"\w+", field(asked, "reference_answer"))))
     blind = 50 if steady else (sum(map(ord, asked)) * 37) % 101
     percent = 25 * named if PHRASE in system else blind
-    return written({"correctness_reasoning": "So it is.", "correctness_percentage": str(percent)})
+    return json.dumps({"correctness_reasoning": "So it is.", "correctness_percentage": percent})
 
 
 def as_writer(asked: str, fields: list[str]) -> str:
