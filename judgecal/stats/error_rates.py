@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import chdtrc, ndtri
+from scipy.special import chdtrc, rel_entr
 
 from judgecal.records import Estimate
 from judgecal.stats.intervals import t_quantile, wilson
@@ -79,19 +79,24 @@ def _limits(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, leve
 
 
 def limits_around(found: Estimate, level: float) -> tuple[float, float, float]:
-    """A rate, and how far its limits lie below and above it at another level than its own; both must be there.
+    """A rate, and how far its limits lie below and above it at another level than its own; both must be there."""
+    value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
+    n = effective_n(found)
+    if abs(level - found.level) > _EPS and math.isfinite(n):
+        low, high = wilson(value, n, t_quantile(level, max(1.0, found.n_groups - 1.0)))
+    return value, value - low, high - value
 
-    Wilson's limits l of a rate r solve (r - l)^2 = k l (1 - l) with k = t^2 / n: k is read off one that is inside.
+
+def effective_n(found: Estimate) -> float:
+    """On how many independent trials the interval of a rate rests; infinite where it has no width.
+
+    Wilson's limits l of a rate r solve (r - l)^2 = t^2 / n l (1 - l): n is read off one that is inside.
     """
     value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
-    if abs(level - found.level) > _EPS:
-        ends = [end for end in (low, high) if _EPS < end < 1.0 - _EPS]
-        if ends:
-            df = max(1.0, found.n_groups - 1.0)
-            k = max((value - end) ** 2 / (end * (1.0 - end)) for end in ends)
-            k *= (t_quantile(level, df) / t_quantile(found.level, df)) ** 2
-            low, high = wilson(value, 1.0 / k, 1.0) if k > _EPS else (value, value)
-    return value, value - low, high - value
+    parts = [(value - end) ** 2 / (end * (1.0 - end)) for end in (low, high) if _EPS < end < 1.0 - _EPS]
+    if not parts or max(parts) <= _EPS:
+        return math.inf
+    return t_quantile(found.level, max(1.0, found.n_groups - 1.0)) ** 2 / max(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +109,23 @@ class Shift:
 
 
 def shift(rates: Mapping[str, tuple[Estimate, Estimate]], *, level: float = 0.95) -> Shift:
-    """Hold rates of two independent samples against each other, all at once by the sum of their squared distances.
+    """Hold rates of two independent samples against each other, all at once, by their likelihood ratio.
 
-    A distance is measured by the limits on the sides that face each other, which near 0 and 1 differ from the others.
-    Rates without an interval are passed over.
+    Each rate counts as so many independent trials as its interval rests on. Rates without an interval are passed over.
     """
     squares, n = 0.0, 0
     for one, other in rates.values():
         if None in (one.low, one.high, other.low, other.high):
             continue
-        (then, then_down, then_up), (now, now_down, now_up) = limits_around(one, level), limits_around(other, level)
-        width = math.hypot(then_down, now_up) if now < then else math.hypot(then_up, now_down)
-        if width > _EPS:
-            squares += ((now - then) / (width / float(ndtri(0.5 + level / 2.0)))) ** 2
+        sizes = [min(effective_n(side), float(max(side.n, 1))) for side in (one, other)]
+        values = [float(side.value or 0.0) for side in (one, other)]
+        both = sum(size * value for size, value in zip(sizes, values, strict=True)) / sum(sizes)
+        squares += 2.0 * sum(size * _divergence(value, both) for size, value in zip(sizes, values, strict=True))
         n += 1
-    p_value = float(chdtrc(n, squares)) if n else None
+    p_value = float(chdtrc(n, max(0.0, squares))) if n else None
     return Shift(p_value is not None and p_value < 1.0 - level, p_value, dict(rates))
+
+
+def _divergence(rate: float, other: float) -> float:
+    """Of a rate from another one, as a likelihood has it (Kullback and Leibler 1951)."""
+    return float(rel_entr(rate, other) + rel_entr(1.0 - rate, 1.0 - other))
