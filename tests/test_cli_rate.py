@@ -163,6 +163,9 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     shares = [np.mean([r for k, (_, r) in enumerate(world.right.items()) if k % 2 == side]) for side in (0, 1)]
     assert (pair["a"], pair["b"]) == ("a", "b") and holds(pair["difference"], shares[0] - shares[1])
     assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
+    page = world.folder / "experiments" / found["experiment"] / "report.html"
+    assert judgecal("report", found["experiment"], "--format", "html").code == 0
+    assert "half width, points" in page.read_text(encoding="utf-8")
     again = judgecal("report", found["experiment"], "--format", "md")
     assert again.code == 0 and "of these answers are right; the judge alone said 66%." in again.out
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
@@ -182,6 +185,15 @@ def test_drawing_again_leaves_out_what_was_drawn_and_joins_it(judgecal: Run, wor
     assert found["n_labelled"] == 120 and holds(found["corrected"], world.share)
     back = judgecal("gold", "sheet", "judged.csv", "-n", 20, "-o", "x.csv", *LOCK, "--labels", "labels")
     assert back.code == 2 and "were not all as likely to be drawn" in back.err
+
+
+def test_strata_of_verdict_and_system(judgecal: Run, world: World) -> None:
+    items = draw(judgecal, world, 80, "--strata", "verdict,system")
+    gold = load_gold(world.folder / "gold" / "labels")
+    assert len(items) == 80 and "pass of a: " in gold.card.source and "no verdict of b: " in gold.card.source
+    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
+    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
+    assert holds(found["corrected"], world.share)
 
 
 def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, world: World) -> None:

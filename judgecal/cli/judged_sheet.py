@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from judgecal.experiment.drawn import Drawing
     from judgecal.workspace import Workspace
 
+_BOTH = "verdict,system"
 ENDINGS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
 
 
@@ -62,8 +63,10 @@ def drawing_of(
 
     strata, n, name, seed = how
     problems = []
-    if strata not in (None, "verdict"):
-        problems.append(f"--strata of a table is verdict, found {strata!r}")
+    if strata not in (None, "verdict", _BOTH):
+        problems.append(f"--strata of a table is verdict or {_BOTH}, found {strata!r}")
+    if strata == _BOTH and table.system is None:
+        problems.append(f"--strata {_BOTH}: name the column by --system")
     if strata is not None and table.lock is None:
         problems.append("--strata verdict is of a judged table: name the lock that it was judged with (--lock)")
     if n is None and table.lock is not None:
@@ -80,7 +83,9 @@ def drawing_of(
         return answers_to_label(path, columns, str(table.scale), n=n, name=name, seed=seed, workspace=workspace)
     lock = load_lock(table.lock)
     judge = lock.runnable(workspace, trust_lock=table.trust_lock).scale
-    read = read_judged(path, JudgedColumns(table.question, table.answer, table.verdict, table.item, table.group), judge)
+    by = table.system if strata == _BOTH else None
+    own = JudgedColumns(table.question, table.answer, table.verdict, table.item, table.group, by)
+    read = read_judged(path, own, judge)
     before = None if table.labels is None else load_gold(table.labels, workspace=workspace)
     return JudgedDraw(
         workspace=workspace,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
+from judgecal.report.charts import ACCENT, SOFT, WARM, drawn, rows_of
 from judgecal.report.document import (
     FROM_SUMMARY,
     Block,
@@ -14,13 +15,14 @@ from judgecal.report.document import (
     Document,
     Fact,
     Paragraph,
+    Picture,
     Section,
     Table,
     notes_section,
 )
 from judgecal.report.intervals import Axis, in_percent, in_points, interval_picture, share_row
 from judgecal.report.wording import sentence
-from judgecal.selection.rate_result import CurvePoint, Escalated, PlanResult, RateResult
+from judgecal.selection.rate_result import CurvePoint, Escalated, PlanResult, RateDifference, RateResult
 
 _WORDS = (
     ("right", "What people pass: their label reaches the pass mark of their scale."),
@@ -31,6 +33,7 @@ _WORDS = (
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
+_WIDE, _NARROW, _HEIGHT = 620, 280, 220  # pixels of the curve
 
 
 def rate_document(result: RateResult) -> Document:
@@ -94,7 +97,18 @@ def _headline(result: RateResult) -> Headline:
             f"The verdicts saved {numbers.count(result.labels_saved)} labels: so many more would have been needed for "
             "as short an interval without them."
         )
+    if len(result.differences) == 1:
+        because.append(_apart(result, result.differences[0]))
+    if result.escalate is not None:
+        because.append(_escalation_in_words(result.escalate))
     return Headline(kind, first, tuple(because), tuple(_unknown(result)), _next(result))
+
+
+def _apart(result: RateResult, found: RateDifference) -> str:
+    """Two values held against each other."""
+    shown = numbers.difference(in_points(found.difference), 1)
+    decided = {"A": f"{found.a} is higher", "B": f"{found.b} is higher"}.get(_told(found.difference), "cannot tell")
+    return f"{result.by_column} {found.a} less {found.b}: {shown} points, so {decided}."
 
 
 def _first(result: RateResult) -> tuple[str, str]:
@@ -168,12 +182,13 @@ def _assumptions(result: RateResult) -> Section:
 def _rates(result: RateResult) -> Section:
     rows = [("corrected", result.corrected), ("raw", result.raw)]
     rows += [("labels alone", result.plain)] if result.plain is not None else []
-    if result.mean is not None:
-        rows += [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)]
     cells = [[name, *_cells(result, name, found)] for name, found in rows]
     table = Table(["", "rate", "level", "n", "unscored", "made by"], cells, short=True)
-    known = [(name, found) for name, found in rows[:3] if found.value is not None]
+    known = [(name, found) for name, found in rows if found.value is not None]
     blocks: list[Block] = [table]
+    if result.mean is not None:
+        means = [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)]
+        blocks.append(Table(["", result.scale, "level", "n"], [[n, *_cells(result, n, one)[:3]] for n, one in means]))
     if result.what == "share" and known:
         lines = [share_row(name, found, strong=name == "corrected") for name, found in known]
         blocks.append(interval_picture(lines, Axis("%", low=0.0, high=_MARK)))
@@ -233,20 +248,23 @@ def _told(difference: Estimate) -> str:
 
 
 def _escalated(found: Escalated) -> Section:
-    target = numbers.percent(found.target)
     caption = "Serves who shares the work between judge and people: tested from safe to bold on the labelled rows."
+    return Section("escalate", "Rows for a person", caption, [Paragraph(_escalation_in_words(found))])
+
+
+def _escalation_in_words(found: Escalated) -> str:
+    """What the judge keeps, and what a person reads."""
+    target = numbers.percent(found.target)
     if found.agreement is None:
         needed = "no number of labels looks as if it would"
         if found.labels_needed is not None:
             needed = f"about {numbers.count(found.labels_needed)} labels would"
-        text = f"No part of the rows is shown to agree with people at {target}: read all of them; {needed}."
-        return Section("escalate", "Rows for a person", caption, [Paragraph(text, short=True)])
-    text = (
+        return f"No part of the rows is shown to agree with people at {target}: read all of them; {needed}."
+    return (
         f"The judge keeps {numbers.percent(found.share)} of the rows, where it agrees with people in "
         f"{in_percent(found.agreement)}, shown to be {target} or more; a person reads the other "
         f"{numbers.count(found.n_rows)}{f' ({found.sheet})' if found.sheet else ''}."
     )
-    return Section("escalate", "Rows for a person", caption, [Paragraph(text, short=True)])
 
 
 def _curve(curve: Sequence[CurvePoint]) -> Section:
@@ -260,11 +278,36 @@ def _curve(curve: Sequence[CurvePoint]) -> Section:
         for point in curve
     ]
     table = Table(["labels", "alone", "with the judge", "by strata"], rows, title="Half width in points, by labels")
+    says = "; ".join(
+        f"{one.n} labels: {numbers.points(one.plain)} or {numbers.points(one.with_judge)}" for one in curve
+    )
+    picture = Picture(lambda: _drawn(curve), says, narrow=lambda: _drawn(curve, width=_NARROW), numbers=table)
     caption = (
         "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is what to "
         "expect, not a promise."
     )
-    return Section("curve", "What more labels give", caption, [table])
+    return Section("curve", "What more labels give", caption, [picture])
+
+
+def _drawn(curve: Sequence[CurvePoint], *, width: int = _WIDE) -> str:
+    """Half width against labels, a line for each way to use them."""
+    import altair as alt
+
+    ways = (("alone", "plain"), ("with the judge", "with_judge"), ("by strata", "stratified"))
+    rows = [
+        {"labels": one.n, "points": _MARK * value, "way": way}
+        for one in curve
+        for way, field in ways
+        if (value := getattr(one, field)) is not None
+    ]
+    colours = alt.Scale(domain=[way for way, _ in ways], range=[SOFT, ACCENT, WARM])
+    chart = alt.Chart(rows_of(rows)).mark_line(point=True)
+    chart = chart.encode(
+        x=alt.X("labels:Q", title="labels"),
+        y=alt.Y("points:Q", title="half width, points"),
+        color=alt.Color("way:N", scale=colours, title=None, legend=alt.Legend(orient="top")),
+    )
+    return drawn(chart.properties(width=width, height=_HEIGHT))
 
 
 def _notes(result: RateResult) -> Iterator[str]:

@@ -89,6 +89,7 @@ class JudgedDraw:
     """A draw of rows of a judged table.
 
     Attributes:
+        table: read by the system where it is to be drawn by strata of that too.
         by_verdict: whether it is by strata of the verdict, shared out by the lock's error rates; else all rows alike.
         before: the set with what was drawn of this table before; the new rows join it.
         name: of the set that the rows make, where there is none before.
@@ -154,7 +155,11 @@ class JudgedDraw:
             strata = [("all rows", first, _ANY_SPREAD)]
         else:
             spreads = self._spreads()
-            strata = [(name, first[own[first]], spreads.get(name, _ANY_SPREAD)) for name, own in self._kinds()]
+            strata = [
+                (f"{name}{part}", first[(own & rows)[first]], spreads.get(name, _ANY_SPREAD))
+                for name, own in self._kinds()
+                for part, rows in self._systems()
+            ]
         strata = [one for one in strata if len(one[1])]
         if self.before is not None:
             at, place = self.table.places(self.before.items)
@@ -180,6 +185,13 @@ class JudgedDraw:
         third = np.minimum(2, np.floor(3.0 * (verdict - self.judge.low) / self.judge.span + 1e-9))
         names = ("low", "middle", "high")
         return [*((name, known & (third == place)) for place, name in enumerate(names)), (_UNSCORED, ~known)]
+
+    def _systems(self) -> list[tuple[str, Bools]]:
+        """The rows of each system, where the table was read by it; else all."""
+        codes = self.table.value_of
+        if codes is None:
+            return [("", np.ones(self.table.n, dtype=np.bool_))]
+        return [(f" of {name or 'none'}", codes == code) for code, name in enumerate(self.table.values)]
 
     def _spreads(self) -> dict[str, float]:
         """The standard deviation of right and wrong by verdict, from the lock's error rates and the raw rate here."""
