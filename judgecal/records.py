@@ -88,7 +88,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_PARTS = ("judges", "systems", "pairs", "hand_on", "raters", "sets")
+_PARTS = ("judges", "systems", "pairs", "hand_on", "raters", "sets", "by")
 """What a row of a result's frame is, the first that it has."""
 
 

@@ -76,3 +76,18 @@ def test_each_item_is_drawn_with_its_chance() -> None:
     chance = {item.item_id: item.inclusion_probability or 0.0 for item in drawn.items}
     # 2000 draws: three standard errors are 0.034 at most.
     assert all(seen[item_id] / 2000 == pytest.approx(chance[item_id], abs=0.04) for item_id in chance)
+
+
+def test_drawing_on_gives_both_draws_one_chance() -> None:
+    items = made(300)
+    strata = [Stratum("agree", tuple(items[:200]), 0.1), Stratum("differ", tuple(items[200:]), 0.4)]
+    first = draw(strata, 40, seed=1)
+    before = {item.item_id for item in first.items}
+    second = draw(strata, 60, seed=2, before=before)
+    assert len(second.items) == 60 and not before & {item.item_id for item in second.items}
+    assert {item.item_id for item in second.earlier} == before
+    both = (*second.items, *second.earlier)
+    assert sum(1.0 / (item.inclusion_probability or 1.0) for item in both) == pytest.approx(300)
+    for stratum in strata:
+        own = [item for item in both if item.item_id in {one.item_id for one in stratum.items}]
+        assert {item.inclusion_probability for item in own} == {len(own) / len(stratum.items)}
