@@ -69,7 +69,7 @@ class _Linear:
     group: Ints  # n
     heavy: Floats  # n, 1 / the chance of being drawn
     left: float  # the part of the rows that is not labelled, by weight
-    together: float  # how much products of rows of one group count, 0..1
+    together: float  # how much products of rows of one group count, beside what a finite table takes away, 0..1
     extra: float  # variance for what was not seen in so few rows
     two_valued: bool
     n_groups: int
@@ -260,14 +260,14 @@ def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
     """How much the products of two labelled rows of one group count in the variance of a draw.
 
     That is 1 - pi_i pi_j / pi_ij of Horvitz and Thompson (1952), with pi_ij, the chance that both are drawn, told from
-    the pairs that were, against all pairs of a labelled row and another of its group: 0 where rows were drawn one by
-    one, 1 - pi where whole groups were.
+    the pairs that were, against all pairs of a labelled row and another of its group; over 1 - pi, which the parts have
+    in them: 0 where rows were drawn one by one, 1 where whole groups were.
     """
     others = np.bincount(groups)[group] - 1.0
     _, own = np.unique(group, return_inverse=True)
     drawn = float((np.bincount(own, weights=heavy) ** 2).sum() - (heavy**2).sum())
     pairs = float((heavy * others).sum())
-    return 0.0 if drawn <= pairs or pairs <= 0.0 else min(left, 1.0 - pairs / drawn)
+    return 0.0 if drawn <= pairs or min(pairs, left) <= 0.0 else min(1.0, (1.0 - pairs / drawn) / left)
 
 
 def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> float:
@@ -309,7 +309,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
         return Interval(reason=too_few(linear.n_groups))
     value, variance, n = linear.value, linear.variance, len(linear.parts)
     spread = value * (1.0 - value)
-    df = _freedom(linear) if linear.together > _WHOLE * linear.left else linear.n_groups - 1.0
+    df = _freedom(linear) if linear.together > _WHOLE else linear.n_groups - 1.0
     if variance <= _EPS**2:
         every = float(np.abs(linear.parts).sum()) <= _EPS
         return Interval(value, value, f"{name}, every row is labelled") if every else Interval(reason="no spread")
