@@ -100,6 +100,23 @@ def test_from_import_to_report(
             assert ran.code == 0, ran.err
 
 
+def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir: Path) -> None:
+    inputs = "policy,customer_message,agent_reply"
+    assert judgecal("signature", "new", "policy", "--scale", "nominal", "--words", ",".join(WORDS), "--inputs",
+                    inputs).code == 0  # fmt: skip
+    table = write(workspace_dir / "cases.csv", rows(120))
+    assert judgecal("gold", "import", table, "--as", "cases", *COLUMNS, "--label", "label", "--scale",
+                    "nominal").code == 0  # fmt: skip
+    scored = one_object(judgecal("score", "--judge", "policy@embedded", "--gold", "cases", "--json"))
+    assert scored["judges"][0]["n_unscored"] == 0
+    select = ("select", scored["experiment"], "-o", "lock.json")
+    assert judgecal(*select).code == 1, "no better than a constant"
+    assert judgecal(*select, "--allow-below-floor", "--replace").code == 0
+    assert one_object(judgecal("gate", "--lock", "lock.json", "--json"))["decision"] == "pass"
+    judged = one_object(judgecal("judge", table, "--lock", "lock.json", "-o", "out.csv", *COLUMNS, "--json"))
+    assert (judged["n"], judged["n_unscored"]) == (120, 0)
+
+
 def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
     assert judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code == 0
     ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")

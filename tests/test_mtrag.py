@@ -43,6 +43,8 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> Non
     assert [people[name]["value"] for name in names] == pytest.approx(ALPHA[metric], abs=5e-5)
     found = one_object(judgecal("agreement", "--gold", "mtrag", "--json"))
     assert found["gold"]["n_groups"] == 20 and found["headline"]["sentence"].endswith(".")
+    assert any("percentage verdicts" in note and all(judge in note for judge in KNOWN[metric])
+               for note in found["notes"]), "all three are read as fractions of 1"  # fmt: skip
     for one in found["judges"]:
         pearson, spearman = KNOWN[metric][one["judge"]]
         assert (one["n"], one["n_unscored"]) == (477, 0)

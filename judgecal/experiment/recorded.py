@@ -206,7 +206,9 @@ class _Reader:
         readable = {one: sum(_verdict(one, cell)[0] is not None for cell in cells) for one in forms}
         scale = max(readable, key=lambda one: readable[one])  # of equals the first
         shares = [_verdict(fraction, cell)[0] for cell in cells]
-        few = None in shares or len(shares) < _FRACTIONS or set(shares) <= {0.0, 100.0}
+        # 0 and 1 alone are no fractions where they can be labels as they are.
+        ends = people.kind in ("binary", "percentage") and set(shares) <= {0.0, 100.0}
+        few = None in shares or len(shares) < _FRACTIONS or ends
         if few or (scale is own and own.kind != "percentage" and readable[own] == len(cells)):
             return scale
         notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
