@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from judgecal.judges.listing import JudgesHere, LocalHere, SignatureHere, SuiteHere
 from judgecal.records import Headline
 from judgecal.report import numbers
@@ -18,9 +20,9 @@ def judges_here_document(found: JudgesHere) -> Document:
     if found.no_verdict:
         notes.append(f"Signatures without a verdict, which cannot judge: {', '.join(found.no_verdict)}.")
     sections = [
+        Section("local", "Local judges", "Rules and metrics that call nobody.", _local(found)),
         Section("signatures", "Signatures", "Prompts that judge on any model: SIGNATURE@MODEL.", _signatures(found)),
         Section("suites", "Suites", "Judges that run together.", _suites(found)),
-        Section("local", "Local judges", "Rules and metrics that call nobody.", _local(found)),
     ]
     return Document(
         title="Judges",
@@ -46,8 +48,18 @@ def _headline(found: JudgesHere) -> Headline:
 
 def _signatures(found: JudgesHere) -> list[Block]:
     ready = [one for one in found.signatures if not one.problem]
-    named = Paragraph(f"Signatures: {', '.join(one.name for one in ready) or 'none'}.", short=True)
+    named = Paragraph(f"Signatures: {_by_folder([one.name for one in ready])}.", short=True)
     return [named, Table(["signature", "scale", "unit", "inputs"], [_signature_row(one) for one in ready], left=4)]
+
+
+def _by_folder(names: Sequence[str]) -> str:
+    """Names with commas, those of a sub-folder together: `mosaic/* (9)`."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folder, slash, own = name.rpartition("/")
+        folders.setdefault(folder + slash, []).append(own)
+    alone = folders.pop("", [])
+    return ", ".join([*alone, *(f"{folder}* ({len(own)})" for folder, own in folders.items())]) or "none"
 
 
 def _signature_row(one: SignatureHere) -> list[str]:
@@ -62,12 +74,12 @@ def _suites(found: JudgesHere) -> list[Block]:
 
 
 def _local(found: JudgesHere) -> list[Block]:
-    short = [[one.judge, one.needs, one.source or _NONE] for one in found.local]
     return [
-        Table(["local judge", "needs", "source"], short, left=3, short=True),
-        Table(["local judge", "scale", "settings", "verdict"], [_local_row(one) for one in found.local], left=4),
+        Table(["local judge", "needs"], [[one.judge, one.needs] for one in found.local], left=2, short=True),
+        Table(["local judge", "source", "settings"], [_origin(one) for one in found.local], left=3),
+        Table(["local judge", "scale", "verdict"], [[one.judge, one.scale, one.about] for one in found.local], left=3),
     ]
 
 
-def _local_row(one: LocalHere) -> list[str]:
-    return [one.judge, one.scale, "; ".join(one.settings) or _NONE, one.about]
+def _origin(one: LocalHere) -> list[str]:
+    return [one.judge, one.source or _NONE, "; ".join(one.settings) or _NONE]
