@@ -171,7 +171,7 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(
 
 
 def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
-    table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(40)])
+    table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(12)])
     ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
                    "--json")  # fmt: skip
     assert ran.code == 0, ran.err
@@ -180,17 +180,17 @@ def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubSe
     for name in RESPONSE:
         for kind in ("percentage", "average"):
             found = metrics[f"response/llm_judged/{name}/rating/{kind}"]
-            assert (found["value"], found["n"], found["n_expected"], found["n_unscored"]) == (0.75, 40, 40, 0)
+            assert (found["value"], found["n"], found["n_expected"], found["n_unscored"]) == (0.75, 12, 12, 0)
             assert found["low"] < 0.75 < found["high"]
     precision = metrics["retrieval/llm_judged/chunk_relevance/precision/average"]
-    assert (precision["value"], precision["n"]) == (0.75, 40)
+    assert (precision["value"], precision["n"]) == (0.75, 12)
     recall = metrics["retrieval/ground_truth/document_recall/average"]
-    assert (recall["value"], recall["n"]) == (0.5, 40)
+    assert (recall["value"], recall["n"]) == (0.5, 12)
     assert result["rates"]["correctness"]["raw"] == metrics["response/llm_judged/correctness/rating/percentage"]
     chunks = result["rates"]["chunk_relevance"]
-    assert (chunks["unit"], chunks["n_chunks"], chunks["n_chunks_unscored"]) == ("chunk", 160, 0)
-    assert served.calls == 40 * 6 + 160
-    assert result["usd"] == pytest.approx(400 * USD_A_CALL)
+    assert (chunks["unit"], chunks["n_chunks"], chunks["n_chunks_unscored"]) == ("chunk", 48, 0)
+    assert served.calls == 12 * 6 + 48
+    assert result["usd"] == pytest.approx(120 * USD_A_CALL)
     assert result["usd_per_1k"] == pytest.approx(1000 * 10 * USD_A_CALL)
     names = {one["name"]: one["why"] for one in result["left_out"]}
     assert set(names) == {"correctness_facts", "context_sufficiency_facts"}
@@ -357,7 +357,7 @@ def test_the_result_at_the_terminal_and_its_report(
     judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    write(workspace_dir / "in.jsonl", rows_with_faults()[:40])
+    write(workspace_dir / "in.jsonl", rows_with_faults()[:12])
     ran = judgecal(
         "judge", "in.jsonl", "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
     )
@@ -405,6 +405,15 @@ def test_a_table_of_other_names_is_refused(judgecal: Run, workspace_dir: Path) -
     table = write(workspace_dir / "in.jsonl", [{"question": "x", "response": "y"}])
     ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "-o", "out.jsonl")
     assert ran.code == 2 and "neither a column request nor a column inputs" in ran.err
+
+
+def test_where_everything_passes_there_is_no_lowest(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    rows = [{"request": f"What is {number}?", "response": "A number."} for number in range(3)]
+    table = write(workspace_dir / "in.jsonl", rows)
+    options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl", "--json")
+    said = one_object(judgecal("judge", table, *options))["headline"]
+    assert said["sentence"] == "By their own verdicts all 2 judges pass whatever they scored."
+    assert said["unknown"][1].startswith("How sure the rates are: 3 groups: fewer than 10")
 
 
 # --- one record as an item

@@ -59,7 +59,9 @@ def _headline(result: SuiteResult) -> Headline:
     lowest = min(known, key=lambda name: known[name].value or 0.0)
     rate = f"{in_percent(known[lowest])} {_SAID[result.rates[lowest].aggregate]}"
     say = f"By the verdicts of {lowest}, {rate}"
-    if len(known) > 1:
+    if known[lowest].value == 1.0 and len(known) > 1:
+        say = f"By their own verdicts all {len(known)} judges pass whatever they scored"
+    elif len(known) > 1:
         say = f"Look at {lowest} first, the lowest of {len(known)}: by its own verdicts {rate}"
     return Headline(
         "raw rates", f"{say}.", (_of_unlocked(result), _scope(result)), tuple(_unknown(result)), _next(result)
