@@ -21,6 +21,7 @@ KNOWN = {
         "conditional-idk": (0.4408, 0.2756),
     },
 }
+OVERLAP = "faithfulness_overlap@local"
 ALPHA = {"faithfulness": (0.4700, 0.5502), "completeness": (0.2635, 0.3915)}
 
 
@@ -41,11 +42,19 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> Non
     people = one_object(judgecal("gold", "agreement", "mtrag", "--json"))["reliability"]
     names = ("krippendorff_alpha", "krippendorff_alpha_interval")
     assert [people[name]["value"] for name in names] == pytest.approx(ALPHA[metric], abs=5e-5)
-    found = one_object(judgecal("agreement", "--gold", "mtrag", "--json"))
+    found = one_object(judgecal("agreement", "--gold", "mtrag", "--judge", OVERLAP, "--json"))
     assert found["gold"]["n_groups"] == 20 and found["headline"]["sentence"].endswith(".")
     assert any("percentage verdicts" in note and all(judge in note for judge in KNOWN[metric])
                for note in found["notes"]), "all three are read as fractions of 1"  # fmt: skip
-    for one in found["judges"]:
+    *recorded, overlap = found["judges"]
+    assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
+    assert (overlap["judge"], overlap["kind"], overlap["n_unscored"]) == (OVERLAP, "local", 0)
+    floor = max(one["calibrated"]["macro_agreement"]["high"] for one in found["floor"])
+    if metric == "faithfulness":  # counting words tracks people as well as the recorded judges do
+        assert overlap["calibrated"]["macro_agreement"]["low"] > floor
+        assert overlap["with_mean"]["pearson"]["value"] == pytest.approx(0.694, abs=5e-4)
+        assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.582, abs=5e-4)
+    for one in recorded:
         pearson, spearman = KNOWN[metric][one["judge"]]
         assert (one["n"], one["n_unscored"]) == (477, 0)
         assert one["with_mean"]["pearson"]["value"] == pytest.approx(pearson, abs=5e-5)
