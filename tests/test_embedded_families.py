@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import random
+import statistics
 from pathlib import Path
 from typing import Any, Literal
 
@@ -164,7 +166,7 @@ def test_any_inputs_and_any_scale_have_a_verdict(inputs: str) -> None:
     for kind, bounds in SCALES:
         told = rng.choice(("Judge.", "Is it safe?", "Is it relevant?", "Is it supported?", "Was it answered at all?"))
         judge = signature(inputs, told, kind, **bounds)
-        for demos in ([], [_demo(judge, kind, bounds, rng) for _ in range(4)]):
+        for demos in ([], [_demo(judge, kind, bounds, rng) for _ in range(3)])[rng.randrange(2) :]:
             values = {name: rng.choice(ODD) for name in judge.input_fields}
             values |= {"reference_answer": "Jane Smith"} if "reference_answer" in values else {}
             text = reply(CHAT.format(judge, demos, values))
@@ -279,6 +281,29 @@ def test_every_measure_is_a_share(text: str) -> None:
     for question, judged, source in itertools.product((text, "Who?"), (text, PIER), (text, "")):
         values = weigh(question, judged, source).values
         assert len(values) == len(NAMES) and all(0.0 <= value <= 1.0 + 1e-9 for value in values)
+
+
+@pytest.mark.shared_data
+def test_groundedness_follows_people(shared_data: Path) -> None:
+    """450 RAG answers with contexts, 1..4 by two or three raters; Spearman was 0.45 when this was written."""
+    from scipy.stats import spearmanr
+
+    rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
+    rows = [row for row in rows if row["contexts"]][::3]
+    labels: dict[str, float] = {}
+    with (shared_data / "mtrag" / "ratings.csv").open(encoding="utf-8", newline="") as lines:
+        for rating in csv.DictReader(lines):
+            if rating["metric"] == "faithfulness":
+                given = [float(rating[f"r{n}"]) for n in range(1, 8) if rating[f"r{n}"]]
+                labels[rating["item_id"]] = statistics.median(given)
+    judge = signature("question contexts answer", "How far do the contexts support the answer?", int, ge=0, le=100)
+    verdicts = [
+        said(judge, question=row["question"], answer=row["answer"],
+             contexts="\n\n".join(part["text"] for part in row["contexts"]))[0]
+        for row in rows
+    ]  # fmt: skip
+    assert len(rows) == 150
+    assert spearmanr(verdicts, [labels[row["item_id"]] for row in rows]).statistic >= 0.3
 
 
 # --- the signatures that are shipped
