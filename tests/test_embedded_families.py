@@ -289,7 +289,7 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
     from scipy.stats import spearmanr
 
     rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
-    rows = [row for row in rows if row["contexts"]][::3]
+    rows = [row for row in rows if row["contexts"]][::5]
     labels: dict[str, float] = {}
     with (shared_data / "mtrag" / "ratings.csv").open(encoding="utf-8", newline="") as lines:
         for rating in csv.DictReader(lines):
@@ -302,7 +302,7 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
              contexts="\n\n".join(part["text"] for part in row["contexts"]))[0]
         for row in rows
     ]  # fmt: skip
-    assert len(rows) == 150
+    assert len(rows) == 90
     assert spearmanr(verdicts, [labels[row["item_id"]] for row in rows]).statistic >= 0.3
 
 

@@ -27,7 +27,7 @@ PHRASE = "Look whether the chunk names the town of the question."
 N_QUESTIONS = 24
 BINARY, WORDS = 'kind = "binary"', 'kind = "nominal"'
 _TURNS = itertools.count()
-_FIELD = re.compile(r"`\[\[ ## (\w+) ## \]\]`")
+_FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
 
 
 def write(workspace: Path, name: str, inputs: str, verdict: str) -> None:
@@ -153,6 +153,7 @@ def model(body: dict[str, Any]) -> str:
         values["verdict"] = right(asked) if PHRASE in system else {True: "yes", False: "no"}[bool(blind)]
         if "agent_reply" in asked and PHRASE not in system:
             values["verdict"] = "explain" if blind else "apply"
+        return json.dumps(values)
     for name in ("proposed_instruction", "new_instruction"):
         if name in values:
             values[name] = f"Judge it. {PHRASE}"
