@@ -10,7 +10,18 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import JUDGEMENTS, Beside, Columns, Imported, check_gold, import_gold, load_gold, read_fields
+from judgecal.goldset import (
+    JUDGEMENTS,
+    Beside,
+    Columns,
+    Imported,
+    check_gold,
+    import_gold,
+    import_sheets,
+    load_gold,
+    read_fields,
+    write_sheets,
+)
 from judgecal.judges import lacking_inputs
 from judgecal.records import Context, Turn
 from judgecal.workspace import Workspace
@@ -187,3 +198,27 @@ def test_the_names_of_fields() -> None:
     assert read_fields(["policy", "agent_reply=reply text"]) == (("policy", "policy"), ("agent_reply", "reply text"))
     with pytest.raises(InputError, match=r"--field agent reply=x: write NAME=COL.*\n.*--field a=: write"):
         read_fields(["agent reply=x", "a="])
+
+
+def test_a_sheet_shows_the_fields_and_comes_back(place: Workspace) -> None:
+    file = place.root / "t.csv"
+    file.write_text("id,policy,reply\na,P,R1\nb,P,R2\n")
+    fields = (("policy", "policy"), ("agent_reply", "reply"))
+    gold = run(place, file, question=None, answer=None, fields=fields, item="id").gold
+    sheet = place.root / "ann.csv"
+    write_sheets(gold.items, sheet, name="new")
+    lines = sheet.read_text(encoding="utf-8-sig").splitlines()
+    assert lines[0] == "item_id,question,reference_answer,answer,field policy,field agent_reply,label,note"
+    filled = "\n".join([lines[0], *(line[: -len(",,")] + ",yes,well" for line in lines[1:])])
+    sheet.write_text(filled, encoding="utf-8")
+    done = import_sheets([sheet], name="new", workspace=place)
+    assert {(one.item_id, one.rater, one.label, one.note) for one in done.gold.ratings} == {
+        ("a", "ann", 1.0, "well"), ("b", "ann", 1.0, "well"),
+    }  # fmt: skip
+    made = import_sheets([sheet], name="fresh", workspace=place, scale="binary").gold
+    assert [dict(item.fields) for item in sorted(made.items, key=lambda one: one.item_id)] == [
+        {"policy": "P", "agent_reply": "R1"}, {"policy": "P", "agent_reply": "R2"},
+    ]  # fmt: skip
+    sheet.write_text(filled.replace("R1", "R9"), encoding="utf-8")
+    with pytest.raises(InputError, match="has another field agent_reply than the set"):
+        import_sheets([sheet], name="new", workspace=place, replace=True)

@@ -219,12 +219,18 @@ def import_document(result: Imported) -> Document:
     blocks: list[Block] = [_splits(result.splits)]
     blocks += [Bullets([*skipped, *result.notes], short=True)] if skipped or result.notes else []
     raters = ", ".join(result.gold.raters) or "no single rater"
+    said = f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
+    judges = tuple(f"{judge} gave {_counted(count, 'judgement')}." for judge, count in result.judges.items())
+    following = f"judgecal gold check {result.set_}"
+    if not result.n_ratings:
+        following = f"judgecal gold sheet {result.set_} -o labels.csv"
+    elif judges:
+        following = f"judgecal agreement --gold {result.set_}"
     headline = Headline(
-        "imported",
-        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
-        f"{_counted(result.n_ratings, 'rating')} by {raters}.",
-        (f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it.",),
-        next=f"judgecal gold check {result.set_}",
+        "imported" if result.n_ratings else "waits for labels",
+        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, {said}.",
+        (f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it.", *judges),
+        next=following,
     )
     about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"
     return Document(f"Gold set {result.set_}", about, headline, [Section("set", "The set", "", blocks)])
