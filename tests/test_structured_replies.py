@@ -229,7 +229,7 @@ WORDS = ReplySchema({"reasoning": TEXT, "verdict": {"type": "string", "enum": ["
 @pytest.mark.parametrize(("schema", "verdict"), [(SCHEMA, 85), (WORDS, "yes")], ids=["number", "words"])
 def test_dspys_client_carries_the_schema(serve: Serve, way: str, schema: ReplySchema, verdict: Any) -> None:
     server = serve(enforcing(verdict))
-    spec = ModelSpec("m", "openai/m", api_base=server.api_base, transport=way, max_tokens=300)
+    spec = ModelSpec("m", "openai/m", api_base=server.api_base, transport=way, max_tokens=300, timeout=90.0)
     assert json.loads(send(spec, schema)) == {"reasoning": "because", "verdict": verdict}
     assert openai_schema(server.bodies[0]) == schema.spoken(spec)
 
@@ -420,7 +420,7 @@ def test_a_reply_that_was_cut_says_so(serve: Serve) -> None:
 
 def test_the_dspy_client_falls_back_too(serve: Serve) -> None:
     server = serve(refusing(NO_FORMAT, WHOLE))
-    rows = run(structured_calls(3), stub_model(server, transport="litellm", max_concurrency=1))
+    rows = run(structured_calls(3), stub_model(server, transport="litellm", max_concurrency=1, timeout=90.0))
     assert [(row.verdict, row.attempts) for row in rows] == [(85.0, 2), (85.0, 1), (85.0, 1)]
 
 

@@ -90,7 +90,8 @@ def _scored(mode: str, args: argparse.Namespace) -> Told:
         if done.returncode not in (0, 4):
             raise SystemExit(f"score ended with {done.returncode}")
         rows = (root / "experiments" / "small" / "judgements.jsonl").read_text(encoding="utf-8").splitlines()
-        return Told([json.loads(row) for row in rows], took, json.loads(done.stdout)["headline"]["sentence"])
+        judged = [row for row in map(json.loads, rows) if row["judge"].endswith("@small")]  # the floor is in there too
+        return Told(judged, took, json.loads(done.stdout)["headline"]["sentence"])
 
 
 def _alias(mode: str, args: argparse.Namespace) -> str:
