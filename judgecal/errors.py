@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 # What moves a cursor, changes colours, starts a line or turns the direction of what follows, and what no XML may hold.
 UNSEEN = re.compile(
@@ -55,10 +55,13 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}: {hint}")
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first few names with commas between them, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:
+    """The first few names with commas between them, and how many more there are; `sealed` ones are counted alone."""
+    shown = [name for name in names if name not in sealed]
+    n_sealed = len(names) - len(shown)
+    more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
+    counted = f"{n_sealed:,} of test, which are not shown" if n_sealed else ""
+    return "; ".join(filter(None, (", ".join(shown[:most]) + more, counted)))
 
 
 def refuse(problems: Sequence[str], most: int = 20) -> None:

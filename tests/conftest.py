@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import ROOT, SHARED_DATA, Ran
+from tests.support.every_command import every_command as every_command
 
 # Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so would
 # every program that a test starts and then interrupts.

@@ -19,6 +19,7 @@ from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
 from tests.support.gold import THINGS, made_gold
 from tests.support.locks import a_lock
+from tests.support.pages import OPEN
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 N = 12  # answerable questions
@@ -55,7 +56,8 @@ def fair(workspace_dir: Path) -> Path:
     """Twelve questions with a document each, and one that no document answers."""
     nobody = {"group": "nobody", "item_id": "z", "question": "Who dug the canal to Zandt?", "answer": ""}
     rows = [*map(item, range(N)), {**nobody, "reference_answer": NOWHERE}]
-    folder = made_gold(workspace_dir / "gold" / "fair", rows, [(row["item_id"], "ann", 0) for row in rows])
+    ratings = [(row["item_id"], "ann", 0) for row in rows]
+    folder = made_gold(workspace_dir / "gold" / "fair", rows, ratings, splits=OPEN)
     write_documents(folder, [document(number) for number in range(N)])
     return folder
 
@@ -155,7 +157,7 @@ def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
     assert ran.code == 0, ran.err
     assert "controlled context (reference document first, 3 more by BM25)" in ran.said
     assert all(system in ran.out for system in (A, B))
-    assert ran.out.rstrip().splitlines()[-1].startswith("next: judgecal report answer-starter-")
+    assert ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --context controlled,topk"
 
 
 # --- one engine: resume, failures, money
@@ -327,7 +329,7 @@ def test_an_empty_reference_document_is_named_and_counted(judgecal: Run, fair: P
     ran = fair_run(judgecal)
     found = one_object(ran, 4)
     assert found["not_asked"] == [
-        {"question": "g02", "kind": "empty_document", "message": "reference document d02 is empty"}
+        {"question": "g02", "kind": "empty_document", "message": "reference document d02 is empty", "sealed": False}
     ]
     (one,) = found["systems"]
     assert (one["n"], one["n_expected"], one["unscored"]) == (12, 13, {"not asked: empty_document": 1})

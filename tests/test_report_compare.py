@@ -44,7 +44,7 @@ def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
 def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
     assert printed["compared_from"] == taken_in and printed["decision"] == "A" and printed["test_look"] is None
-    assert printed["headline"]["next"] == f"judgecal report {printed['experiment']} --format html"
+    assert printed["headline"]["next"] == f"judgecal select {taken_in}"
     page = check_page(judgecal, printed, ["pairs", "notes"], "+0.250 [+")
     assert told(printed["difference"]).startswith("0.250 [0.")
     assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)

@@ -128,7 +128,7 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table, words])])
     lines = terminal(made, width=width).splitlines()
     assert max(map(cell_len, lines)) <= width and len(lines) <= 27
-    assert lines[-1] == "next: judgecal select x" and lines[-3] == "... and more: --full"
+    assert lines[-1] == "next: judgecal select x" and "... and more: --full" in lines[-4:]
     assert [line for line in lines if line.startswith("judge ")][-1].startswith("judge 8")
     assert "... 21 more: --full" in lines and any(line.startswith("floor") for line in lines)
 

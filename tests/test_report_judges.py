@@ -235,7 +235,8 @@ def found_with(
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0} | gold
     entries = [
-        line(one.judge, one.value, retest=None if gold else object(), calibrated={}, stand_in=None) for one in judges
+        line(one.judge, one.value, retest=None if gold else object(), calibrated={}, stand_in=None, kind="recorded")
+        for one in judges
     ]
     result = SimpleNamespace(
         experiment="x",
@@ -283,7 +284,11 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 
 def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
     made = found_with(constant=loss(-0.01, 0.02, 0.05))
-    assert made.chosen is None and judges_headline(made).kind == "none"
+    headline = judges_headline(made)
+    assert (made.chosen, headline.kind) == (None, "none")
+    assert (
+        headline.next == "judgecal optimize --gold made --model MODEL"
+    )  # a recorded judge has no prompt to begin with
     assert in_full(made) == (
         "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The best, A, "
         "agrees with people on 90.0% of answers [85.0, 95.0], good and bad ones weighing alike; always saying 50 "
@@ -303,6 +308,7 @@ def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
 def test_test_items_alone_choose_nobody() -> None:
     found = judges_headline(found_with(pick=Pick(None, "A", (), 0.95)))
     assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which confirm")
+    assert found.next == "judgecal agreement --gold made --judgements FILE --split open"
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -39,7 +39,7 @@ def test_the_page(judgecal: Run) -> None:
     shown += [f"{100 * test[key]['low']:+.1f}, " for key in ("difference", "difference_recalibrated")]
     page = check_page(judgecal, printed, sections, *shown)
     assert "96 test answers sealed" in page and "counted and never shown" in page and 'id="items"' not in page
-    assert page.count("<h4>Demo ") == printed["n_demos"] > 0
+    assert page.count("<h3>Demo ") == printed["n_demos"] > 0
     assert printed["run_line"] in judgecal("report", printed["experiment"], "--full").out
 
 

@@ -72,8 +72,24 @@ def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_
     assert found["kind"] == "too few"
     assert found["sentence"].startswith("Too few questions to tell whom to use: 16 questions. Label about 4 more")
     assert "So far good, the best, agrees with people on 100.0% of answers" in found["because"][0]
-    chosen = judgecal("select", slug).said
-    assert not chosen.startswith("Use ")
+
+
+def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    """As the report of the same judges; whoever wants to may have one all the same, and is told."""
+    made = made_items(25)
+    splits = "seed = 0\ntrain = 0.3\ndev = 0.3\ntest = 0.4"
+    made_gold(workspace_dir / "gold" / "made", made, rated(made, LABELS), scale=BINARY, splits=splits)
+    slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
+    report = json.loads(judgecal("report", slug, "--json").out)["headline"]
+    refused = judgecal("select", slug, "--json")
+    found = json.loads(refused.out)
+    assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (1, None, "too few", "too few")
+    n = found["gold"]["n_groups"]
+    assert report["sentence"].startswith(f"Too few questions to tell whom to use: {n} questions of train and dev.")
+    assert judgecal("select", slug).said.startswith(f"Choose nobody: {n} questions are too few to choose by, 20 are")
+    anyway = judgecal("select", slug, "--allow-below-floor")
+    assert anyway.code == 0
+    assert anyway.said.startswith(f"good was taken, though {n} questions are too few to choose by, 20 are needed.")
 
 
 def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

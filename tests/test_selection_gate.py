@@ -358,7 +358,8 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = (tmp_path / "s.md").read_text()
     assert text.startswith("**FAIL: stop using this judge.** ") and "correctness\\_v3\\@mine" in text
-    assert re.search(r" and 1\d\d more\.", text)
+    n_sealed = sum(one["item_id"] in served.script.gold.test_ids for one in found["flipped"])
+    assert re.search(rf" and \d\d more; {n_sealed} of test, which are counted and never shown\.", text)
 
 
 def noisy_lock(served: Served, change: Callable[[Item, int, float], float]) -> None:
@@ -515,7 +516,10 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
     )
     assert "MANY UNSCORED: 30 of 220 judgements are unscored (parse 30) and count as" in line
     assert "without their items the difference is 0.000 [0.000, 0.000]" in line
-    assert sorted(silent)[0] in line and "and 20 more" in line
+    sealed = served.script.gold.test_ids & silent
+    named = [item for item in sorted(silent) if item not in sealed][:10]
+    assert f"{', '.join(named)} and " in line and f"{len(sealed)} of test, which are not shown" in line
+    assert not [item for item in sealed if item in line]
 
 
 def test_a_dry_run_calls_nothing(judgecal: Run, served: Served) -> None:
@@ -574,7 +578,8 @@ def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
     found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
     hostile = "<img src=x> [a](http://b) | `c` *d* @e\n# f " + "g" * 200
     flipped = (dataclasses.replace(found.flipped[0], item_id=hostile), *found.flipped[1:])
-    document = gate_document(dataclasses.replace(found, flipped=flipped), {})
+    texts = {one.item_id: ("q", "a") for one in flipped}
+    document = gate_document(dataclasses.replace(found, flipped=flipped), texts)
     (line,) = [one for one in markdown(document).splitlines() if "img src" in one]
     assert r"\<img" in line and "g" * 81 not in line and r"\[a\](http://b) \| \`c\` \*d\* \@e \# f" in line
     assert line.count(", ") == 9 and re.search(r"and \d+ more\.$", line)

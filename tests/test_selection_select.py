@@ -348,7 +348,7 @@ def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
     slug = record(judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0)
-    [said] = [one for one in one_object(judgecal("select", slug, "--json"))["notes"] if "of the variance" in one]
+    [said] = [one for one in one_object(judgecal("select", slug, "--json"))["driven"] if "of the variance" in one]
     assert said.startswith('sharp and strict: "pass", ') and said.endswith(" more would narrow the interval by 25%")
     assert said[1:] in " ".join(judgecal("select", slug, "--full").said.split())
     assert said in unescape(page_of(judgecal, slug))

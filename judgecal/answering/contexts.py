@@ -7,6 +7,7 @@ answerer's own. Naive (`topk`): BM25's first k, whatever they are. Closed book (
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -139,14 +140,15 @@ def corpus_notes(
     blank = [one.document_id for one in gold.documents if not one.text.strip()]
     nameless = [one.group for one in questions if not one.reference_documents]
     missing = [one.group for one in questions if not known.issuperset(one.reference_documents)]
+    named = functools.partial(listed, sealed=gold.test_groups)
     notes = []
     if blank:
         what = "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
         notes.append(f"{len(blank)} documents are empty ({listed(blank)}): {what}")
     if missing and gold.documents:
-        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {listed(missing)}")
+        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {named(missing)}")
     if nameless and options.kind != "none":
-        notes.append(f"{len(nameless)} questions name no reference document: {listed(nameless)}")
+        notes.append(f"{len(nameless)} questions name no reference document: {named(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
         notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")

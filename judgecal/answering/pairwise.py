@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,14 +170,19 @@ def _from_best(average: Estimate) -> Estimate:
     return dataclasses.replace(average, value=BEST - average.value, low=low, high=high)
 
 
-def most_different(outcomes: Sequence[Outcome], *, shown: int = 10) -> tuple[DifferingQuestion, ...]:
-    """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out."""
+def most_different(
+    outcomes: Sequence[Outcome], *, shown: int = 10, sealed: Collection[str] = ()
+) -> tuple[DifferingQuestion, ...]:
+    """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out.
+
+    So are the groups that are `sealed`: those of test.
+    """
     means: dict[str, dict[str, float]] = {}
     wording: dict[str, str] = {}
     for system, answers in by_system(outcomes).items():
         for group, row in percentage_rows(answers).items():
             rated = [value for value in row if value is not None]
-            if rated:
+            if rated and group not in sealed:
                 means.setdefault(group, {})[system] = statistics.fmean(rated)
         wording.update({outcome.question.group: outcome.question.question for outcome in answers})
     spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}

@@ -89,8 +89,8 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     if not asked:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
     several = [name for name, items in groups.items() if len({item.question for item in items}) > 1]
-    note = f"{len(several)} questions have more than one wording, the first is asked: {listed(several)}"
-    return Questions(asked, (note,) if several else ())
+    note = f"{len(several)} questions have more than one wording, the first is asked: "
+    return Questions(asked, (note + listed(several, sealed=gold.test_groups),) if several else ())
 
 
 def _question(group: str, items: list[Item]) -> Question:

@@ -6,7 +6,7 @@ Contamination: questions that a model answers right without any document say not
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,15 @@ class NotAsked:
     question: str
     kind: str
     message: str
+    sealed: bool = False  # a question of test: it is counted, and shown nowhere
 
 
 @dataclass(frozen=True, slots=True)
 class KnownQuestion:
-    """A question that some system answered right in closed book, and by whom."""
+    """A question that some system answered right in closed book, and by whom; one of test has no text."""
 
     question: str
-    text: str
+    text: str | None
     systems: tuple[str, ...]
 
 
@@ -130,8 +131,8 @@ def right_from(people: Scale) -> float:
     return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
 
 
-def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> Contaminated:
-    """The answerable questions that some system answered right in a closed-book run."""
+def contaminated(outcomes: Sequence[Outcome], *, right_at: float, sealed: Collection[str] = ()) -> Contaminated:
+    """The answerable questions that some system answered right in a closed-book run; `sealed` groups without text."""
     answerable = [outcome for outcome in outcomes if outcome.question.answerable]
     known: dict[str, tuple[str, list[str]]] = {}
     for outcome in answerable:
@@ -143,7 +144,10 @@ def contaminated(outcomes: Sequence[Outcome], *, right_at: float) -> Contaminate
         right_at=right_at,
         n_answerable=len({outcome.question.group for outcome in answerable}),
         n_unscored=sum(outcome.percentage is None for outcome in answerable),
-        questions=tuple(KnownQuestion(group, text, tuple(names)) for group, (text, names) in known.items()),
+        questions=tuple(
+            KnownQuestion(group, None if group in sealed else text, tuple(names))
+            for group, (text, names) in known.items()
+        ),
     )
 
 

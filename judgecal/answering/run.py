@@ -165,7 +165,10 @@ class AnswerRun:
             InputError: as `check`; or a key is not set and a call is due, or there is no such question.
         """
         self.check()
-        groups = [one.group for one in self.asked]
+        sealed = self.given.gold.test_groups
+        groups = [one.group for one in self.asked if one.group not in sealed]
+        if question in sealed:
+            raise InputError(f"--question {question}: it is one of test, which are counted and never shown")
         if question is not None and question not in groups:
             raise unknown_name("question", question, groups)
         require_keys(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
@@ -242,6 +245,7 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
     asked = by_system([one for one in outcomes if one.recorded or one.served.problem is None])
     percentages = {name: percentage_rows(answers) for name, answers in asked.items()}
     problems = [(one.group, run.served[one.group].problem) for one in run.asked]
+    sealed = gold.test_groups
     return AnswerResult(
         experiment=run.experiment.slug,
         gold=AskedOf(gold.name, gold.sha256, len(run.asked)),
@@ -253,9 +257,9 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         n_expected=len(outcomes),
         n_unscored=sum(one.n_unscored for one in systems),
         comparisons=comparisons(outcomes, seed=given.seed),
-        most_different=most_different(outcomes),
-        not_asked=tuple(NotAsked(group, *problem) for group, problem in problems if problem),
-        contaminated=contaminated(outcomes, right_at=mark) if run.contexts.kind == "none" else None,
+        most_different=most_different(outcomes, sealed=sealed),
+        not_asked=tuple(NotAsked(group, *problem, group in sealed) for group, problem in problems if problem),
+        contaminated=contaminated(outcomes, right_at=mark, sealed=sealed) if run.contexts.kind == "none" else None,
         dropped=given.dropped,
         decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
         warnings=tuple(_warnings(run)),

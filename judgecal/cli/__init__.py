@@ -10,6 +10,7 @@ gate and a migration that have decided.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -43,6 +44,7 @@ from judgecal.errors import InputError, JudgecalError, notice
 __all__ = ["app", "main", "run"]
 
 _INTERRUPTED = 130
+_GARBAGE = (100_000, 20, 20)  # rows by the hundred thousand are no cycles: by default they are walked again and again
 
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
@@ -112,6 +114,7 @@ def _root(
 
 def main() -> None:
     """The console script."""
+    gc.set_threshold(*_GARBAGE)
     claim_descriptors()
     sys.exit(run(sys.argv[1:]))
 

@@ -46,7 +46,7 @@ def gate(
     unscored. Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
     answers under this name.
     """
-    from judgecal.report.gate import gate_document
+    from judgecal.report.gate import gate_document, texts_of
     from judgecal.report.markdown import markdown as markdown_of
     from judgecal.selection.gate import run_gate
     from judgecal.selection.gate_plan import plan_gate
@@ -72,7 +72,7 @@ def gate(
     planned.check()
     slug = planned.experiment.slug
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
-    document = gate_document(result := run_gate(planned), {})
+    document = gate_document(result := run_gate(planned), texts_of(planned.gold))
     print_result(result, document, json=call.json, full=call.full)
     if markdown is not None:
         _write(markdown, markdown_of(document))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from judgecal.retrieval import Collection, RetrievalOptions, Run
     from judgecal.workspace import Workspace
 
-_CHARTS = (".html", ".svg", ".png")
+_CHARTS = (".html", ".svg")
 
 Name = str | None
 File = Path | None
@@ -118,7 +118,9 @@ def retrieval(
     markdown: Annotated[
         File, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown too.")
     ] = None,
-    chart: Annotated[File, typer.Option("--chart", metavar="FILE", help="Write charts: .html, .svg or .png.")] = None,
+    chart: Annotated[
+        File, typer.Option("--chart", metavar="FILE", help="Write charts: .html (the page) or .svg.")
+    ] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -150,7 +152,7 @@ def retrieval(
     if chart is not None and chart.suffix.lower() == ".html":
         report.write(chart)
     elif chart is not None:
-        chart.write_bytes(chart_file(result, chart.suffix.lower()))
+        chart.write_text(chart_file(result), encoding="utf-8")
     print_result(result, report.document, json=json, full=full)
 
 

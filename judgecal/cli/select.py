@@ -58,7 +58,9 @@ class CapArguments:
 
     allow_below_floor: Annotated[
         bool,
-        typer.Option("--allow-below-floor", help="Also choose a judge that is not shown to beat the best constant."),
+        typer.Option(
+            "--allow-below-floor", help="Also choose a judge not shown to beat the best constant, or by few questions."
+        ),
     ] = False
 
     def caps(self) -> Caps:

@@ -231,6 +231,9 @@ class StoredExperiment:
 
 def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: int) -> list[list[Label | None]]:
     """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
+    if repeats == 1:  # by far the most, and read some twenty times for a page
+        once = {row.item_id: row.verdict for row in whole_items(rows) if row.repeat == 0}
+        return [[once.get(item.item_id)] for item in items]
     found = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
     return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
 

@@ -264,8 +264,9 @@ class CompareRun:
             judged = {row.item_id for row in column.rows}
             absent = [item.item_id for item in self.stored.items if item.item_id not in judged]
             if absent:
+                named = listed(absent, sealed=self.stored.gold.test_ids)
                 notes.append(
-                    f"{column.judge} has no judgement of {len(absent)} items ({listed(absent)}): they count as unscored"
+                    f"{column.judge} has no judgement of {len(absent)} items ({named}): they count as unscored"
                 )
         stored = self.stored
         return [*notes, *stored.notes, *stored.table.drawn_notes, *scale_notes(stored.gold.scale, columns)]

@@ -6,12 +6,14 @@ configuration never meets its verdicts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +34,8 @@ from judgecal.workspace import (
 _CONFIG = "experiment.toml"
 _LAST = 100_000  # bytes of a journal within which its last line begins
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
+_HEAD = 200  # characters of a summary within which it says what code made it
+_SOURCES = (".py", ".html", ".css", ".js")
 _R = TypeVar("_R", bound=Result)
 
 OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
@@ -88,11 +92,23 @@ class Experiment:
         """
         absent = "is not there: the command did not come to its end; run it again, it goes on where it stopped"
         try:
-            return validated(kind, read_json(self.summary, absent=absent), str(self.summary))
+            told = read_json(self.summary, absent=absent)
+            told.pop("code", None)
+            return validated(kind, told, str(self.summary))
         except InputError as error:
             if not self.summary.exists():
                 raise
             raise InputError([*error.problems, "delete it and run the same command again"]) from error
+
+    @property
+    def is_summary_current(self) -> bool:
+        """Whether `summary.json` is of this code, and not older than the journal."""
+        if not (self.journal.is_file() and self.summary.is_file()):
+            return False
+        with self.summary.open(encoding="utf-8", errors="replace") as opened:
+            head = opened.read(_HEAD)
+        newer = self.journal.stat().st_mtime_ns > self.summary.stat().st_mtime_ns
+        return f'"code": "{code_sha()}"' in head and not newer
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
         """Write a result as `summary.json` in one step, so that a reader never meets half of it.
@@ -104,8 +120,20 @@ class Experiment:
                 f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run the command "
                 "again; where its replies are in the cache, they cost nothing"
             )
-        text = json.dumps({"schema": SCHEMA, **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
+        )
         write_text(self.summary, text + "\n")
+
+
+@cache
+def code_sha() -> str:
+    """16 hex digits over the sources of the package: what other code made is made again."""
+    total, folder = hashlib.sha256(), Path(__file__).parent.parent
+    for path in sorted(path for path in folder.rglob("*.*") if path.suffix in _SOURCES):
+        total.update(f"{path.relative_to(folder)}\n".encode())
+        total.update(path.read_bytes())
+    return total.hexdigest()[:16]
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:

@@ -60,6 +60,17 @@ class Cut:
             return float(str(label) != str(verdict))
         return (self.verdict_at(verdict) - self.label_at(label)) / self.common.span
 
+    @cached_property
+    def _known(self) -> dict[tuple[Label, Label], tuple[str | None, float]]:
+        return {}
+
+    def outcome(self, label: Label, verdict: Label) -> tuple[str | None, float]:
+        """`error` and `distance`; of all items few pairs of a label and a verdict differ, so each is held once."""
+        found = self._known.get((label, verdict))
+        if found is None:
+            found = self._known[label, verdict] = self.error(label, verdict), self.distance(label, verdict)
+        return found
+
     def error(self, label: Label, verdict: Label) -> str | None:
         """How a verdict parts from a label; None where it does not.
 
@@ -319,12 +330,11 @@ def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> 
 
 def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> Said:
     verdicts, binary = tuple(row.verdict for row in rows), cut.judge.kind == "binary"
-    scored = [(row, row.verdict) for row in rows if row.verdict is not None]
+    scored = [(row, *cut.outcome(label, row.verdict)) for row in rows if row.verdict is not None]
     if not scored:
         why = rows[0].error.kind if rows and rows[0].error else "missing"
         told = (rows[0].reasoning, rows[0].raw_reply or "") if rows else ("", "")
         return Said(judge, binary, verdicts or (None,), *told, None, 0.0, why)
-    wrong = [one for one in scored if cut.error(label, one[1])] or scored
-    row, verdict = max(wrong, key=lambda one: abs(cut.distance(label, one[1])))
-    apart, error = cut.distance(label, verdict), cut.error(label, verdict)
+    wrong = [one for one in scored if one[1]] or scored
+    row, error, apart = wrong[0] if len(wrong) == 1 else max(wrong, key=lambda one: abs(one[2]))
     return Said(judge, binary, verdicts, row.reasoning, row.raw_reply or "", error, apart, None)

@@ -123,6 +123,16 @@ class GoldSet:
         """`train`, `dev` or `test`."""
         return self.card.splits.of(group)
 
+    @cached_property
+    def test_groups(self) -> frozenset[str]:
+        """The questions of the sealed split, whose items are counted everywhere and shown nowhere."""
+        return frozenset(item.group for item in self.items if self.split_of(item.group) == "test")
+
+    @cached_property
+    def test_ids(self) -> frozenset[str]:
+        """The ids of the items of these questions."""
+        return frozenset(item.item_id for item in self.items if item.group in self.test_groups)
+
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:
         """The items of a split (train, dev, test, open or all) in file order, without those of the groups that are
         named, such as those that a judge was trained on; InputError for an unknown split.

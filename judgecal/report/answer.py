@@ -55,7 +55,7 @@ def answer_document(result: AnswerResult) -> Document:
         title=f"{result.experiment}: answerers compared",
         about=_about(result),
         headline=_headline(result),
-        sections=[*sections, notes_section(list(_notes(result)), words=_WORDS, short=True)],
+        sections=[*sections, *notes_section(list(_notes(result)), words=_WORDS, short=True)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result},
@@ -90,12 +90,13 @@ def _headline(result: AnswerResult) -> Headline:
 
 def _act(result: AnswerResult) -> tuple[str, list[str], str]:
     """What to do, why, and the command that follows."""
-    again = f"judgecal report {result.experiment}"
+    gold = result.gold.set
     if result.contaminated is not None:
         known = result.contaminated
         told = f"answered right ({known.right_at:g}% or more) without any document"
         if not known.questions:
-            return "Keep all questions", [f"none of {known.n_answerable:,} answerable ones was {told}"], again
+            kept = [f"none of {known.n_answerable:,} answerable ones was {told}"]
+            return "Keep all questions", kept, f"judgecal answer --gold {gold} --context controlled,topk"
         leave_out = f"judgecal answer ... --drop-contaminated {result.experiment}"
         counts = f"{len(known.questions):,} of {known.n_answerable:,}"
         return f"Leave out {counts} questions", [f"they were {told}"], leave_out
@@ -104,8 +105,15 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
         for one in result.systems[:_SHOWN]:
             absent = one.refusals.unanswerable
             reasons.append(f"{one.system} refuses {absent.refused:,} of {absent.n:,}")
-        return "Do not rank by the average here", reasons, again
-    return (*_choice(result), again)
+        return "Do not rank by the average here", reasons, f"judgecal answer --gold {gold}"
+    return (*_choice(result), _next(result))
+
+
+def _next(result: AnswerResult) -> str:
+    """Where retrieval was not held apart from answering yet, that; else the questions to read."""
+    if result.decomposition is None and result.context in ("controlled", "topk"):
+        return f"judgecal answer --gold {result.gold.set} --context controlled,topk"
+    return f"judgecal report {result.experiment} --open"
 
 
 def _choice(result: AnswerResult) -> tuple[str, list[str]]:
@@ -290,12 +298,20 @@ def _contaminated(result: AnswerResult, known: Contaminated) -> Section:
     rows = [
         [row.question, textwrap.shorten(row.text, 70, placeholder=" ..."), ", ".join(row.systems)]
         for row in known.questions
+        if row.text is not None
     ]
-    blocks: list[Block] = [Paragraph("No question was answered right without a document.")]
+    n_sealed = len(known.questions) - len(rows)
+    blocks: list[Block] = [] if known.questions else [Paragraph("No question was answered right without a document.")]
     if rows:
-        leave_out = f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"
-        table = Table(["question", "wording", "known to"], rows, left=3, short=len(rows) <= _SHOWN)
-        blocks = [table, Paragraph(leave_out)]
+        blocks.append(Table(["question", "wording", "known to"], rows, left=3, short=len(rows) <= _SHOWN))
+    if n_sealed:
+        blocks.append(
+            Paragraph(
+                f"{numbers.count(n_sealed)} of them are test questions, which are counted and not shown.", short=True
+            )
+        )
+    if known.questions:
+        blocks.append(Paragraph(f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"))
     caption = (
         "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and little about "
         "how it reads."
@@ -306,7 +322,7 @@ def _contaminated(result: AnswerResult, known: Contaminated) -> Section:
 def _questions(result: AnswerResult) -> Section:
     caption = (
         "Serves the reading: look at the answers to these before any average is believed; judgecal answer ... "
-        "--question ID shows them side by side."
+        "--question ID shows them side by side. Test questions are in every number, and not among these."
     )
     records = [_record(row) for row in result.most_different]
     return Section("questions", "Questions on which the systems differ most", caption, records)
@@ -326,9 +342,10 @@ def _notes(result: AnswerResult) -> Iterable[str]:
         if one.n_unscored:
             why = ", ".join(f"{count} {kind}" for kind, count in one.unscored.items())
             yield f"{one.system}: {one.n_unscored} of {one.n_expected} unscored ({why})."
-    yield from (f"Not asked: {row.question} ({row.message})." for row in result.not_asked[:_SHOWN])
-    if len(result.not_asked) > _SHOWN:
-        yield f"... and {len(result.not_asked) - _SHOWN} more not asked (all of them with --json)."
+    named = [row for row in result.not_asked if not row.sealed][:_SHOWN]
+    yield from (f"Not asked: {row.question} ({row.message})." for row in named)
+    if len(result.not_asked) > len(named):
+        yield f"... and {len(result.not_asked) - len(named)} more not asked (those of test are not shown)."
     yield from map(sentence, result.notes)
 
 

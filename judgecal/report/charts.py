@@ -1,47 +1,16 @@
-"""Charts as pictures within a page: drawn by vl-convert, coloured by the page's own style sheet, without a script."""
+"""Charts within a page: Python places every mark in pixels, `plots.html` draws them, the page's style sheet colours."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from judgecal.errors import visible
+from judgecal.report.html import plot
 
-# Colours that stand for the page's: what is drawn in them takes the theme of the reader.
-INK, SOFT, LINE, ACCENT, WARM = "#101112", "#606162", "#d0d1d2", "#0072b3", "#d55e00"
-_VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", WARM: "--warm"}
-
-_FONT = "sans-serif"
-_CONFIG: Mapping[str, Any] = {
-    "aria": False,  # the page names each picture once, and its numbers stand in a table
-    "font": _FONT,
-    "background": None,
-    "view": {"stroke": None},
-    "axis": {
-        "domainColor": LINE,
-        "gridColor": LINE,
-        "gridOpacity": 0.6,
-        "tickColor": LINE,
-        "labelColor": SOFT,
-        "titleColor": SOFT,
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-    },
-    "text": {"color": INK, "fontSize": 12},
-}
-_PADDING = {"left": 10, "right": 6, "top": 5, "bottom": 5}  # a reader's letters may be wider than those drawn with
-_COLOUR = re.compile("|".join(_VARIABLES), re.IGNORECASE)
-_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')  # the first is the drawing's own
-
-
-def rows_of(rows: Sequence[Mapping[str, object]]) -> Any:
-    """Rows within the chart itself."""
-    import altair as alt
-
-    return alt.InlineData(values=[dict(row) for row in rows])
+_BELOW = 40.0  # pixels under the axis, for its numbers and its title
+_LETTER = 6.2  # pixels of a letter beside an axis, on average
 
 
 def shortened(name: str, width: int) -> str:
@@ -50,22 +19,114 @@ def shortened(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
 
 
-def _visible(value: Any) -> Any:
-    """The renderer ends the whole process at a character that XML may not hold."""
-    if isinstance(value, dict):
-        return {visible(key): _visible(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_visible(inner) for inner in value]
-    return visible(value) if isinstance(value, str) else value
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis in pixels, and its number."""
+
+    at: float
+    text: str
 
 
-def drawn(chart: Any) -> str:
-    """A chart as SVG that scales down with its place and follows light and dark; nothing to run or to load."""
-    import vl_convert
+def place(value: float, low: float, high: float, begin: float, end: float) -> float:
+    """The pixel of a value on an axis from `low` to `high`."""
+    return round(begin + (value - low) / (high - low) * (end - begin), 1)
 
-    spec = _visible(chart.to_dict())
-    spec["config"] = {**spec.get("config", {}), **_CONFIG}
-    spec.setdefault("padding", _PADDING)
-    svg = str(vl_convert.vegalite_to_svg(spec))
-    svg = _SIZE.sub(r'style="max-width:\1px" data-height="\2"', svg, count=1)
-    return _COLOUR.sub(lambda found: f"var({_VARIABLES[found[0].lower()]})", svg)
+
+def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -> list[Tick]:
+    """Round numbers on an axis, at most so many."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
+
+
+def apart(found: Iterable[Tick]) -> list[Tick]:
+    """Those of the texts, from left to right, that do not run into the one before."""
+    kept: list[Tick] = []
+    for one in found:
+        half = sum(len(text) for text in (one.text, kept[-1].text if kept else "")) * _LETTER / 2.0
+        if not kept or one.at - kept[-1].at >= half + _LETTER:
+            kept.append(one)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One thing on a chart, in pixels.
+
+    Attributes:
+        kind: a bar and an upright line span x to x2 and y to y2; a path has its course in `text`.
+        tone: how the style sheet knows it.
+    """
+
+    kind: Literal["bar", "line", "dot", "path", "text"]
+    x: float = 0.0
+    y: float = 0.0
+    x2: float = 0.0
+    y2: float = 0.0
+    text: str = ""
+    tone: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The axes of a chart.
+
+    Attributes:
+        x_range, y_range: what they reach, in the units of the values.
+        titles: of the axis below, and of the upright one, which stands above it.
+        log: whether the axis below is logarithmic.
+    """
+
+    width: int
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    titles: tuple[str, str]
+    log: bool = False
+    left: float = 44.0
+    top: float = 26.0
+    tall: float = 190.0
+
+    @property
+    def right(self) -> float:
+        """Where the axis below ends."""
+        return self.width - 10.0
+
+    @property
+    def bottom(self) -> float:
+        """Where the upright axis ends."""
+        return self.top + self.tall
+
+    @property
+    def height(self) -> float:
+        """Of the whole chart."""
+        return self.bottom + _BELOW
+
+    def x(self, value: float) -> float:
+        """The pixel of a value on the axis below."""
+        ends = (value, *self.x_range)
+        value, low, high = map(math.log10, ends) if self.log else ends
+        return place(value, low, high, self.left, self.right)
+
+    def y(self, value: float) -> float:
+        """The pixel of a value on the upright axis."""
+        return place(value, *self.y_range, self.bottom, self.top)
+
+    @property
+    def y_ticks(self) -> list[Tick]:
+        """Round numbers on the upright axis."""
+        return ticks(*self.y_range, self.bottom, self.top, most=5)
+
+    def numbers(self) -> list[Tick]:
+        """Round numbers on the axis below."""
+        low, high = self.x_range
+        if not self.log:
+            return ticks(low, high, self.left, self.right, most=5 if self.width < 400 else 7)
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        nice = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        return apart(Tick(self.x(value), f"{value:,g}") for value in nice if low <= value <= high)
+
+    def drawn(self, marks: Sequence[Mark], below: Sequence[Tick] | None = None) -> str:
+        """The chart as SVG; `below` are the numbers of the axis where they are no round ones."""
+        return plot("chart", {"frame": self, "marks": marks, "ticks": self.numbers() if below is None else below})

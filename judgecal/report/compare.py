@@ -55,7 +55,7 @@ def compare_document(result: CompareResult) -> Document:
         facts=_facts(result, digits),
         sections=[
             Section("pairs", "Differences", caption, blocks),
-            notes_section(list(_notes(result, digits)), words=_WORDS),
+            *notes_section(list(_notes(result, digits)), words=_WORDS),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
@@ -64,7 +64,7 @@ def compare_document(result: CompareResult) -> Document:
 
 
 def _headline(result: CompareResult) -> Headline:
-    again, unknown = f"judgecal report {result.experiment} --format html", tuple(_unknown(result))
+    again, unknown = f"judgecal select {result.compared_from}", tuple(_unknown(result))
     by = _by(result)
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()

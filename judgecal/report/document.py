@@ -209,9 +209,12 @@ class Document:
     explorer: Block | None = None
 
 
-def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False) -> Section:
-    """The last section: what else to know, in sentences, and the words of the page."""
-    blocks: list[Block] = [Bullets(notes, short=short)] if notes else []
-    blocks += [Folded("Words on this page", [Glossary(words)])] if words else []
-    caption = "Serves whoever repeats this: what else to know."
-    return Section("notes", "Notes", caption, blocks)
+def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False) -> list[Section]:
+    """The last section: what else to know, in sentences, and the words of the page; none where there is neither."""
+    if notes:
+        folded = [Folded("Words on this page", [Glossary(words)])] if words else []
+        caption = "Serves whoever repeats this: what else to know."
+        return [Section("notes", "Notes", caption, [Bullets(notes, short=short), *folded])]
+    return (
+        [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])] if words else []
+    )

@@ -94,25 +94,21 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
 
 
 def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, with the flipped items' texts; test items are counted.
+    """The document of `gate`, with the flipped items' texts; test items are counted, all of them where the set is gone.
 
     Raises:
         InputError: as `Experiment.read_summary`.
     """
-    from judgecal.report.gate import gate_document
+    from judgecal.report.gate import gate_document, texts_of
     from judgecal.selection.gate import GateResult
 
     result = experiment.read_summary(GateResult)
     try:
         gold = load_gold(result.gold.set, workspace=workspace)
-        items = gold.select("open") if gold.sha256 == result.gold.sha256 else ()
+        texts = texts_of(gold) if gold.sha256 == result.gold.sha256 else {}
     except InputError:
-        items = ()  # which of the items are test items is not known any more: the page shows none and says so
-    texts = {item.item_id: (item.asked, item.answer) for item in items}
-    flipped = tuple(one for one in result.flipped if one.item_id in texts)
-    n_sealed = len(result.flipped) - len(flipped)
-    document = gate_document(dataclasses.replace(result, flipped=flipped), texts, n_sealed=n_sealed)
-    return dataclasses.replace(document, data={"result": result})
+        texts = {}
+    return gate_document(result, texts)
 
 
 def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:

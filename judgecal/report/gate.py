@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from judgecal.errors import listed
+from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -27,7 +28,8 @@ from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.stats.metrics import digits_of, metric_facts, rows_of
 
 Texts = Mapping[str, tuple[str, str]]
-"""item id -> question and answer."""
+"""Id -> question and answer, of the items that may be shown."""
+
 
 _ACTS = {
     "pass": "go on with this judge.",
@@ -51,8 +53,13 @@ _WORDS = (
 )
 
 
-def gate_document(result: GateResult, texts: Texts, *, n_sealed: int = 0) -> Document:
-    """What a gate found; `texts` are of the flipped items, beside which `n_sealed` test items flipped too."""
+def texts_of(gold: GoldSet) -> Texts:
+    """Those of a gold set: all but the items of test."""
+    return {item.item_id: (item.asked, item.answer) for item in gold.select("open")}
+
+
+def gate_document(result: GateResult, texts: Texts) -> Document:
+    """What a gate found; items that are not among the `texts` are counted and not shown."""
     return Document(
         title=f"{result.experiment}: a locked judge judged anew",
         about=(
@@ -63,9 +70,9 @@ def gate_document(result: GateResult, texts: Texts, *, n_sealed: int = 0) -> Doc
         facts=[_loss_fact(result), *_odd_fact(result), _flip_fact(result)],
         sections=[
             _flips(result),
-            _loss(result),
-            _items(result, texts, n_sealed),
-            notes_section([*_notes(result)], words=_WORDS),
+            _loss(result, texts),
+            _items(result, texts),
+            *notes_section([*_notes(result)], words=_WORDS),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
@@ -89,7 +96,7 @@ def _headline(result: GateResult) -> Headline:
         if result.decision == "pass":
             act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
     following = {
-        "pass": f"judgecal report {result.experiment} --format html",
+        "pass": f"judgecal judge ANSWERS --lock {result.lock} -o judged.csv",
         "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
         "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
         "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
@@ -204,7 +211,7 @@ def _flips(result: GateResult) -> Section:
     return Section("flips", "Flips against noise", caption, blocks)
 
 
-def _loss(result: GateResult) -> Section:
+def _loss(result: GateResult, texts: Texts) -> Section:
     digits = _digits(result, result.metric)
     sides = [("now − locked", result.difference, True)]
     if result.unscored_judgements:
@@ -222,11 +229,11 @@ def _loss(result: GateResult) -> Section:
     blocks: list[Block] = [change_picture(sides, result.metric, digits=digits, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
         blocks.append(Paragraph(f"No interval: {result.difference.reason}."))
-    blocks += [Paragraph(one, short=True) for one in _unscored(result)]
+    blocks += [Paragraph(one, short=True) for one in _unscored(result, texts)]
     return Section("loss", "Difference against the margin", caption, [*blocks, _metrics(result)])
 
 
-def _unscored(result: GateResult) -> Iterator[str]:
+def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
     """How many, why, and what stands without them."""
     rows, expected = result.unscored_judgements, result.gold.n_items * max(1, result.repeats)
     shares = result.unscored
@@ -243,7 +250,8 @@ def _unscored(result: GateResult) -> Iterator[str]:
     alone = numbers.difference(result.complete_case, _digits(result, result.metric))
     yield (
         f"{head}{len(rows)} of {expected} judgements are unscored ({kinds}) and count as "
-        f"{result.gold.unscored_counts_as}; without their items the difference is {alone}: {listed(ids, _SHOWN)}."
+        f"{result.gold.unscored_counts_as}; without their items the difference is {alone}: "
+        f"{listed(ids, _SHOWN, sealed=frozenset(ids) - texts.keys())}."
     )
 
 
@@ -268,36 +276,37 @@ def _calibrated(metric: str) -> str:
     return f"{metric}, calibrated"
 
 
-def _items(result: GateResult, texts: Texts, n_sealed: int) -> Section:
-    flipped, n = result.flipped, len(result.flipped) + n_sealed
-    blocks: list[Block] = [Paragraph(_flipped(result), short=True)] if flipped else []
-    blocks += [] if n else [Paragraph("No item flipped.")]
-    if n_sealed:
-        sealed = numbers.count_of(n_sealed, "item")
-        why = "are test items, which are counted and never shown" if n_sealed > 1 else "is a test item, and never shown"
-        gone = "" if texts or flipped else "; where the gold set is gone or has changed, every item counts as one"
-        blocks.append(Paragraph(f"{sealed} that flipped {why}{gone}."))
+def _items(result: GateResult, texts: Texts) -> Section:
+    flipped, n = [one for one in result.flipped if one.item_id in texts], len(result.flipped)
+    blocks: list[Block] = [Paragraph(_flipped(result, flipped), short=True)] if n else [Paragraph("No item flipped.")]
+    if n and not texts:
+        blocks.append(
+            Paragraph("The gold set is gone, has changed or is not at hand, so every item counts as one of test.")
+        )
     records = [_record(one, texts) for one in flipped]
     blocks += records[:_SHOWN]
     if records[_SHOWN:]:
         blocks.append(Folded(f"{numbers.count(len(records) - _SHOWN)} more", records[_SHOWN:]))
     caption = (
-        f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the "
-        f"judge was locked{_sides(flipped)}. Changes all to one side look like a drift, to both sides like noise."
+        f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the judge was "
+        f"locked{_sides(result.flipped)}. Changes all to one side look like a drift, to both sides like noise."
     )
     return Section("items", "Flipped items", caption, blocks)
 
 
-def _flipped(result: GateResult) -> str:
-    """How many, and the first ones, with what was said then and now; an endless id is cut."""
+def _flipped(result: GateResult, shown: Sequence[FlippedItem]) -> str:
+    """How many, and the first ones that may be shown, with what was said then and now; an endless id is cut."""
     did = "changed" if result.flip_rate.value is None else "flipped"
     passes = " in some pass" if result.repeats > 1 else ""
     said = [
         f"{one.item_id if len(one.item_id) <= _LONGEST else one.item_id[:_LONGEST] + '...'} "
         f"({' '.join(map(verdict_in_words, one.locked))} -> {' '.join(map(verdict_in_words, one.now))})"
-        for one in result.flipped
+        for one in shown
     ]
-    return f"{numbers.count_of(len(result.flipped), 'item')} {did}{passes}: {listed(said, _SHOWN)}."
+    n_sealed = len(result.flipped) - len(shown)
+    sealed = f"{numbers.count(n_sealed)} of test, which are counted and never shown" if n_sealed else ""
+    named = "; ".join(filter(None, (listed(said, _SHOWN), sealed)))
+    return f"{numbers.count_of(len(result.flipped), 'item')} {did}{passes}: {named}."
 
 
 def _sides(flipped: Sequence[FlippedItem]) -> str:

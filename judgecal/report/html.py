@@ -31,7 +31,7 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.globals["draw"] = _draw
-    environment.globals["source"] = _source
+    environment.globals["source"] = source
     environment.globals["meaning"] = _meaning
     environment.filters["svg"] = Markup
     return environment
@@ -55,7 +55,7 @@ def _meaning(header: str) -> str:
     return METRICS[name].meaning if name in METRICS else ""
 
 
-def _source(name: str) -> Markup:
+def source(name: str) -> Markup:
     """A style sheet or a script of ours, as it is."""
     loader = _environment().loader
     assert loader is not None
@@ -65,7 +65,7 @@ def _source(name: str) -> Markup:
 def plot(name: str, placed: object) -> str:
     """A picture of `plots.html` by its name, as SVG; `placed` is what its macro draws, in pixels."""
     drawn: str = getattr(_environment().get_template("plots.html").module, name)(placed)
-    return drawn
+    return drawn.strip()
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -93,7 +93,7 @@ def index_page(experiments: Sequence[object]) -> str:
 
 def _hash_of(script: str) -> str:
     """What the page's policy lets run."""
-    return base64.b64encode(hashlib.sha256(_source(script).encode()).digest()).decode()
+    return base64.b64encode(hashlib.sha256(source(script).encode()).digest()).decode()
 
 
 def frame(document: Document, *, made: str = "") -> str:

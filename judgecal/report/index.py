@@ -11,9 +11,8 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
 from judgecal.errors import InputError
-from judgecal.experiment.folder import read_config
+from judgecal.experiment.folder import code_sha, read_config
 from judgecal.report.experiments import KINDS, PAGE, report_of
 from judgecal.report.html import index_page
 from judgecal.selection.choice import MARGIN
@@ -92,7 +91,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
 
 
 def _told_by(page: Path) -> dict[str, Any]:
-    """What a page says of itself; empty where there is none, or one that another version made."""
+    """What a page says of itself; empty where there is none."""
     if not page.exists():
         return {}
     with page.open("rb") as opened:
@@ -104,7 +103,7 @@ def _told_by(page: Path) -> dict[str, Any]:
 
 def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> str:
     """16 hex digits over everything that a page is made of."""
-    digest = hashlib.sha256(json.dumps([__version__, margin]).encode())
+    digest = hashlib.sha256(json.dumps([code_sha(), margin]).encode())
     for path in _sources(workspace, folder, command):
         digest.update(str(path.relative_to(path.parent.parent)).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -112,7 +111,7 @@ def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> s
 
 
 def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]:
-    """The experiment's own files, the gold sets, the signatures; and what the page itself is drawn by."""
+    """The experiment's own files, the gold set, the signatures."""
     folders = [folder] if command not in _OTHERS else sorted(workspace.experiments.glob("*"))
     names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
     yield from (path for own in folders for name in names if (path := own / name).is_file())
@@ -120,4 +119,3 @@ def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]
     if isinstance(gold, dict) and "set" in gold:
         yield from sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
     yield from sorted(workspace.signatures.glob("*.py"))
-    yield from sorted((Path(__file__).parent / "templates").glob("*.*"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import shortened
+from judgecal.report.charts import Tick, place, shortened, ticks
 from judgecal.report.document import Block, Paragraph, Picture, Table
 from judgecal.report.html import plot
 from judgecal.stats.metrics import metric_facts
@@ -122,14 +121,6 @@ def interval_picture(
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """A place on an axis in pixels, and its number."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Row:
     """A line in pixels."""
 
@@ -170,10 +161,11 @@ class _Plot:
 _WIDE = _Plot(860, 236.0, 660.0, 4.0, 0.0, 216.0, "end", 684.0, "start", 32, 26.0)
 _NARROW = _Plot(340, 8.0, 332.0, 4.0, 0.0, 2.0, "start", 338.0, "end", 25, 40.0)
 _BAND = 3.0  # pixels of a band at least
+_LETTER, _GAP = 7.6, 20.0  # pixels of a letter on average, and between a name and its line
 
 
 def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
-    shape = _NARROW if narrow else _WIDE
+    shape = _for_names(_NARROW if narrow else _WIDE, rows)
     low, high = _domain(rows, axis)
 
     def at(value: float | None) -> float | None:
@@ -199,10 +191,26 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
     )
 
 
+def _for_names(shape: _Plot, rows: Sequence[IntervalRow]) -> _Plot:
+    """As much room for names as the longest needs: beside the lines up to half of the picture, above them up to the
+    numbers."""
+    longest = max((len(row.name) for row in rows), default=0)
+    if _above(shape):
+        room = shape.text_x - 3.0 * _LETTER - _LETTER * max((len(row.text) for row in rows), default=0)
+        return dataclasses.replace(shape, longest=int(room / _LETTER))
+    left = min(max(shape.left, _LETTER * longest + _GAP), shape.width / 2.0)
+    return dataclasses.replace(shape, left=left, name_x=left - _GAP, longest=int((left - _GAP) / _LETTER))
+
+
+def _above(shape: _Plot) -> bool:
+    """Whether names and numbers stand above their lines."""
+    return shape.name_anchor == "start"
+
+
 def _placed(row: IntervalRow, at: Callable[[float | None], float | None], shape: _Plot, number: int) -> _Row:
     found = row.found
     known = found.value is not None and found.low is not None and found.high is not None
-    top, above = shape.top + shape.step * number, shape is _NARROW
+    top, above = shape.top + shape.step * number, _above(shape)
     return _Row(
         name=shortened(row.name, shape.longest),
         text=row.text,
@@ -214,20 +222,6 @@ def _placed(row: IntervalRow, at: Callable[[float | None], float | None], shape:
         high=at(found.high) if known else None,
         beside=at(row.beside),
     )
-
-
-def place(value: float, low: float, high: float, begin: float, end: float) -> float:
-    """The pixel of a value on an axis from `low` to `high`."""
-    return round(begin + (value - low) / (high - low) * (end - begin), 1)
-
-
-def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -> list[Tick]:
-    """Round numbers on an axis, at most so many."""
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= rough)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
 
 
 def _domain(rows: Sequence[IntervalRow], axis: Axis) -> tuple[float, float]:

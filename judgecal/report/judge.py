@@ -52,7 +52,7 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
             _rate(result),
             *([_unscored(result)] if result.n_unscored else []),
             *([] if examples is None else [_examples(result, examples)]),
-            notes_section([*_notes(result)], words=_WORDS, short=True),
+            *notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,

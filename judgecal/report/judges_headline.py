@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judgecal.experiment.losses import LossPicture
-from judgecal.experiment.result import Entry, RaterEntry
+from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
+from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.wording import in_a_row
@@ -31,22 +32,22 @@ def deciding(one: Entry, metric: str) -> Estimate:
 def judges_headline(found: Standing) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
     slug, gold = found.result.experiment, found.result.gold
-    report = f"judgecal report {slug} --format html"
     if found.losses is None or found.pick is None:
         why = next((one.reason for one in found.values.values() if one.reason), "nothing was judged")
-        return Headline("too few", f"Cannot tell whom to use: {why}.", next=report)
+        return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
     losses, pick = found.losses, found.pick
     unknown, best = tuple(_unknown(found, losses, pick)), pick.best
     if pick.judge is None:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
-        return Headline("none", what, (agreement_sentence(found, best, best),), unknown, report)
+        return Headline("none", what, (agreement_sentence(found, best, best),), unknown, _on_open(found, best))
     few = _too_few(found, losses)
     if few is not None:
         so_far = f"So far {best}{', the best,' * (len(losses.judges) > 1)}"
         label = f"judgecal gold sheet {gold.set} -o sheet.csv"
         return Headline("too few", few, (agreement_sentence(found, best, so_far),), unknown, label)
     if not losses.floor[0].shown:
-        return Headline("none", _nobody(found, losses, best), (_below_floor(found, losses, best),), unknown, report)
+        seen, following = _below_floor(found, losses, best), _optimise(found, best)
+        return Headline("none", _nobody(found, losses, best), (seen,), unknown, following)
     tied = _tied(found, losses, best)
     because = [
         agreement_sentence(found, pick.judge),
@@ -56,9 +57,29 @@ def judges_headline(found: Standing) -> Headline:
     ]
     alone = (pick.judge,) in found.alike
     kind = "use" if alone and not tied else "tied"
-    stand_in = next(one for one in found.result.judges if one.judge == pick.judge).stand_in
+    stand_in = _entry(found, pick.judge).stand_in
     what = use(pick.judge, stand_in, found.margin)
     return Headline(kind, what, tuple(because), unknown, f"judgecal select {slug}")
+
+
+def _on_open(found: Standing, judge: str) -> str:
+    """The command that has a judge on items which may choose."""
+    gold = found.result.gold.set
+    if _entry(found, judge).kind == "recorded":
+        return f"judgecal agreement --gold {gold} --judgements FILE --split open"
+    return f"judgecal score --gold {gold} --judge '{judge}'"
+
+
+def _optimise(found: Standing, judge: str) -> str:
+    """The command that looks for a better prompt; a recorded or local judge has none, so that the user names it."""
+    name = JudgeName.read(judge) if _entry(found, judge).kind == "prompt" else None
+    which = f"--signature {name.signature} --model {name.model}" if name and not name.program else "--model MODEL"
+    gold = found.result.gold.set
+    return f"judgecal optimize {f'--gold {gold} ' * (gold != 'starter')}{which}"  # the starter is what it takes anyway
+
+
+def _entry(found: Standing, judge: str) -> JudgeEntry:
+    return next(one for one in found.result.judges if one.judge == judge)
 
 
 def use(judge: str, stand_in: StandIn | None, margin: float) -> str:
@@ -114,7 +135,7 @@ class Reach:
 def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
     result, metric = found.result, found.metric
-    entry = next(one for one in result.judges if one.judge == judge)
+    entry = _entry(found, judge)
     people = [one for one in result.raters if one.enough]
     beside = [one for rater in people for one in rater.judges if one.judge == judge]
     reach = Reach(
@@ -246,7 +267,7 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
             yield f"Whether it is better than {one.judge}, which is free: {_points(one.loss)}."
     if found.result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
-    stand_in = next(one for one in found.result.judges if one.judge == (pick.judge or pick.best)).stand_in
+    stand_in = _entry(found, pick.judge or pick.best).stand_in
     if stand_in is not None and stand_in.at_worst is None:
         yield f"Whether {pick.judge or pick.best} could replace a person: {stand_in.reason}."
     lead = losses.floor[0].loss
@@ -283,7 +304,7 @@ def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
 
 def _below_a_person(found: Standing, judge: str) -> Iterator[str]:
     """Why a judge is said to stand in for a person, or is not, where that was tested."""
-    stand_in = next(one for one in found.result.judges if one.judge == judge).stand_in
+    stand_in = _entry(found, judge).stand_in
     if stand_in is None or stand_in.at_worst is None:
         return
     shown = stand_in.shown(found.margin)

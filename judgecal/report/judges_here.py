@@ -28,7 +28,7 @@ def judges_here_document(found: JudgesHere) -> Document:
         title="Judges",
         about="",
         headline=_headline(found),
-        sections=[*sections, notes_section(notes)],
+        sections=[*sections, *notes_section(notes)],
         run_lines=("run: judgecal judges",),
     )
 

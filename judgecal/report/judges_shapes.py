@@ -6,16 +6,14 @@ One picture a judge; those that gave the same verdicts on all items share one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from judgecal.experiment.verdicts import CalibrationBin, Confusion, JudgeShape
 from judgecal.report import numbers
+from judgecal.report.charts import Frame, Mark
 from judgecal.report.document import Block, Cell, Gallery, Paragraph, Picture, Table
-from judgecal.report.html import plot
-from judgecal.report.intervals import Tick, place, ticks
 from judgecal.selection.standing import Standing
 
-_WIDTH, _LEFT, _TOP, _HEIGHT = 270, 34.0, 18.0, 160.0  # pixels
+_WIDTH = 270  # pixels
 
 
 def small_multiples(found: Standing) -> Iterator[Block]:
@@ -60,33 +58,6 @@ def _share(n: int, of: int, *, strong: bool) -> Cell:
     return Cell(f"{numbers.count(n)} ({numbers.percent(share)})", share, strong)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bin:
-    """A point in pixels."""
-
-    x: float
-    y: float
-    low: float | None
-    high: float | None
-    n: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Plot:
-    """The picture in pixels, as `plots.html` draws it."""
-
-    width: int
-    left: float
-    right: float
-    top: float
-    bottom: float
-    title: str
-    ticks: Sequence[Tick]
-    y_ticks: Sequence[Tick]
-    bins: Sequence[_Bin]
-    steps: str
-
-
 def _calibration(name: str, shape: JudgeShape) -> Picture:
     steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
     says = f"{name}, verdict to label: {steps or 'no map'}"
@@ -95,31 +66,21 @@ def _calibration(name: str, shape: JudgeShape) -> Picture:
 
 def _drawn(shape: JudgeShape) -> str:
     low, high = shape.low, shape.high
-    left, right, top, bottom = _LEFT, _WIDTH - 10.0, _TOP, _TOP + _HEIGHT
-
-    def x(value: float) -> float:
-        return place(value, low, high, left, right)
-
-    def y(value: float) -> float:
-        return place(value, low, high, bottom, top)
-
-    bins = [
-        _Bin(
-            x(one.verdict),
-            y(one.label),
-            None if one.low is None or one.high is None else y(one.low),
-            None if one.low is None or one.high is None else y(one.high),
-            numbers.count(one.n),
-        )
-        for one in shape.calibration
-    ]
+    frame = Frame(_WIDTH, (low, high), (low, high), ("verdict", ""), left=34.0, top=18.0, tall=160.0)
+    marks = [Mark("line", frame.left, frame.bottom, frame.right, frame.top, tone="equal")]
     ends = [*(at for at, _ in shape.calibration_map[1:]), high]
     steps = "".join(
-        f"{'L' if number else 'M'}{x(at)} {y(label)}H{x(end)}"
+        f"{'L' if number else 'M'}{frame.x(at)} {frame.y(label)}H{frame.x(end)}"
         for number, ((at, label), end) in enumerate(zip(shape.calibration_map, ends, strict=False))
     )
-    across, up = ticks(low, high, left, right, most=5), ticks(low, high, bottom, top, most=5)
-    return plot("calibration", _Plot(_WIDTH, left, right, top, bottom, "verdict", across, up, bins, steps))
+    marks += [Mark("path", text=steps, tone="map")] if steps else []
+    for one in shape.calibration:
+        x = frame.x(one.verdict)
+        if one.low is not None and one.high is not None:
+            marks.append(Mark("line", x, frame.y(one.low), x, frame.y(one.high)))
+        marks.append(Mark("dot", x, frame.y(one.label)))
+        marks.append(Mark("text", x, frame.top - 4.0, text=numbers.count(one.n)))
+    return frame.drawn(marks)
 
 
 def _bins(bins: Sequence[CalibrationBin]) -> Table:

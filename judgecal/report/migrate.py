@@ -40,7 +40,7 @@ def migrate_document(result: MigrateResult) -> Document:
         title=f"{result.experiment}: another judge in the locked one's place",
         about=f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
         headline=_headline(result),
-        sections=[*sections, notes_section([*_notes(result)], words=_WORDS)],
+        sections=[*sections, *notes_section([*_notes(result)], words=_WORDS)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},
@@ -54,11 +54,13 @@ def _headline(result: MigrateResult) -> Headline:
         "fail": f"FAIL: {new} may not take the place of {old}.",
         "inconclusive": f"INCONCLUSIVE: cannot tell whether {new} loses more than the margin against {old}.",
     }
-    following = f"judgecal report {result.experiment} --format html"
-    if result.decision == "pass" and result.new_lock:
+    following = f"judgecal gate --lock {result.lock}"
+    if result.new_lock:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to {new} -o LOCK"
+    elif result.decision == "inconclusive":
+        following = f"judgecal gold sheet {result.gold.set} -o sheet.csv"
     because = (sentence(result.why),)
     return Headline(result.decision, said[result.decision], because, tuple(_unknown(result)), following)
 

@@ -50,7 +50,7 @@ def optimize_document(
             *([_prompt(result, prompts)] if prompts else []),
             _candidates(result),
             *judges,
-            notes_section(list(_notes(result))),
+            *notes_section(list(_notes(result))),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=_FOOT,
@@ -72,9 +72,7 @@ def _headline(result: OptimizeResult) -> Headline:
         f"{act}.",
         (*map(sentence, reasons), *why, scope),
         tuple(_unknown(result)),
-        f"judgecal score --gold {result.gold.set} --judge '{result.judge}'"
-        if use
-        else f"judgecal report {result.experiment}",
+        f"judgecal score --gold {result.gold.set} --judge '{result.judge if use else result.judge_before}'",
     )
 
 

@@ -53,7 +53,7 @@ def rate_document(result: RateResult) -> Document:
             *([_by(result)] if result.by else []),
             *([_escalated(result.escalate)] if result.escalate else []),
             *([_curve(result.curve)] if result.curve else []),
-            notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
+            *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
@@ -351,7 +351,7 @@ def plan_document(result: PlanResult) -> Document:
         sections=[
             Section("labels", "Labels needed", caption, [table, assumed]),
             *([_curve(result.curve)] if result.curve else []),
-            notes_section(notes, words=_WORDS, short=True),
+            *notes_section(notes, words=_WORDS, short=True),
         ],
         run_lines=(f"run: {result.run_line}",),
         data={"result": dataclasses.asdict(result)},

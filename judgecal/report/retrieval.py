@@ -18,7 +18,7 @@ from judgecal.report.document import (
     Table,
     notes_section,
 )
-from judgecal.report.retrieval_chart import Chart, drawing, hand_on_chart, rank_chart, window_chart
+from judgecal.report.retrieval_chart import NARROW, WIDE, Chart, hand_on_chart, rank_chart, window_chart
 from judgecal.report.wording import sentence
 from judgecal.retrieval import RetrievalResult
 from judgecal.retrieval.weak_spots import Spread, WorstQuestion
@@ -41,11 +41,14 @@ def retrieval_document(result: RetrievalResult) -> Document:
         notes.insert(0, f"{without} name no reference document and are left out of the means.")
     if result.judged:
         notes.append(_UNJUDGED)
+    if result.n_test_questions:
+        sealed = numbers.count_of(result.n_test_questions, "question")
+        notes.append(f"{sealed} of the set's sealed split are in every number here, and none of them is shown.")
     return Document(
         title=f"{result.experiment}: a retriever tested",
         about=f"{numbers.count(result.n_questions)} questions, {documents}, k = {result.k}.",
         headline=_headline(result),
-        sections=[*sections, _measures(result), notes_section(notes, short=True)],
+        sections=[*sections, _measures(result), *notes_section(notes, short=True)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result},
@@ -57,7 +60,9 @@ def _headline(result: RetrievalResult) -> Headline:
     k, within_k, first = result.k, result.success[str(result.k)], result.success["1"]
     over = f"{within_k.n:,} questions" + (f" on {result.n_documents:,} documents" if result.n_documents else "")
     lost, unknown = result.missing_references.n_unanswerable, tuple(_unknown(result))
-    again = f"judgecal report {result.experiment} --format html"
+    again = f"judgecal answer --gold {result.gold} --context controlled,topk"
+    if result.gold is None:
+        again = f"judgecal report {result.experiment} --open"
     if lost == within_k.n:
         what = f"None of the {over} can be answered from this corpus: it holds none of their reference documents."
         return Headline("none", what, unknown=unknown, next=again)
@@ -94,9 +99,9 @@ def _unknown(result: RetrievalResult) -> Iterable[str]:
 def _picture(chart: Chart, result: RetrievalResult, table: Table, *, short: bool = False) -> Picture:
     """A chart with its numbers behind it; the terminal shows those."""
     return Picture(
-        drawing(chart, result),
+        lambda: chart(result, WIDE),
         says="; ".join(f"{row[0]}: {row[1]}" for row in table.rows),
-        narrow=drawing(chart, result, narrow=True),
+        narrow=lambda: chart(result, NARROW),
         numbers=table,
         short=short,
     )

@@ -21,7 +21,7 @@ def rules_document(result: RulesResult) -> Document:
         sections=[
             Section("rules", "Rules", "What share of the conditions is met, with its 95% interval.", _tables(result)),
             Section("unscored", "Conditions without a verdict", "", [Bullets(unscored, short=True)]),
-            notes_section([sentence(note) for note in result.notes], short=True),
+            *notes_section([sentence(note) for note in result.notes], short=True),
         ],
         run_lines=(f"judges: {' '.join(result.judge_names)}",),
     )

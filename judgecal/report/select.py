@@ -37,7 +37,7 @@ def select_document(result: SelectResult) -> Document:
         ),
         headline=_headline(result),
         facts=_facts(result),
-        sections=[_judges(result), _lock(result), notes_section([*_notes(result)], words=_WORDS)],
+        sections=[_judges(result), _lock(result), *notes_section([*_notes(result)], words=_WORDS)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,
         data={"result": result.as_json()},
@@ -53,30 +53,29 @@ def _headline(result: SelectResult) -> Headline:
     """What `judges_headline` says of the judge, and what test says of its agreement."""
     if result.chosen is None:
         return _nobody(result)
-    report = f"judgecal report {result.experiment} --format html"
+    report = f"judgecal report {result.chosen_from} --open"
     following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
-    n_groups = result.gold.n_groups
     kind, what = "use" if result.shown else "tied", use(result.chosen, result.stand_in, result.margin)
     if result.below_floor is not None:
         kind = "none"
         what = f"{result.chosen} was taken, though it is not shown to agree with people better than the best constant."
-    elif n_groups < MIN_QUESTIONS:
-        kind, more = "too few", MIN_QUESTIONS - n_groups
-        what = (
-            f"Too few questions to choose by: {n_groups}. Label about {more} more; {result.chosen} is the best so far."
-        )
+    elif result.too_few:
+        kind, what = "too few", f"{result.chosen} was taken, though {result.too_few}."
     because = (*_reached(result), sentence(result.why))
     return Headline(kind, what, because, tuple(_unknown(result)), following)
 
 
 def _nobody(result: SelectResult) -> Headline:
-    n_below = sum(one.verdict == "below the floor" for one in result.judges)
-    again = f"judgecal report {result.chosen_from}"
+    n_below, gold = sum(one.verdict == "below the floor" for one in result.judges), result.gold
+    if result.too_few:
+        label = f"judgecal gold sheet {gold.set} -o sheet.csv"
+        more = f"Label about {MIN_QUESTIONS - gold.n_groups} more; --allow-below-floor chooses all the same."
+        return Headline("too few", f"Choose nobody: {result.too_few}.", (more,), next=label)
     if not n_below:
-        return Headline("none", f"Choose nobody: {result.why}.", next=again)
+        return Headline("none", f"Choose nobody: {result.why}.", next=f"judgecal report {result.chosen_from} --full")
     who = "the judge is not" if n_below == 1 else f"none of {n_below} judges is"
     what = f"Choose nobody: {who} shown to agree with people better than the best constant."
-    return Headline("none", what, (sentence(result.why),), next=again)
+    return Headline("none", what, (sentence(result.why),), next=f"judgecal optimize --gold {gold.set} --model MODEL")
 
 
 def _reached(result: SelectResult) -> Iterator[str]:
@@ -150,6 +149,7 @@ def _judges(result: SelectResult) -> Section:
     blocks: list[Block] = [Table(header, cells, chosen=result.chosen, short=True)]
     if rows:
         blocks.append(interval_picture(rows, Axis(result.metric)))
+    blocks += [Paragraph(f"{one}.", short=True) for one in result.driven]
     blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.") for one in result.rejected]
     caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
     if result.bounds:

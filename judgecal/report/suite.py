@@ -42,7 +42,7 @@ def suite_document(result: SuiteResult) -> Document:
             _judges(result),
             *([_unscored(result)] if result.n_unscored else []),
             _names(result),
-            notes_section([*_notes(result)], words=_WORDS, short=True),
+            *notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=FROM_SUMMARY,

@@ -1,10 +1,12 @@
 """A document for a terminal: the headline first, the next command last, nothing wider than the screen.
 
-Short, it is the headline, the short blocks and the next command, in at most 27 lines; with `full` all that there is.
+Short, it is the headline, the short blocks, the experiment (which holds the run line) and the next command, in at most
+27 lines; with `full` all that there is.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -75,14 +77,34 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
             [screen.strong(screen.prose(headline.sentence), headline.kind), screen.prose(" ".join(headline.because))],
         )
     )
-    following = visible_line(f"next: {headline.next}") if headline.next else ""
+    following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
     if full:
         parts = [head, *_all(document, screen)]
         last = "\n".join(filter(None, [*map(visible_line, document.run_lines), following]))
     else:
         first = "\n\n".join(filter(None, [head, screen.prose(document.about)]))
-        parts, last = [_short(first, document, screen, _LINES - 2 * bool(following))], following
+        last = "\n".join(filter(None, [_run(document.run_lines, screen), following]))
+        parts = [_short(first, document, screen, _LINES - 1 - len(last.split("\n")) if last else _LINES)]
     return "\n\n".join(part for part in (*parts, last) if part)
+
+
+def _command(line: str, width: int) -> str:
+    """A command in as many lines as it needs, broken before its options as a shell reads it."""
+    lines = [""]
+    for part in re.split(r" (?=-)", line):
+        longer = f"{lines[-1]} {part}" if lines[-1] else part
+        if lines[-1] and cell_len(longer) > width - 2 and cell_len(line) > width:
+            lines.append(f"  {part}")
+        else:
+            lines[-1] = longer
+    return " \\\n".join(lines)
+
+
+def _run(lines: Sequence[str], screen: _Screen) -> str:
+    """What repeats the result, in a line: the experiment, which holds the run line, or that where it is short."""
+    if len(lines) > 1:
+        return screen.prose(f"{lines[0]} (run line: --full)")
+    return visible_line(lines[0]) if lines and cell_len(lines[0]) <= screen.width else ""
 
 
 def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> str:

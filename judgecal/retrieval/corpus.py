@@ -43,6 +43,12 @@ class Collection:
     graded: bool = False  # the relevance comes from qrels: a document may have been judged and be no reference
     repeated: Mapping[str, int] = field(default_factory=dict)  # how often an id came again with the same text
     notes: tuple[str, ...] = ()
+    sealed: frozenset[str] = frozenset()  # the test questions of a gold set: they count, and are shown nowhere
+
+    @property
+    def gold(self) -> str | None:
+        """The gold set that all of it comes from."""
+        return self.name if self.questions_from.startswith("gold:") else None
 
     @cached_property
     def _ids(self) -> frozenset[str]:
@@ -135,4 +141,4 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     source = f"gold:{gold.name}@{gold.sha256[:12]}"
     several = sum(len({item.question for item in items}) > 1 for items in groups.values())
     notes = (f"{several} groups hold more than one wording: the first was asked",) if several else ()
-    return Collection(gold.name, gold.documents, tuple(questions), source, source, notes=notes)
+    return Collection(gold.name, gold.documents, tuple(questions), source, source, notes=notes, sealed=gold.test_groups)

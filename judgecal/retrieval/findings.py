@@ -73,14 +73,14 @@ class RunFindings:
     unknown_questions: tuple[str, ...]
     unknown_documents: tuple[str, ...]
 
-    def notes(self, n_questions: int) -> Iterable[str]:
+    def notes(self, n_questions: int, sealed: frozenset[str]) -> Iterable[str]:
         for names, what in (
             (self.absent_questions, f"of {n_questions} questions are absent from the run and score 0"),
             (self.unknown_questions, "questions of the run are none of these and were passed over"),
             (self.unknown_documents, "documents of the run are not in the corpus and keep their ranks"),
         ):
             if names:
-                yield f"{len(names)} {what}: {listed(names)}"
+                yield f"{len(names)} {what}: {listed(names, sealed=sealed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,15 @@ class Findings:
     duplicates: Duplicates
     run: RunFindings | None
 
-    def notes(self, *, n_questions: int, n_documents: int | None) -> list[str]:
-        """The findings in words, the gravest first."""
+    def notes(self, *, n_questions: int, n_documents: int | None, sealed: frozenset[str]) -> list[str]:
+        """The findings in words, the gravest first; questions that are `sealed` are counted."""
         missing, ids, empty, twice = self.missing_references, self.unmatched_ids, self.empty_documents, self.duplicates
         notes = []
         if missing.n_questions:
             notes.append(
                 f"{missing.n_questions} of {n_questions} questions name {missing.n_documents} reference documents that "
                 f"the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} of them name no other and "
-                f"score 0: {listed(missing.questions)}"
+                f"score 0: {listed(missing.questions, sealed=sealed)}"
             )
         if ids is not None and ids.n_documents:
             named, spare = (", ".join(map(repr, names)) for names in (ids.references, ids.documents))
@@ -120,7 +120,7 @@ class Findings:
             notes.append(
                 f"{twice.n_same_text} documents share their text with another id: which of them is found is chance"
             )
-        return [*notes, *(self.run.notes(n_questions) if self.run else ())]
+        return [*notes, *(self.run.notes(n_questions, sealed) if self.run else ())]
 
 
 def findings_of(collection: Collection, run: Run | None) -> Findings:

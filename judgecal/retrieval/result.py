@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,6 +112,8 @@ class RetrievalResult(Result):
     run: RunFindings | None  # None for BM25
     notes: tuple[str, ...]
     run_line: str
+    gold: str | None = None  # the gold set that the questions are of; None of files
+    n_test_questions: int = 0  # of that set's sealed split: they are in every number, and none of them is shown
     experiment: str = ""
 
 
@@ -151,6 +153,7 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
         measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
         worst = worst_questions(collection, measured, n=options.worst, index=index, queries=queries)
     result = _result(collection, options, measured, run=run, lengths=lengths, worst=worst)
+    result = replace(result, gold=collection.gold, n_test_questions=len(collection.sealed))
     return Tested(result, _rows(collection, measured, options.k))
 
 
@@ -210,7 +213,7 @@ def _result(
         empty_documents=findings.empty_documents,
         duplicates=findings.duplicates,
         run=findings.run,
-        notes=(*findings.notes(n_questions=n, n_documents=n_documents), *collection.notes),
+        notes=(*findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed), *collection.notes),
         run_line=_run_line(collection, options, n, run=run),
     )
 

@@ -181,12 +181,14 @@ def worst_questions(
     """The n questions whose best reference document ranks lowest, and not first; ties in file order.
 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left out here.
+    So are the test questions of a gold set.
     """
     rank, pairs = measured.rank, measured.pairs
     findable = np.zeros(len(rank), dtype=np.bool_)
     there = (pairs.document >= 0) | (collection.documents is None)
     findable[pairs.question[(pairs.grade > 0) & there]] = True
-    candidates = np.flatnonzero(findable & (rank != 1))
+    shown = np.array([question.question_id not in collection.sealed for question in collection.questions])
+    candidates = np.flatnonzero(findable & shown & (rank != 1))
     depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
     chosen = candidates[np.argsort(-depth[candidates], kind="stable")][:n]
     titles = {one.document_id: one.title for one in collection.documents or ()}

@@ -151,11 +151,11 @@ def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, me
     taken = within[0] if within else next(judge for judge in names if seen[judge] <= least)
     if seen[taken] > least:
         why = (
-            f"it is the cheapest of the {len(within)} judges that are shown to lose less than {margin:g} in {metric} "
-            f"against the best (it loses at most {uppers[taken] or 0.0:.3f})"
+            f"it is the cheapest of the {len(within)} judges that are shown to lose less than {margin:g} of "
+            f"{in_words(metric)} against the best (it loses at most {uppers[taken] or 0.0:.3f})"
         )
         return Choice(taken, within, why)
-    why = f"no judge has a better {metric} on these items"
+    why = f"no judge has a better {in_words(metric)} on these items"
     if not within:
         why += f", but it was not shown to lose less than the margin of {margin:g} against the truly best"
     if losses.reason is not None:
@@ -168,6 +168,11 @@ def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, me
     if not rivals:
         return Choice(taken, within, f"{why}; none is cheaper")
     return _planned(Choice(taken, within, f"{why}; cannot show that {rival} is good enough"), rivals, losses, margin)
+
+
+def in_words(metric: str) -> str:
+    """A metric in a sentence: those that lead are agreement with people, the others have their names."""
+    return "agreement with people" if metric in ("macro_agreement", "accuracy") else metric
 
 
 def _planned(choice: Choice, rivals: Sequence[str], losses: Losses, margin: float) -> Choice:

@@ -23,7 +23,7 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.losses import floor_loss, table_losses
 from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.selection.choice import Caps, MeasuredJudge, choose, measure, repeats_of
+from judgecal.selection.choice import Caps, MeasuredJudge, choose, in_words, measure, repeats_of
 from judgecal.selection.confirm import (
     NOISE_FILE,
     SelectRequest,
@@ -36,6 +36,7 @@ from judgecal.selection.confirm import (
 )
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
+from judgecal.selection.standing import too_few
 from judgecal.stats import leading_metric, metric_named
 
 
@@ -132,11 +133,14 @@ class SelectRun(SelectRequest):
             judges = tuple(self._fingerprint(one) for one in within)
             table = dataclasses.replace(table, level=foresee_look(**self.seen(judges)).level)
         below = {one.column.judge: why for one in within if (why := self._below_floor(table, one, of=len(within)))}
-        able = [one.candidate for one in within if one.column.judge not in below or self.caps.allow_below_floor]
+        few = too_few(len(set(table.groups)))
+        able = [
+            one.candidate for one in within if self.caps.allow_below_floor or not (few or one.column.judge in below)
+        ]
         pairs = [(one.column, one.repeats) for one in within]
         losses = table_losses(table, pairs, metric=self.by, margin=self.margin, seed=self.seed)
         choice = choose(able, losses, margin=self.margin, metric=self.by) if able else None
-        return OpenChoice(table, measured, losses, choice, below)
+        return OpenChoice(table, measured, losses, choice, below, few)
 
     def _below_floor(self, table: Table, one: MeasuredJudge, *, of: int) -> str | None:
         """Why a judge is not shown to beat the best constant; None where it is.
@@ -152,7 +156,11 @@ class SelectRun(SelectRequest):
             return None
         said = floor.judge.removeprefix("constant ")
         found = floor.loss
-        seen = f"it is {found.low:+.3f} to {found.high:+.3f} in {metric}" if found.low is not None else found.reason
+        seen = (
+            f"it is {found.low:+.3f} to {found.high:+.3f} in {in_words(metric)}"
+            if found.low is not None
+            else found.reason
+        )
         return f"it is not shown to agree with people better than always saying {said} ({seen})"
 
     def run(self) -> SelectResult:

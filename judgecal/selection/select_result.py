@@ -12,7 +12,7 @@ from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, ru
 from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.people import judge_beside_people
 from judgecal.records import Estimate, Result
-from judgecal.selection.choice import Choice, MeasuredJudge
+from judgecal.selection.choice import Choice, MeasuredJudge, in_words
 from judgecal.selection.confirm import Confirmed, SelectRequest
 from judgecal.selection.lock import Lock, Noise, model_ids
 from judgecal.stats import Calibration
@@ -94,6 +94,8 @@ class SelectResult(Result):
     journal: str
     notes: tuple[str, ...]
     run_line: str
+    driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
+    too_few: str | None = None  # why the questions are too few to choose by
     # of the chosen judge: why it is below the floor, where that was allowed; beside people, None without two raters;
     # and what the best constant has of the metric on the open items
     below_floor: str | None = None
@@ -104,13 +106,14 @@ class SelectResult(Result):
 @dataclass(frozen=True, slots=True)
 class OpenChoice:
     """The choice with what it rests on; without losses where nobody is within the caps, without choice where nobody is
-    above the floor."""
+    above the floor, or questions are too few."""
 
     table: Table
     measured: Sequence[MeasuredJudge]  # every judge that was asked for
     losses: Losses | None = None  # of those within the caps
     choice: Choice | None = None
     below_floor: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those not shown to be above it, and why
+    too_few: str | None = None  # why so few questions choose nobody
 
     @property
     def chosen(self) -> MeasuredJudge:
@@ -171,6 +174,8 @@ class Selection:
             n_unscored=self._n_unscored(),
             journal=str(self.request.experiment.journal),
             notes=tuple(self._notes()),
+            driven=tuple(self.decided.losses.driven) if self.decided.losses else (),
+            too_few=self.decided.too_few,
             run_line=self._run_line(),
             below_floor=self.decided.below_floor.get(choice.judge) if choice else None,
             stand_in=self._stand_in(),
@@ -220,7 +225,7 @@ class Selection:
         if one.loss_at_most is None:
             return one.reason or "there is no bound of its loss"
         asked = self.request
-        loss = f"{one.loss_at_most:.3f} in {asked.by}"
+        loss = f"{one.loss_at_most:.3f} of {in_words(asked.by)}"
         return f"it may lose up to {loss} against the best, the margin is {asked.margin:g}"
 
     def _allowed(self) -> str:
@@ -237,8 +242,10 @@ class Selection:
     def _nobody(self) -> str:
         """Why nobody was chosen."""
         below = self.decided.below_floor
-        if not below:
+        if self.decided.losses is None:
             return "no judge is within the caps"
+        if self.decided.too_few:
+            return f"{self.decided.too_few}; --allow-below-floor chooses all the same"
         losses = self.decided.losses
         best = losses.best if losses and losses.best in below else next(iter(below))
         several = f"none of the {len(below)} judges within the caps is above the floor; of {best}: "
@@ -254,16 +261,16 @@ class Selection:
         notes = [self._absent(one) for one in self.decided.measured]
         if self.decided.choice and self.decided.choice.judge in self.decided.below_floor:
             notes.insert(0, f"chosen below the floor: {self.decided.below_floor[self.decided.choice.judge]}")
-        stored, driven = self.request.stored, self.decided.losses.driven if self.decided.losses else ()
+        stored = self.request.stored
         scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
-        return [note for note in [*notes, *driven, self._unpriced(), self._models(), *stored.notes, *scales] if note]
+        return [note for note in [*notes, self._unpriced(), self._models(), *stored.notes, *scales] if note]
 
     def _absent(self, one: MeasuredJudge) -> str | None:
-        judged = {row.item_id for row in one.column.rows}
+        judged, stored = {row.item_id for row in one.column.rows}, self.request.stored
         absent = [item.item_id for item in self.decided.table.items if item.item_id not in judged]
         if not absent:
             return None
-        items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent)})"
+        items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=stored.gold.test_ids)})"
         return f"{one.column.judge} has no judgement of {items}, unscored here"
 
     def _unpriced(self) -> str | None:

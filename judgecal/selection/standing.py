@@ -22,6 +22,13 @@ MIN_QUESTIONS = 20
 """On fewer questions nobody is recommended: one of them is worth five points or more."""
 
 
+def too_few(n_questions: int) -> str | None:
+    """Why so many questions choose nobody; None where they are enough."""
+    if n_questions >= MIN_QUESTIONS:
+        return None
+    return f"{n_questions} question{'s' * (n_questions != 1)} are too few to choose by, {MIN_QUESTIONS} are needed"
+
+
 @dataclass(frozen=True, slots=True)
 class Basis:
     """What judges are held against each other on; `may_choose` is false where that is test items alone."""

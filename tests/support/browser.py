@@ -84,7 +84,7 @@ class Tab:
             self.call(f"{domain}.enable")
         self.call("Page.navigate", url=url)
         self.until("document.readyState == 'complete' && location.href != 'about:blank'")
-        self.until("!document.getElementById('items') || document.documentElement.dataset.ready == 'true'")
+        self.until("!document.querySelector('script#items') || document.documentElement.dataset.ready == 'true'")
         return self
 
     def press(self, keys: str) -> None:

@@ -30,6 +30,9 @@
     ["people differ", (item) => item.people, true],
     ...KINDS.map((kind) => [kind, (item) => errs(item, kind), true]),
   ].filter(([, has, offered]) => offered && items.some(has));
+  const FLAGS = { flag: "Label looks wrong", wrong: "Judge is wrong" };
+  const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
+  chips.push(["flagged", (item) => flagsOf(item).length > 0]);
   const wrong = (item) => item.said.filter(parts).length;
   const byId = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
   const orders = {
@@ -52,7 +55,8 @@
     state = {
       item: one("item"), find: one("find"), tag: one("tag"), system: one("system"), judge: one("judge"),
       sort: one("sort") in orders ? one("sort") : "worst",
-      chips: new Set(given.getAll("only")), flags: new Set(given.getAll("flag")),
+      chips: new Set(given.getAll("only")),
+      flags: Object.fromEntries(Object.keys(FLAGS).map((name) => [name, new Set(given.getAll(name))])),
     };
   };
   const address = (item) => {
@@ -60,7 +64,7 @@
     for (const name of ["find", "tag", "system", "judge"]) if (state[name]) told.set(name, state[name]);
     if (state.sort !== "worst") told.set("sort", state.sort);
     for (const chip of state.chips) told.append("only", chip);
-    for (const flag of state.flags) told.append("flag", flag);
+    for (const [name, ids] of Object.entries(state.flags)) for (const id of ids) told.append(name, id);
     return `#${told}`;
   };
   const write = () => framed || history.replaceState(null, "", address(state.item));
@@ -129,12 +133,15 @@
     const about = [item.system && `system ${item.system}`, ...(item.tags || [])].filter(Boolean).join(" · ");
     if (about) fact("About", about);
     const link = make("a", "Link to this item", { href: address(item.id) });
-    const flag = make("button", state.flags.has(item.id) ? "Flagged: label looks wrong" : "Label looks wrong",
-      { type: "button", "aria-pressed": state.flags.has(item.id) });
-    flag.addEventListener("click", () => toggle(item.id));
-    at("one").replaceChildren(head, make("p", `${where} · j/k next, f flag label, c copy link`, { class: "meta" }),
+    const flags = Object.entries(FLAGS).map(([name, title]) => {
+      const button = make("button", title, { type: "button", "aria-pressed": state.flags[name].has(item.id) });
+      button.addEventListener("click", () => toggle(name, item.id));
+      return button;
+    });
+    const keys = "j/k next, f flag label, w flag judge, c copy link";
+    at("one").replaceChildren(head, make("p", `${where} · ${keys}`, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
-      make("p", "", { class: "btn" }, flag, link));
+      make("p", "", { class: "btn" }, ...flags, link));
   };
   const show = (scroll) => {
     found = filtered();
@@ -152,7 +159,12 @@
   };
   const choose = (id) => { state.item = id; write(); show(true); };
   const narrow = (change) => { change(); state.item = ""; drawn = STEP; show(false); write(); };
-  const toggle = (id) => { state.flags.delete(id) || state.flags.add(id); write(); show(false); };
+  const toggle = (name, id) => {
+    const ids = state.flags[name];
+    ids.delete(id) || ids.add(id);
+    write();
+    show(false);
+  };
   const step = (by) => {
     const place = found.findIndex((item) => item.id === state.item);
     const next = found[Math.min(Math.max(place + by, 0), found.length - 1)];
@@ -171,7 +183,7 @@
     const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people", "flag",
       ...judges.flatMap(({ name }) => [name, `${name} error`, `${name} reasoning`])];
     const rows = found.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
-      item.system, (item.tags || []).join(" "), item.label, state.flags.has(item.id) ? "label looks wrong" : "",
+      item.system, (item.tags || []).join(" "), item.label, flagsOf(item).map((name) => FLAGS[name].toLowerCase()).join("; "),
       ...item.said.flatMap((one) => [one?.verdict, one?.error, one?.why])]);
     const words = [header, ...rows].map((line) => line.map(cell).join(",")).join("\r\n");
     const link = make("a", "", { download: "items.csv",
@@ -202,7 +214,8 @@
   at("csv").addEventListener("click", csv);
   for (const [name] of columns.length ? columns : [["judges wrong"]])
     at("heads").append(make("th", name, { scope: "col" }));
-  const KEYS = { j: () => step(1), k: () => step(-1), f: () => state.item && toggle(state.item), c: copy };
+  const KEYS = { j: () => step(1), k: () => step(-1), c: copy };
+  for (const [key, name] of [["f", "flag"], ["w", "wrong"]]) KEYS[key] = () => state.item && toggle(name, state.item);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
     if (KEYS[event.key]) KEYS[event.key]();

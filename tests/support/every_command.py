@@ -1,0 +1,128 @@
+"""Every command once, on a starter set whose test items hold words that stand nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import typer
+
+from judgecal.cli import app, run
+from tests.support.command import ROOT, Ran
+
+PLANTED = ("qzsealed", "azsealed", "rzsealed", "sealed-starter")
+"""In the question, the answer, the reference answer and the id of every test item."""
+
+
+def commands() -> set[str]:
+    """Every command of the program, with its group."""
+    top = vars(typer.main.get_command(app))["commands"]
+    groups = {name: vars(one)["commands"] for name, one in top.items() if "commands" in vars(one)}
+    return (set(top) - set(groups)) | {f"{group} {name}" for group, own in groups.items() for name in own}
+
+
+_TABLE = ("--item", "id", "--group", "group", "--question", "question", "--answer", "answer", "--scale", "binary")
+RUNS: dict[str, tuple[str, ...]] = {
+    "models": (),
+    "judges": (),
+    "rules": ("starter",),
+    "signature list": (),
+    "signature new": ("mine", "--scale", "percentage"),
+    "signature check": (),
+    "gold list": (),
+    "gold check": ("starter",),
+    "gold agreement": ("starter",),
+    "gold import": ("set.csv", "--as", "small", *_TABLE, "--label", "ann", "--label", "bob"),
+    "gold sheet": ("small", "-o", "sheet.csv"),
+    "score": ("--signatures", "correctness_v1,correctness_v2,correctness_v3", "--split", "all", "--name", "three"),
+    "agreement": ("--gold", "small", "--judgements", "verdicts.csv", "--name", "taken"),
+    "compare": ("three", "--name", "compared"),
+    "select": ("three", "--allow-below-floor", "-o", "a.lock.json", "--name", "chosen"),
+    "gate": ("--lock", "a.lock.json", "--name", "gated"),
+    "migrate": ("--lock", "a.lock.json", "--to", "correctness_v1@embedded", "--on", "rows.jsonl", "--question", "q",
+                "--answer", "a", "--reference", "r", "--name", "moved"),
+    "judge": ("rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", "--question", "q", "--answer", "a",
+              "--reference", "r", "--name", "judged"),
+    "rate": ("out.jsonl", "--lock", "a.lock.json", "--question", "q", "--answer", "a", "--name", "rated"),
+    "plan": ("--lock", "a.lock.json"),
+    "optimize": ("--limit", "40", "--name", "better"),
+    "retrieval": ("--name", "found"),
+    "answer": ("--limit", "20", "--signatures", "answer_v1,answer_v2", "--name", "told"),
+    "report": ("three",),
+}  # fmt: skip
+"""Command -> arguments, in the order in which they need each other."""
+
+
+@dataclass
+class EveryCommand:
+    """A workspace in which every command ran, and what each printed."""
+
+    folder: Path
+    sealed_questions: frozenset[str]
+    ran: dict[str, Ran] = field(default_factory=dict)
+
+    def __call__(self, *argv: str | Path) -> Ran:
+        """Run one more."""
+        out, err, home = io.StringIO(), io.StringIO(), Path.cwd()
+        os.chdir(self.folder)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = run([str(word) for word in argv])
+        finally:
+            os.chdir(home)
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    @property
+    def slugs(self) -> list[str]:
+        """Every experiment."""
+        return sorted(path.parent.name for path in self.folder.glob("experiments/*/experiment.toml"))
+
+
+@pytest.fixture(scope="session")
+def every_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryCommand]:
+    """All of them at 80 columns."""
+    folder = tmp_path_factory.mktemp("every")
+    for name in ("signatures", "gold"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    found = EveryCommand(folder, _plant(folder / "gold" / "starter"))
+    _tables(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.setenv("JUDGECAL_CACHE_DIR", str(folder / "cache"))
+        for command, argv in RUNS.items():
+            found.ran[command] = found(*command.split(), *argv)
+            assert found.ran[command].code in (0, 1, 3), (command, found.ran[command].err)
+        yield found
+
+
+def _plant(folder: Path) -> frozenset[str]:
+    """Mark every item of test; gives their questions."""
+    from judgecal.goldset import load_gold
+
+    gold = load_gold(folder)
+    for name in ("items.jsonl", "ratings.jsonl"):
+        rows = [json.loads(line) for line in (folder / name).read_text(encoding="utf-8").splitlines()]
+        for row in rows:
+            if row["item_id"] in gold.test_ids:
+                row["item_id"] = f"sealed-{row['item_id']}"
+                for key, word in zip(("question", "answer", "reference_answer"), PLANTED, strict=False):
+                    if key in row and row.get("reference_documents"):  # else it says that there is no answer
+                        row[key] += f" {word}"
+        (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return gold.test_groups
+
+
+def _tables(folder: Path) -> None:
+    rows = [{"q": f"q{n}", "a": "The ferry runs at nine.", "r": "At nine."} for n in range(12)]
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    table = "".join(f"i{n},g{n},why?,because,{n % 2},{n % 3 == 0:d}\n" for n in range(30))
+    (folder / "set.csv").write_text(f"id,group,question,answer,ann,bob\n{table}", encoding="utf-8")
+    verdicts = "".join(f"i{n},{'yes' if n % 2 else 'no'}\n" for n in range(30))
+    (folder / "verdicts.csv").write_text(f"item_id,verdict\n{verdicts}", encoding="utf-8")
