@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.charts import ACCENT, SOFT, WARM, drawn, rows_of
+from judgecal.report.charts import Frame, Mark
 from judgecal.report.document import (
     FROM_SUMMARY,
     Block,
@@ -33,7 +33,7 @@ _WORDS = (
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
-_WIDE, _NARROW, _HEIGHT = 620, 280, 220  # pixels of the curve
+_WIDE, _NARROW = 660, 340  # pixels of the curve
 
 
 def rate_document(result: RateResult) -> Document:
@@ -281,7 +281,7 @@ def _curve(curve: Sequence[CurvePoint]) -> Section:
     says = "; ".join(
         f"{one.n} labels: {numbers.points(one.plain)} or {numbers.points(one.with_judge)}" for one in curve
     )
-    picture = Picture(lambda: _drawn(curve), says, narrow=lambda: _drawn(curve, width=_NARROW), numbers=table)
+    picture = Picture(lambda: _drawn(curve), says, narrow=lambda: _drawn(curve, _NARROW), numbers=table)
     caption = (
         "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is what to "
         "expect, not a promise."
@@ -289,25 +289,25 @@ def _curve(curve: Sequence[CurvePoint]) -> Section:
     return Section("curve", "What more labels give", caption, [picture])
 
 
-def _drawn(curve: Sequence[CurvePoint], *, width: int = _WIDE) -> str:
-    """Half width against labels, a line for each way to use them."""
-    import altair as alt
-
-    ways = (("alone", "plain"), ("with the judge", "with_judge"), ("by strata", "stratified"))
-    rows = [
-        {"labels": one.n, "points": _MARK * value, "way": way}
-        for one in curve
-        for way, field in ways
-        if (value := getattr(one, field)) is not None
+def _drawn(curve: Sequence[CurvePoint], width: int = _WIDE) -> str:
+    """Half width against labels, a line for each way to use them; their names stand at the top right, off the lines."""
+    ways = [
+        ("alone", "soft", [(one.n, one.plain) for one in curve]),
+        ("with the judge", "accent", [(one.n, one.with_judge) for one in curve]),
+        ("by strata", "warm", [(one.n, one.stratified) for one in curve]),
     ]
-    colours = alt.Scale(domain=[way for way, _ in ways], range=[SOFT, ACCENT, WARM])
-    chart = alt.Chart(rows_of(rows)).mark_line(point=True)
-    chart = chart.encode(
-        x=alt.X("labels:Q", title="labels"),
-        y=alt.Y("points:Q", title="half width, points"),
-        color=alt.Color("way:N", scale=colours, title=None, legend=alt.Legend(orient="top")),
-    )
-    return drawn(chart.properties(width=width, height=_HEIGHT))
+    most, widest = max(one.n for one in curve), max(value or 0.0 for *_, points in ways for _, value in points)
+    ends = (0.0, 1.02 * most), (0.0, 1.05 * _MARK * widest or 1.0)
+    frame = Frame(width, *ends, ("labels", "half width, points"))
+    marks: list[Mark] = []
+    for line, (name, tone, points) in enumerate(ways):
+        places = [(frame.x(n), frame.y(_MARK * value)) for n, value in points if value is not None]
+        marks += [Mark("path", text="M" + "L".join(f"{x} {y}" for x, y in places), tone=tone)] if places else []
+        marks += [Mark("dot", x, y, tone=tone) for x, y in places]
+        height = frame.top + 10.0 + 16.0 * line
+        marks += [Mark("dot", frame.right - 100.0, height - 4.0, tone=tone)]
+        marks += [Mark("text", frame.right - 90.0 + 3.1 * len(name), height, text=name)]
+    return frame.drawn(marks)
 
 
 def _notes(result: RateResult) -> Iterator[str]:
