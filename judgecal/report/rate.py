@@ -291,7 +291,7 @@ def _curve(curve: Sequence[CurvePoint]) -> Section:
 
 def _drawn(curve: Sequence[CurvePoint], width: int = _WIDE) -> str:
     """Half width against labels, a line for each way to use them; their names stand at the top right, off the lines."""
-    ways = [
+    ways: list[tuple[str, str, list[tuple[int, float | None]]]] = [
         ("alone", "soft", [(one.n, one.plain) for one in curve]),
         ("with the judge", "accent", [(one.n, one.with_judge) for one in curve]),
         ("by strata", "warm", [(one.n, one.stratified) for one in curve]),
