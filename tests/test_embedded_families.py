@@ -285,9 +285,7 @@ def test_every_measure_is_a_share(text: str) -> None:
 
 @pytest.mark.shared_data
 def test_groundedness_follows_people(shared_data: Path) -> None:
-    """450 RAG answers with contexts, 1..4 by two or three raters; Spearman was 0.45 when this was written."""
-    from scipy.stats import spearmanr
-
+    """450 RAG answers with contexts, 1..4 by two or three raters: Pearson's r was 0.47 over all when this was written."""
     rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
     rows = [row for row in rows if row["contexts"]][::5]
     labels: dict[str, float] = {}
@@ -303,7 +301,7 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
         for row in rows
     ]  # fmt: skip
     assert len(rows) == 90
-    assert spearmanr(verdicts, [labels[row["item_id"]] for row in rows]).statistic >= 0.3
+    assert statistics.correlation(verdicts, [labels[row["item_id"]] for row in rows]) >= 0.3
 
 
 # --- the signatures that are shipped
