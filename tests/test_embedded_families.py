@@ -285,7 +285,7 @@ def test_every_measure_is_a_share(text: str) -> None:
 
 @pytest.mark.shared_data
 def test_groundedness_follows_people(shared_data: Path) -> None:
-    """450 RAG answers with contexts, 1..4 by two or three raters: Pearson's r was 0.47 over all when this was written."""
+    """450 RAG answers with contexts, 1..4 by two or three raters; Pearson's r was 0.47 when this was written."""
     rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
     rows = [row for row in rows if row["contexts"]][::5]
     labels: dict[str, float] = {}
