@@ -358,7 +358,7 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
         (("--to", "answer_v1"), "cannot judge"),
         (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
         (("--to", "correctness_v1", "--question", "q"), "--question without --on"),
-        (("--to", "correctness_v1", "--on", production(workspace_dir)), "--question, --answer COL is missing"),
+        (("--to", "correctness_v1", "--on", production(workspace_dir)), "name the column with --question"),
         (("--to", "correctness_v1", "-o", "no/new.lock.json"), "name a file in a folder that is there"),
     ):
         ran = judgecal("migrate", "--lock", lock, *options)

@@ -81,13 +81,12 @@ class OptimizeRun:
                 budget meets a model without a price.
         """
         check_judge(self.gold, self.judge)
-        for split in self.splits:
-            refuse_unfit(self.judge, self.items(split), alone=True)
         models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
         require_prices(models, self.options.limit_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             refuse_unequal(self.gold, self.items(split), "optimize")
+            refuse_unfit(self.judge, self.items(split), alone=True)
             self.judge.check_items(self.items(split))
 
     @property
