@@ -107,11 +107,6 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser)
     chip(opened, "flagged")
     assert opened.run(IDS) == [ids[2]]
     chip(opened, "flagged")
-    choose(opened, "find", ids[2])
-    opened.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
-    opened.run("document.getElementById('csv').click()")
-    assert '"label looks wrong; judge is wrong"' in opened.run("window.csv.text()")
-    choose(opened, "find", "")
     opened.run("document.getElementById('find').focus()")
     opened.press("j")  # a letter of the search, and no step
     assert opened.run("document.getElementById('find').value") == "j"
@@ -124,7 +119,11 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser)
     second = chromium.tab().open(link)
     assert second.run(CURRENT) == opened.run(CURRENT) and second.run(IDS) == opened.run(IDS)
     assert second.run("document.querySelector('#chips [aria-pressed=true]').textContent") == "false pass"
-    assert f"flag={ids[2]}" in link
+    assert f"flag={ids[2]}" in link and f"wrong={ids[2]}" in link
+    opened.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
+    chip(opened, "false pass")
+    opened.run("document.getElementById('csv').click()")
+    assert '"label looks wrong; judge is wrong"' in opened.run("window.csv.text()")
 
 
 def test_what_stands_beside_the_list(opened: Tab) -> None:
