@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -332,7 +333,9 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
     options = ("--columns", "mosaic", "-o", "out.jsonl", "--json")
     result = one_object(judgecal("judge", table, "--suite", "mine", "--model", "mine", *options))
     assert [row["response/llm_judged/correctness/rating"] for row in read(workspace_dir / "out.jsonl")] == ["yes", "no"]
-    assert result["headline"]["because"][0] == "Nobody knows whether safety agrees with people: no lock says so."
+    assert result["headline"]["because"][0] == (
+        "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of safety first."
+    )
     alone = one_object(judgecal("judge", table, "--lock", lock, *options))
     assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
     assert alone["headline"]["next"].startswith("judgecal gate --lock")
@@ -357,17 +360,20 @@ def test_the_result_at_the_terminal_and_its_report(
     judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    write(workspace_dir / "in.jsonl", rows_with_faults()[:12])
+    write(workspace_dir / "in.jsonl", rows_with_faults()[20:32])
     ran = judgecal(
         "judge", "in.jsonl", "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
     )
     lines = ran.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80, ran.out
-    assert "lowest of 8" in " ".join(lines[:3]) and lines[-1].startswith("next: judgecal score --judge mosaic/")
+    assert "lowest of 8" in " ".join(lines[:3]) and lines[-3].startswith("next: judgecal gold sheet in.jsonl")
     (slug,) = (path.name for path in (workspace_dir / "experiments").iterdir())
     assert slug.startswith("judge-mosaic-")
     report = judgecal("report", slug, "--format", "md")
     assert report.code == 0 and "lowest of 8" in report.out
+    following = shlex.split(ran.out.partition("next: judgecal ")[2].replace("\\\n", ""))
+    sheet = one_object(judgecal(*following, "--json"))
+    assert sheet["n_items"] == 11, "one row has no question"
     assert judgecal("report", slug).code == 0 and judgecal("report", "--all").code == 0
 
 

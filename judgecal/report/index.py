@@ -111,11 +111,12 @@ def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> s
 
 
 def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]:
-    """The experiment's own files, the gold set, the signatures."""
+    """The experiment's own files, the gold set, the signatures in whatever folder, the suites."""
     folders = [folder] if command not in _OTHERS else sorted(workspace.experiments.glob("*"))
     names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
     yield from (path for own in folders for name in names if (path := own / name).is_file())
     gold = read_config(folder).get("gold")
     if isinstance(gold, dict) and "set" in gold:
         yield from sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
-    yield from sorted(workspace.signatures.glob("*.py"))
+    yield from sorted(workspace.signatures.rglob("*.py"))
+    yield from sorted(workspace.suites.glob("*.toml"))

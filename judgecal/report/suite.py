@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
 from judgecal.report.intervals import Axis, in_percent, interval_picture, share_row
 from judgecal.report.wording import in_a_row, sentence
-from judgecal.selection.suite_result import SuiteRate, SuiteResult
+from judgecal.selection.suite_result import SuiteRate, SuiteResult, ToLabel
 
 _OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _SAID = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
@@ -72,8 +73,11 @@ def _of_unlocked(result: SuiteResult) -> str:
     unlocked, asked = result.unlocked, [one for one in result.judges if one.kind != "local"]
     if not unlocked:
         return "Every judge that could be wrong about people was locked: it was held against their labels."
+    label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
     who = "these judges" if len(unlocked) == len(asked) > 1 else in_a_row([one.name for one in unlocked])
-    return f"Nobody knows whether {who} {'agree' if len(unlocked) > 1 else 'agrees'} with people: no lock says so."
+    return (
+        f"Nobody knows whether {who} {'agree' if len(unlocked) > 1 else 'agrees'} with people: no lock says so{label}."
+    )
 
 
 def _scope(result: SuiteResult) -> str:
@@ -96,11 +100,22 @@ def _unknown(result: SuiteResult) -> Iterator[str]:
 
 
 def _next(result: SuiteResult) -> str:
-    """Hold against people the first judge that was not; else see whether the first lock still holds."""
+    """Have people label rows for a judge that has no lock; else see whether the first lock still holds."""
+    if result.to_label is not None:
+        return _sheet(result, result.to_label)
     if result.unlocked:
-        return f"judgecal score --judge {shlex.quote(result.unlocked[0].judge)} --gold SET"
+        return "judgecal judges"
     locks = [one.lock for one in result.judges if one.lock is not None]
     return f"judgecal gate --lock {shlex.quote(locks[0])}" if locks else f"judgecal report {result.experiment} --open"
+
+
+def _sheet(result: SuiteResult, label: ToLabel) -> str:
+    """The command that draws rows of the table for people to label; the sheet is named after the judge."""
+    name = re.sub(r"[^a-z0-9]+", "-", label.name.lower()).strip("-") or "judge"
+    words = ["judgecal", "gold", "sheet", result.input, "-o", f"{name}-labels.csv", "-n", str(label.n)]
+    words += ["--scale", label.scale]
+    words += [word for option, column in label.columns.items() for word in (f"--{option}", column)]
+    return shlex.join(words)
 
 
 def _rates(result: SuiteResult) -> Section:

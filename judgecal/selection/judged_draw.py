@@ -251,13 +251,17 @@ def answers_to_label(
 ) -> Drawing:
     """The rows of a table that nobody has judged, all of them or n drawn at random, as a set that waits for labels.
 
+    A row whose question is empty is left out and counted: there is nothing to label.
+
     Raises:
         InputError: the name is taken, the scale is none, a column is missing, or the file cannot be read.
     """
     workspace.require_writable("gold sheet FILE")
     refuse(name_problems(name, workspace=workspace, replace=False))
-    found = items_at(path, columns, range(open_source(path).n_rows))
-    drawn = draw([Stratum("all rows", tuple(found.values()), _ANY_SPREAD)], len(found) if n is None else n, seed=seed)
+    read = items_at(path, columns, range(open_source(path).n_rows)).values()
+    found = tuple(item for item in read if item.question.strip())
+    empty = len(read) - len(found)
+    drawn = draw([Stratum("all rows", found, _ANY_SPREAD)], len(found) if n is None else min(n, len(found)), seed=seed)
     counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
     card = Card(
         name=name,
@@ -269,4 +273,6 @@ def answers_to_label(
         sampling="random",
         labels_by="people",
     )
-    return Drawing(card, drawn.items, (f"drawn: {counts}", f"the rows are gold set {name}, which waits for the labels"))
+    waits = f"the rows are gold set {name}, which waits for the labels"
+    left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
+    return Drawing(card, drawn.items, (f"drawn: {counts}", *left_out, waits))

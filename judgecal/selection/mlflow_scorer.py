@@ -24,7 +24,7 @@ from judgecal.selection.mosaic_rows import read_record
 from judgecal.selection.pass_rates import PassRule
 from judgecal.workspace import find_workspace
 
-_INSTALL = "mlflow_scorer needs MLflow 3, which is not installed: run pip install 'judgecal[mlflow]'"
+_INSTALL = 'mlflow_scorer needs MLflow 3, which is not installed: in a checkout of judgecal, pip install -e ".[mlflow]"'
 _WORDS = {True: "yes", False: "no"}
 
 

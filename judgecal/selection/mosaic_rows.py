@@ -119,6 +119,16 @@ class MosaicReader:
         group = cells.get(self.group, "").strip() if self.group else ""
         return read_record(row.raw, self.inputs, item_id=named, group=group)
 
+    def sheet_columns(self) -> Mapping[str, str | None]:
+        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts to be read on a sheet."""
+        return {
+            "question": "request",
+            "answer": "response",
+            "reference": "expected_response",
+            "item": self.item,
+            "group": self.group,
+        }
+
 
 def read_record(
     record: Mapping[str, Any], inputs: Collection[str] = (), *, item_id: str = "", group: str = ""

@@ -33,7 +33,7 @@ from judgecal.selection.production import INPUT, Costs, file_config, judgement_o
 from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.selection.suite_judges import Survey, pick, survey
-from judgecal.selection.suite_result import SuiteMember, SuiteRate, SuiteResult, Tally
+from judgecal.selection.suite_result import SuiteMember, SuiteRate, SuiteResult, Tally, ToLabel
 from judgecal.tables import FileSource, Output, Row, check_output, writing
 from judgecal.tables.formats import Kind
 from judgecal.workspace import Workspace
@@ -51,6 +51,10 @@ class Reader(Protocol):
 
     def read(self, row: Row) -> ReadRow:
         """The item of a row."""
+        ...
+
+    def sheet_columns(self) -> Mapping[str, str | None]:
+        """What `gold sheet` calls the columns of texts, by its options; None for those that are not there."""
         ...
 
 
@@ -73,10 +77,26 @@ class PlainReader:
         item = self.rows.read(row)
         return ReadRow(item, {} if item.question.strip() else {"request": "the question is empty"})
 
+    def sheet_columns(self) -> Mapping[str, str | None]:
+        """As the options named them."""
+        named = self.rows.columns
+        return {
+            "question": named.question,
+            "answer": named.answer,
+            "reference": named.reference,
+            "item": named.item,
+            "group": named.group,
+        }
+
 
 _FROM_COLUMNS = frozenset(
     {"reference_answer", "reference_answers", "context", "contexts", "chunk", "conversation", "expect"}
 )
+
+
+_BY_DEFAULT = frozenset({"question", "answer"})  # the columns that `gold sheet` looks for without an option
+_ON_SHEETS = frozenset({"question", "answer", "answer_under_test", "response"})
+_MOST_LABELS = 200  # rows that people are asked to label first
 
 
 @dataclass(frozen=True)
@@ -195,12 +215,31 @@ class SuiteRun:
             metrics=metrics,
             judges=tuple(SuiteMember(one.name, one.judge.name, one.judge.kind, one.lock_path) for one in members),
             left_out=self.survey.left_out,
+            to_label=self._to_label(rates, written.n),
             usd=_sum([one.usd for one in costs]),
             usd_per_1k=_per_1k(costs, written.n),
             model_ids=tuple(sorted(written.model_ids)),
             notes=(*self.source.notes, *columns.notes, *self._notes(written, rates)),
             run_line=self._run_line(members, written.n),
         )
+
+    def _to_label(self, rates: Mapping[str, SuiteRate], n: int) -> ToLabel | None:
+        """The judge that people can be asked about first: the lowest of those whose inputs a sheet can hold."""
+        columns = {option: name for option, name in self.reader.sheet_columns().items() if name in self.source.columns}
+        if not {"question", "answer"} <= columns.keys():
+            return None
+        held = _ON_SHEETS | ({"reference_answer", "reference_answers"} if "reference" in columns else set())
+        fitting = [
+            (rates[measure.name].raw.value, member)
+            for measure in self.survey.running
+            for member in measure.members
+            if member.lock is None and member.judge.kind != "local" and held.issuperset(member.judge.inputs)
+        ]
+        if not fitting:
+            return None
+        _, member = min(fitting, key=lambda one: (one[0] is None, one[0]))
+        more = {option: str(name) for option, name in columns.items() if name != option or option not in _BY_DEFAULT}
+        return ToLabel(member.name, member.judge.name, str(member.judge.scale), min(n, _MOST_LABELS), more)
 
     def _notes(self, written: _Written, rates: Mapping[str, SuiteRate]) -> Iterator[str]:
         for name, rate in rates.items():
