@@ -91,13 +91,36 @@ def test_from_import_to_report(
     ran = judgecal("judge", "new.csv", "--lock", "lock.json", "-o", "out.csv", *COLUMNS, "--json")
     judged = one_object(ran)
     assert (judged["n"], judged["n_unscored"]) == (30, 0)
+    _shares_are_told(judged)
     with (workspace_dir / "out.csv").open(newline="", encoding="utf-8") as file:
         out = list(csv.DictReader(file))
     assert all(f"which {row['verdict']}." in row["reply"] for row in out)
-    for experiment in (scored["experiment"], better["experiment"], judged["experiment"]):
+    (workspace_dir / "suites" / "words.toml").write_text('[judges.policy]\njudge = "policy@mine"\n')
+    suited = one_object(judgecal("judge", "new.csv", "--suite", "words", "-o", "suite.csv", *COLUMNS, "--json"))
+    assert suited["rates"]["policy"]["shares"]["unclear"]["value"] == 0.0, "a word that was never said has a share too"
+    assert suited["rates"]["policy"]["shares"]["unclear"]["high"] > 0.05
+    assert suited["headline"]["sentence"].startswith("Of 30 answers ") and suited["headline"]["kind"] == "raw rates"
+    for experiment in (suited["experiment"], scored["experiment"], better["experiment"], judged["experiment"]):
         for form in ("text", "md", "html"):
             ran = judgecal("report", experiment, "--format", form)
             assert ran.code == 0, ran.err
+
+
+def _shares_are_told(judged: dict[str, Any]) -> None:
+    """Each word with its share and interval, and the headline says them."""
+    (rate,) = judged["rates"].values()
+    assert set(rate["words"]) == set(WORDS) and sum(one["value"] for one in rate["words"].values()) == pytest.approx(1)
+    shares = [one["value"] for one in rate["words"].values()]
+    assert shares == sorted(shares, reverse=True)
+    for one in rate["words"].values():
+        assert 0 < one["low"] < one["value"] < one["high"] < 1 and (one["n"], one["n_groups"]) == (30, 30)
+    assert rate["raw"]["value"] is None and rate["raw"]["reason"]
+    say = judged["headline"]["sentence"]
+    assert judged["headline"]["kind"] == "raw rate" and say.startswith("Of 30 answers ")
+    assert all(f'"{word}"' in say for word in WORDS)
+    assert (
+        "accuracy on cases" in judged["headline"]["because"][0] and "30 questions" in judged["headline"]["because"][1]
+    )
 
 
 def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir: Path) -> None:

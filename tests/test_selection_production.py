@@ -9,10 +9,12 @@ import json
 import re
 import time
 import tracemalloc
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +27,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
+from judgecal.selection.pass_rates import word_shares
 from judgecal.selection.row_items import Layout
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
@@ -678,3 +681,23 @@ def test_described_by_hand() -> None:
     assert described([4.0]) == {"count": 1, "min": 4, "max": 4, "average": 4, "p50": 4, "p90": 4, "p95": 4}
     found = described([0.0, 10.0, 20.0])  # p90 at 1.8 of 0..2, p95 at 1.9
     assert (found["p50"], found["p90"], found["p95"]) == pytest.approx((10.0, 18.0, 19.0))
+
+
+def test_the_share_of_a_word_has_an_interval_that_holds_by_question() -> None:
+    """Rows of one question say the same word: intervals on rows would hold far too rarely, those on questions do."""
+    rng, words = np.random.default_rng(7), {"refund": 0, "escalate": 1, "close": 2}
+    truth, held, drawn = np.array([0.6, 0.3, 0.1]), np.zeros(3), 400
+    groups = array("q", np.repeat(np.arange(60), 5).tolist())
+    for _ in range(drawn):
+        codes = np.repeat(rng.choice(3, size=60, p=truth), 5).astype(np.float64)
+        shares = word_shares(codes, groups, words)
+        ends = [(shares[word].low or 0.0, shares[word].high or 0.0) for word in words]
+        held += [low <= share <= high for share, (low, high) in zip(truth, ends, strict=True)]
+    assert np.all(held / drawn > 0.92), held / drawn
+
+
+def test_words_that_nobody_said_and_rows_without_one() -> None:
+    shares = word_shares(np.array([1.0, np.nan, 1.0]), array("q", [1, 2, 3]), {"a": 0, "b": 1})
+    assert list(shares) == ["b", "a"] and shares["b"].value == 1.0 and shares["a"].value == 0.0
+    assert (shares["a"].n, shares["a"].n_expected, shares["a"].n_unscored) == (2, 3, 1)
+    assert shares["a"].low is None and "fewer than 10" in (shares["a"].reason or "")

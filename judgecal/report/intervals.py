@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.records import Estimate
@@ -13,6 +13,7 @@ from judgecal.report.document import Block, Paragraph, Picture, Table
 from judgecal.report.html import plot
 from judgecal.stats.metrics import metric_facts
 
+_SAID = 3  # words whose shares are in a sentence
 _ROOM = 0.06  # of the axis beyond the outermost end
 
 
@@ -72,6 +73,18 @@ def in_points(found: Estimate) -> Estimate:
 def in_percent(found: Estimate) -> str:
     """A share with its interval in percent; a dash where it has no value."""
     return numbers.DASH if found.value is None else f"{numbers.estimate(in_points(found), 1)}%"
+
+
+def said_in_words(shares: Mapping[str, Estimate]) -> str:
+    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words (word -> share), and how many more.
+
+    It is of the answers that have a verdict; there is one word at least.
+    """
+    said = [f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(shares.items())]
+    more = len(said) - _SAID
+    said = [*said[:_SAID], *([numbers.count_of(more, "other word") + " make up the rest"] if more > 0 else [])]
+    joined = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+    return f"Of {numbers.count(next(iter(shares.values())).n)} answers {joined}"
 
 
 def share_row(name: str, found: Estimate, *, strong: bool) -> IntervalRow:

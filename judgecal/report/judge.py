@@ -20,7 +20,7 @@ from judgecal.report.document import (
     Table,
     notes_section,
 )
-from judgecal.report.intervals import Axis, in_percent, interval_picture, share_blocks, share_row
+from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.selection.production import JudgeResult
@@ -49,7 +49,7 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
         headline=_headline(result),
         sections=[
             _systems(result),
-            _rate(result),
+            _not_of_people(result) if result.overall.intervals.words else _rate(result),
             *([_unscored(result)] if result.n_unscored else []),
             *([] if examples is None else [_examples(result, examples)]),
             *notes_section([*_notes(result)], words=_WORDS, short=True),
@@ -62,13 +62,16 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
 
 def _headline(result: JudgeResult) -> Headline:
     """What passes; and that it is the judge's rate and not the people's."""
-    known = _raw(result).value is not None
+    words = result.overall.intervals.words
+    known = _raw(result).value is not None or bool(words)
     scope = (
         f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
-        f"{numbers.count_of(result.overall.intervals.average.n_groups, 'question')}."
+        f"{numbers.count_of(next(iter(words.values()), result.overall.intervals.average).n_groups, 'question')}."
     )
     rate = f"{in_percent(_raw(result))} of the answers pass by the judge's own verdicts"
     act = f"{rate}, which is not the share that people would pass." if known else "No rate to read."
+    if words:
+        act = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
     if result.warning:
         act = f"Warning: do not use this judge: {result.warning}."
     kind, following = "raw rate" if known else "no rate", f"judgecal gate --lock {result.lock}"
@@ -86,6 +89,11 @@ def _unknown(result: JudgeResult) -> Iterator[str]:
         yield "What share people would pass: the rate is the judge's own, and its errors are in it."
     if rate.value is not None and rate.reason:
         yield f"How sure the rate is: {rate.reason}."
+    words = [*result.overall.intervals.words.values()]
+    if words:
+        yield "What shares people would find: they are the judge's own, and its errors are in them."
+    if words and words[0].reason:
+        yield f"How sure the shares are: {words[0].reason}."
     if result.n_unscored:
         unscored = f"the {numbers.count(result.n_unscored)} unscored rows"
         yield f"What {unscored} are worth: they are in no rate, and need not be like the others."
@@ -109,19 +117,48 @@ def _systems(result: JudgeResult) -> Section:
         for one in entries
         if one.intervals.share_passing.value is not None
     ]
+    if result.overall.intervals.words:
+        return _words(entries)
     blocks: list[Block] = []
     if rows:
         axis = Axis("% of rows that pass", low=0.0, high=100.0)
         blocks.append(interval_picture(rows, axis, title="Pass rate as the judge sees it"))
     blocks.append(_overview(entries))
-    if result.overall.words:
-        cells = [[word, numbers.count(n)] for word, n in result.overall.words.items()]
-        blocks.append(Table(["verdict", "rows"], cells, title="Verdicts"))
     caption = (
         "Serves the question which system to look at first. Verdicts are on the judge's own scale; the pass rate has "
         "an interval by question, and leaves unscored rows out."
     )
     return Section("systems", "By system", caption, blocks)
+
+
+def _words(entries: list[SystemRates]) -> Section:
+    """What share of the rows each word has: of all rows, then by system."""
+    overall = entries[-1]
+    shares = [share_row(word, share, strong=False) for word, share in overall.intervals.words.items()]
+    header = ["verdict", f"share [{next(iter(overall.intervals.words.values())).level:.4g}]", "rows"]
+    cells = [[one, *_word_cells(overall, one)] for one in overall.intervals.words]
+    axis = Axis("% of rows with a verdict", low=0.0, high=100.0)
+    blocks: list[Block] = [
+        interval_picture(shares, axis, title="Share of each verdict as the judge sees it"),
+        Table(header, cells, title="Verdicts", short=True),
+    ]
+    if len(entries) > 1:
+        rows = [
+            [_named(one), word, *_word_cells(one, word), numbers.count(one.n_unscored)]
+            for one in entries[:-1]
+            for word in one.intervals.words
+        ]
+        blocks.append(Table(["system", *header, "unscored"], rows, left=2, title="Verdicts by system"))
+    caption = (
+        "Serves the question what the answers are like. Each share has an interval by question of its own, and leaves "
+        "unscored rows out; the shares add up to 100%, so that where one is larger others are smaller."
+    )
+    return Section("systems", "Shares of the verdicts", caption, blocks)
+
+
+def _word_cells(entry: SystemRates, word: str) -> list[str]:
+    share = entry.intervals.words[word]
+    return [in_percent(share), f"{numbers.count(entry.words[word])}/{numbers.count(entry.n)}"]
 
 
 def _digits(entries: list[SystemRates]) -> int:
@@ -155,6 +192,12 @@ def _rate(result: JudgeResult) -> Section:
     )
     blocks = share_blocks(shares, Axis("%", low=0.0, high=100.0))
     return Section("rate", "What the rate is not", caption, blocks)
+
+
+def _not_of_people(result: JudgeResult) -> Section:
+    """Of nominal verdicts there is no rate that passes, and nothing yet that corrects their shares."""
+    caption = "Serves whoever reports the shares: a judge that takes one word for another moves both of their shares."
+    return Section("rate", "What the shares are not", caption, [Paragraph(sentence(result.note))])
 
 
 def _unscored(result: JudgeResult) -> Section:

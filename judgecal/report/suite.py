@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
-from judgecal.report.intervals import Axis, in_percent, interval_picture, share_row
+from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_row
 from judgecal.report.wording import in_a_row, sentence
 from judgecal.selection.suite_result import SuiteRate, SuiteResult, ToLabel
 
@@ -56,7 +56,12 @@ def _headline(result: SuiteResult) -> Headline:
     known = {name: rate.raw for name, rate in result.rates.items() if rate.raw.value is not None}
     if not known:
         because = (_of_unlocked(result), _scope(result))
-        return Headline("no rate", "No rate to read.", because, tuple(_unknown(result)), _next(result))
+        worded = {name: rate.shares for name, rate in result.rates.items() if rate.shares}
+        name, shares = next(iter(worded.items()), ("", {}))
+        kind, say = "no rate", "No rate to read."
+        if shares:
+            kind, say = "raw rates", f"{said_in_words(shares)} by the verdicts of {name}, which are not people's."
+        return Headline(kind, say, because, tuple(_unknown(result)), _next(result))
     lowest = min(known, key=lambda name: known[name].value or 0.0)
     rate = f"{in_percent(known[lowest])} {_SAID[result.rates[lowest].aggregate]}"
     say = f"By the verdicts of {lowest}, {rate}"
@@ -81,7 +86,9 @@ def _of_unlocked(result: SuiteResult) -> str:
 
 
 def _scope(result: SuiteResult) -> str:
-    groups = max((rate.raw.n_groups for rate in result.rates.values()), default=0)
+    groups = max(
+        (one.n_groups for rate in result.rates.values() for one in (rate.raw, *rate.shares.values())), default=0
+    )
     unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows are unscored in part"
     left_out = f"; left out: {in_a_row([one.name for one in result.left_out])}" if result.left_out else ""
     return f"{unscored}; {numbers.count_of(groups, 'question')}{left_out}."
@@ -135,9 +142,14 @@ def _rates(result: SuiteResult) -> Section:
         for name, rate in result.rates.items()
     ]  # fmt: skip
     blocks.append(Table(header, cells, title="Rates", short=True))
-    words = [[name, word, numbers.count(n)] for name, rate in result.rates.items() for word, n in rate.words.items()]
+    words = [
+        [name, word, in_percent(rate.shares[word]) if word in rate.shares else numbers.DASH, numbers.count(n)]
+        for name, rate in result.rates.items()
+        for word, n in rate.words.items()
+    ]
     if words:
-        blocks.append(Table(["judge", "verdict", "verdicts"], words, left=2, title="Verdicts that are words"))
+        titles = ["judge", "verdict", f"share [{level:.4g}]", "verdicts"]
+        blocks.append(Table(titles, words, left=2, title="Verdicts that are words", short=True))
     caption = (
         "Serves the question what to look at first. A share has an interval by question and leaves unscored rows out; "
         "of a judge of chunks, unscored counts its rows and chunks without a verdict."

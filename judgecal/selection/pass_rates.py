@@ -89,6 +89,28 @@ class PassRule:
 _EPS = 1e-12
 _ALL = "all"
 _NEITHER = 2  # of 0 fails, 1 passes
+_MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
+
+
+def word_shares(
+    codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
+) -> dict[str, Estimate]:
+    """The share of each word among the rows that have one, the most frequent word first.
+
+    Each is a proportion with Wilson's interval on its effective n, as the rows of one question are not independent.
+
+    Args:
+        codes: the code of each row's word, NaN without one.
+        groups: of the rows.
+        words: word -> code, those that no row has among them.
+    """
+    scored = ~np.isnan(codes)
+    counts = {word: int(np.sum(codes == code)) for word, code in words.items()}
+    found = {}
+    for word in sorted(counts, key=lambda one: -counts[one])[:_MOST_WORDS]:
+        share = mean_estimate(np.where(scored, codes == words[word], np.nan), groups, level=level)
+        found[word] = dataclasses.replace(share, n_unscored=int(np.sum(~scored)))
+    return found
 
 
 class _System:
@@ -107,11 +129,16 @@ class _System:
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """The average verdict, the share that passes, and that of the calibrated verdicts, with intervals by question."""
+    """The average verdict, the share that passes, and that of the calibrated verdicts, with intervals by question.
+
+    `words`: of nominal verdicts the share of each word among the scored rows, the most frequent first; each interval
+    is for its own word, and not for all words together.
+    """
 
     average: Estimate
     share_passing: Estimate
     share_passing_calibrated: Estimate
+    words: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +168,7 @@ class Overview:
     def __init__(self, rule: PassRule, *, calibration: Calibration | None = None, level: float = 0.95) -> None:
         self._rule, self._calibration, self._level = rule, calibration, level
         self._systems: dict[str | None, _System] = {}
-        self._words: dict[str, int] = {}
+        self._words = {word: code for code, word in enumerate(rule.judge.categories)}
 
     def add(self, system: str | None, group: str, verdict: Label | None, *, error: str = "") -> None:
         """Count a row; `error` is the kind of the failure where there is no verdict."""
@@ -183,6 +210,7 @@ class Overview:
                 ("passed_calibrated", self._rule.reason or "the lock holds no calibration map"),
             )
         )
+        shares = word_shares(verdicts, groups, self._words, level=self._level)
         numbers: dict[str, Any] = {**described(scored if self._rule.people.numeric else []), "count": len(scored)}
         return SystemRates(
             system=system,
@@ -191,7 +219,7 @@ class Overview:
             n_unscored=len(verdicts) - len(scored),
             **numbers,
             share_passing=passing.value,
-            intervals=RateIntervals(self._average(verdicts, groups, blank), passing, own),
+            intervals=RateIntervals(self._average(verdicts, groups, blank), passing, own, shares),
             words={word: int(np.sum(scored == code)) for word, code in self._words.items()},
             unscored=dict(sum((part.unscored for part in parts), Counter())),
         )

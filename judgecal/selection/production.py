@@ -52,9 +52,10 @@ class LockedOn:
 
 @dataclass(frozen=True, slots=True)
 class RawRate:
-    """The share that passes as the judge sees it: its own errors are in it."""
+    """The share that passes as the judge sees it, or of nominal verdicts that of each word: its errors are in it."""
 
     raw: Estimate
+    words: Mapping[str, Estimate]  # the most frequent first; empty where verdicts are numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,10 +177,14 @@ class ProductionRun:
             systems=tuple(written.overview.entries() or [overall]),
             overall=overall,
             pass_at=gold.pass_at,
-            rates={self.lock.judge: RawRate(raw)},
+            rates={self.lock.judge: RawRate(raw, overall.intervals.words)},
             sensitivity=sensitivity,
             specificity=specificity,
-            note=_note(raw, sensitivity, specificity, lock=self.lock),
+            note=(
+                _note_on_words(self.lock)
+                if overall.intervals.words
+                else _note(raw, sensitivity, specificity, lock=self.lock)
+            ),
             warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), self.lock.agreement),
             usd=written.costs.usd,
             usd_per_1k=written.costs.usd_per_1k,
@@ -309,6 +314,15 @@ def _note(raw: Estimate, sensitivity: Estimate | None, specificity: Estimate | N
         f"raw rate {_shown(raw)}, not corrected for the judge's error, whose sensitivity and specificity on {gold} are "
         f"{_shown(sensitivity)} and {_shown(specificity)}"
     )
+
+
+def _note_on_words(lock: Lock) -> str:
+    """One line on what the shares of words are not."""
+    gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
+    accuracy = lock.agreement.get("accuracy")
+    if accuracy is None or accuracy.value is None:
+        return f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
+    return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {_shown(accuracy)}"
 
 
 def _shown(found: Estimate | None) -> str:

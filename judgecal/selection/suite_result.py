@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.records import Estimate, Result
-from judgecal.selection.pass_rates import group_number
+import numpy as np
+
+from judgecal.records import ITEM_UNIT, Estimate, Result
+from judgecal.selection.pass_rates import group_number, word_shares
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.stats.intervals import mean_estimate
 
@@ -34,6 +36,7 @@ class SuiteRate:
         n, n_expected, n_unscored: rows with a verdict (one with precision has one on a chunk at least), all, others.
         n_chunks, n_chunks_unscored: of a judge of chunks; else 0.
         words: word -> verdicts, on a nominal scale.
+        shares: word -> share of the rows with a verdict, the most frequent first; of a judge of chunks empty.
         unscored: kind of failure -> verdicts that could not be had.
         judged_by: judge -> rows.
     """
@@ -50,6 +53,7 @@ class SuiteRate:
     n_chunks: int
     n_chunks_unscored: int
     words: Mapping[str, int]
+    shares: Mapping[str, Estimate]
     unscored: Mapping[str, int]
     judged_by: Mapping[str, int]
 
@@ -117,6 +121,8 @@ class Tally:
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
         self._groups, self._shares, self._verdicts = array("q"), array("d"), array("d")
+        self._codes = array("d")
+        self._code_of = {word: code for code, word in enumerate(measure.members[0].judge.scale.categories)}
         self._n = 0
         self._chunks: Counter[bool] = Counter()
         self._words: Counter[str] = Counter()
@@ -128,11 +134,13 @@ class Tally:
         verdicts = [one.verdict for one in said if one.verdict is not None]
         numbers = [float(one) for one in verdicts if not isinstance(one, str)]
         share = self.measure.share(member, said)
+        words = [one for one in verdicts if isinstance(one, str)]
         self._groups.append(group_number(group))
+        self._codes.append(self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan)
         self._shares.append(math.nan if share is None else share)
         self._verdicts.append(numbers[0] if len(numbers) == 1 else math.nan)
         self._n += bool(verdicts)
-        self._words.update(one for one in verdicts if isinstance(one, str))
+        self._words.update(words)
         self._unscored.update((one.error or "").partition(":")[0] for one in said if one.verdict is None)
         self._judged_by[member.judge.name] += bool(verdicts)
         if self.measure.aggregate == "precision":
@@ -165,9 +173,13 @@ class Tally:
             n_chunks=self._chunks.total(),
             n_chunks_unscored=self._chunks[False],
             words=dict(self._words),
+            shares=self._shares_of_words() if judge.unit == ITEM_UNIT else {},
             unscored=dict(self._unscored),
             judged_by=dict(self._judged_by),
         )
+
+    def _shares_of_words(self) -> dict[str, Estimate]:
+        return word_shares(np.frombuffer(self._codes, dtype=np.float64), self._groups, self._code_of)
 
     def _mean(self, values: array[float], low: float, high: float, undefined: str) -> Estimate:
         """The mean of the rows that have a value, by question; `undefined`: why scored ones have none."""
