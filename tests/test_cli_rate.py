@@ -255,6 +255,13 @@ def test_plan(judgecal: Run, world: World) -> None:
     r = found["correlation"]["value"]
     assert found["labels_with_judge"] == pytest.approx((1.0 - r**2) * found["labels_plain"], rel=0.08)
     assert [point["n"] for point in found["curve"]][:2] == [25, 50]
+    page = world.folder / "experiments" / found["experiment"] / "report.html"
+    assert judgecal("report", found["experiment"], "--format", "html").code == 0
+    assert "half width, points" in page.read_text(encoding="utf-8")
+    text = judgecal("report", found["experiment"], "--format", "md").out
+    assert "| labels | alone | with the judge | by strata |" in text
+    lines = judgecal("plan", *LOCK).out.splitlines()
+    assert len(lines) <= 30 and max(map(len, lines)) <= 80
     assert judgecal("plan", *LOCK, "--half-width", "0.7").code == 2
 
 

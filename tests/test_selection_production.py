@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import json
 import re
+import shlex
 import time
 import tracemalloc
 from array import array
@@ -366,6 +367,10 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
     said = found["headline"]["sentence"]
     assert said == f"Warning: do not use this judge: {found['warning']}."
     assert "sensitivity 0.255 and specificity 0.612 add up to 0.867, not above 1" in said
+    following = found["headline"]["next"]
+    assert following.startswith("judgecal rate out.csv --lock ")
+    rated = one_object(judgecal(*shlex.split(following)[1:], "--json"))  # with the columns that the table has
+    assert rated["n"] == found["n"] and rated["headline"]["kind"] == "no rate"
 
 
 def rate_of(out: str) -> dict[str, Any]:

@@ -92,17 +92,52 @@ def rate(
 
 
 def plan(
-    lock: Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")],
+    ctx: typer.Context,
+    experiment: Annotated[
+        str | None, typer.Argument(metavar="[EXPERIMENT", help="An experiment that holds two judges to tell apart.")
+    ] = None,
+    judges: Annotated[
+        list[str] | None, typer.Argument(metavar="A B]", help="The two judges, where it holds more.")
+    ] = None,
+    *,
+    lock: Annotated[
+        Path | None, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select: plan labels.")
+    ] = None,
     half_width: Annotated[
-        float, typer.Option("--half-width", metavar="X", help="Half the width of the interval that is wanted, 0..0.5.")
-    ] = 0.05,
+        float | None,
+        typer.Option("--half-width", metavar="X", help="Half the width of the interval, 0..0.5; 0.05 by default."),
+    ] = None,
+    difference: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="The difference to be shown, in units of the metric; 0.03 of a share."),
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="By which the two are told apart; as in compare.")] = None,
+    name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """How many labels a corrected rate takes, and what this judge saves. Calls no model."""
-    from judgecal.report.rate import plan_document
+    """How many labels a rate takes, or how many questions tell two judges apart. Calls no model.
+
+    With --lock: the labels of a corrected rate, and what this judge saves. With an experiment: the questions.
+    """
+    from judgecal.errors import refuse
+    from judgecal.report.plan import plan_document, questions_document
     from judgecal.selection.lock import load_lock
+    from judgecal.selection.questions_plan import QuestionsRun
     from judgecal.selection.rate_plan import plan_labels
 
-    result = plan_labels(load_lock(lock), lock, half_width=half_width)
-    print_result(result, plan_document(result), json=json, full=full)
+    odd = [("--half-width", half_width)] if lock is None else [("--difference", difference), ("--metric", metric)]
+    problems = [f"{option} is of the other plan: leave it out" for option, given in odd if given is not None]
+    if (lock is None) == (experiment is None):
+        problems.append("say what to plan: --lock LOCK for labels, or EXPERIMENT A B for questions")
+    refuse(problems)
+    workspace = shared.workspace_of(ctx)
+    if lock is not None:
+        labels = plan_labels(
+            workspace, load_lock(lock), lock, half_width=0.05 if half_width is None else half_width, out=name
+        )
+        print_result(labels, plan_document(labels), json=json, full=full)
+        return
+    run = QuestionsRun(workspace, str(experiment), tuple(judges or ()), metric, difference, name)
+    result = run.run()
+    print_result(result, questions_document(result), json=json, full=full)

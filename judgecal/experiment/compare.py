@@ -204,6 +204,20 @@ class CompareRun:
         experiment.write_summary(result.as_stored())
         return result
 
+    def unlooked(self) -> dict[tuple[str, str], Comparison]:
+        """Every pair, without a decision and without a look at test; nothing is written.
+
+        Raises:
+            InputError: as `columns`; or test items are held, which only a comparison looks at.
+        """
+        columns = self.columns
+        if self._holds_test:
+            raise InputError(
+                f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: compare the two "
+                "with judgecal compare, and plan from that experiment"
+            )
+        return self._compared(columns, self._metric, self.level, n_perm=_draws(self.level, len(columns)))
+
     def _compared(
         self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int
     ) -> dict[tuple[str, str], Comparison]:

@@ -43,6 +43,7 @@ KINDS = {
     "compare": Kind("report.compare:compare_document", "experiment.compare:CompareResult"),
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
     "rate": Kind("report.rate:rate_document", "selection.rate_result:RateResult"),
+    "plan": Kind("report.plan:plan_report"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
 """Command -> kind. A new kind is a line here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -74,8 +75,18 @@ def _headline(result: JudgeResult) -> Headline:
         act = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
     if result.warning:
         act = f"Warning: do not use this judge: {result.warning}."
-    kind, following = "raw rate" if known else "no rate", f"judgecal gate --lock {result.lock}"
-    return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), following)
+    kind = "raw rate" if known else "no rate"
+    return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), _next(result))
+
+
+def _next(result: JudgeResult) -> str:
+    """Correct the rate; where there is none that could be, see whether the lock still holds."""
+    named = {**result.named, "verdict": result.columns["verdict"]}
+    if _raw(result).value is None or not {"question", "answer"} <= named.keys():
+        return f"judgecal gate --lock {shlex.quote(result.lock)}"
+    usual = {(name, name) for name in ("question", "answer", "verdict")}
+    options = [f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual]
+    return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}{''.join(options)}"
 
 
 def _raw(result: JudgeResult) -> Estimate:

@@ -1,13 +1,11 @@
-"""The documents of `rate` and `plan`: what share is right, what that takes for granted, and what labels would give."""
+"""The document of `rate`: what share is right, what that takes for granted, and what labels would give."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark
 from judgecal.report.document import (
     FROM_SUMMARY,
     Block,
@@ -15,14 +13,14 @@ from judgecal.report.document import (
     Document,
     Fact,
     Paragraph,
-    Picture,
     Section,
     Table,
     notes_section,
 )
 from judgecal.report.intervals import Axis, in_percent, in_points, interval_picture, share_row
+from judgecal.report.plan import curve_section
 from judgecal.report.wording import sentence
-from judgecal.selection.rate_result import CurvePoint, Escalated, PlanResult, RateDifference, RateResult
+from judgecal.selection.rate_result import Escalated, RateDifference, RateResult
 
 _WORDS = (
     ("right", "What people pass: their label reaches the pass mark of their scale."),
@@ -33,7 +31,6 @@ _WORDS = (
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
-_WIDE, _NARROW = 660, 340  # pixels of the curve
 
 
 def rate_document(result: RateResult) -> Document:
@@ -52,7 +49,7 @@ def rate_document(result: RateResult) -> Document:
             *([_shift(result)] if result.shift else []),
             *([_by(result)] if result.by else []),
             *([_escalated(result.escalate)] if result.escalate else []),
-            *([_curve(result.curve)] if result.curve else []),
+            *([curve_section(result.curve)] if result.curve else []),
             *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
@@ -267,49 +264,6 @@ def _escalation_in_words(found: Escalated) -> str:
     )
 
 
-def _curve(curve: Sequence[CurvePoint]) -> Section:
-    rows = [
-        [
-            numbers.count(point.n),
-            numbers.points(point.plain),
-            numbers.points(point.with_judge),
-            numbers.points(point.stratified),
-        ]
-        for point in curve
-    ]
-    table = Table(["labels", "alone", "with the judge", "by strata"], rows, title="Half width in points, by labels")
-    says = "; ".join(
-        f"{one.n} labels: {numbers.points(one.plain)} or {numbers.points(one.with_judge)}" for one in curve
-    )
-    picture = Picture(lambda: _drawn(curve), says, narrow=lambda: _drawn(curve, _NARROW), numbers=table)
-    caption = (
-        "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is what to "
-        "expect, not a promise."
-    )
-    return Section("curve", "What more labels give", caption, [picture])
-
-
-def _drawn(curve: Sequence[CurvePoint], width: int = _WIDE) -> str:
-    """Half width against labels, a line for each way to use them; their names stand at the top right, off the lines."""
-    ways: list[tuple[str, str, list[tuple[int, float | None]]]] = [
-        ("alone", "soft", [(one.n, one.plain) for one in curve]),
-        ("with the judge", "accent", [(one.n, one.with_judge) for one in curve]),
-        ("by strata", "warm", [(one.n, one.stratified) for one in curve]),
-    ]
-    most, widest = max(one.n for one in curve), max(value or 0.0 for *_, points in ways for _, value in points)
-    ends = (0.0, 1.02 * most), (0.0, 1.05 * _MARK * widest or 1.0)
-    frame = Frame(width, *ends, ("labels", "half width, points"))
-    marks: list[Mark] = []
-    for line, (name, tone, points) in enumerate(ways):
-        places = [(frame.x(n), frame.y(_MARK * value)) for n, value in points if value is not None]
-        marks += [Mark("path", text="M" + "L".join(f"{x} {y}" for x, y in places), tone=tone)] if places else []
-        marks += [Mark("dot", x, y, tone=tone) for x, y in places]
-        height = frame.top + 10.0 + 16.0 * line
-        marks += [Mark("dot", frame.right - 100.0, height - 4.0, tone=tone)]
-        marks += [Mark("text", frame.right - 90.0 + 3.1 * len(name), height, text=name)]
-    return frame.drawn(marks)
-
-
 def _notes(result: RateResult) -> Iterator[str]:
     if result.correlation is not None:
         yield (
@@ -317,42 +271,3 @@ def _notes(result: RateResult) -> Iterator[str]:
             f"{100.0 * max(0.0, result.correlation) ** 2:.0f}% of the labels at most"
         )
     yield from result.notes
-
-
-def plan_document(result: PlanResult) -> Document:
-    """How many labels a rate takes."""
-    half = f"± {numbers.points(result.half_width, 0 if result.half_width >= 0.01 else 1)} points"
-    with_judge, plain = numbers.count(result.labels_with_judge), numbers.count(result.labels_plain)
-    rows = [["alone", plain], ["with the judge's verdicts", with_judge]]
-    rows += [["with them, drawn by strata", numbers.count(result.labels_stratified)]]
-    saved = 1.0 - result.labels_with_judge / result.labels_plain
-    because = [f"That is {numbers.percent(saved)} fewer, by the judge's own correlation with people's labels."]
-    if result.labels_at_ends is not None:
-        few, many = map(numbers.count, result.labels_at_ends)
-        because.append(f"At the ends of that correlation's interval: {few} to {many} labels.")
-    table = Table(["labels", "n"], rows, short=True)
-    found = result.correlation
-    notes = [sentence(note) for note in result.notes]
-    if found is not None and found.value is not None:
-        limit = numbers.percent(1.0 - max(0.0, found.value) ** 2)
-        notes.insert(0, f"Correlation {numbers.estimate(found, 2)}: {limit} of the labels is the least that can do.")
-    caption = "Serves the budget for labels. It is what to expect from the lock, not a promise."
-    assumed = Bullets([f"Assumed: {one}." for one in result.assumes], short=True)
-    return Document(
-        title=f"{result.judge}: how many labels a rate takes",
-        about=f"{result.judge} ({result.lock}), as it was on {result.gold.set} ({result.gold.split})",
-        headline=Headline(
-            "plan",
-            f"For {half}, about {with_judge} labels with this judge, {plain} without it.",
-            tuple(because),
-            ("Whether the judge is as good on the rows to come: the labels themselves will tell.",),
-            f"judgecal gold sheet JUDGED -n {result.labels_with_judge} --strata verdict --lock {result.lock} -o s.csv",
-        ),
-        sections=[
-            Section("labels", "Labels needed", caption, [table, assumed]),
-            *([_curve(result.curve)] if result.curve else []),
-            *notes_section(notes, words=_WORDS, short=True),
-        ],
-        run_lines=(f"run: {result.run_line}",),
-        data={"result": dataclasses.asdict(result)},
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,7 @@ class JudgeResult(Result):
     input: str  # the tables, and the names that the added columns have in the output
     output: str
     columns: Mapping[str, str]
+    named: Mapping[str, str]  # question, answer, item and group: the columns of the table that hold them, where named
     n: int  # rows, and those without a verdict
     n_unscored: int
     systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
@@ -172,6 +173,7 @@ class ProductionRun:
             input=str(self.source.path),
             output=str(self.output),
             columns=dict(layout.names),
+            named={name: column for name, column in self._named() if column},
             n=overall.n_expected,
             n_unscored=overall.n_unscored,
             systems=tuple(written.overview.entries() or [overall]),
@@ -192,6 +194,11 @@ class ProductionRun:
             notes=(*self.source.notes, *layout.notes, *self._notes(written)),
             run_line=self._run_line(overall.n_expected),
         )
+
+    def _named(self) -> Iterator[tuple[str, str | None]]:
+        columns = self.reader.columns
+        yield from (("question", columns.question), ("answer", columns.answer))
+        yield from (("item", columns.item), ("group", columns.group))
 
     def _notes(self, written: _Written) -> list[str]:
         notes = []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from judgecal import __version__
 from judgecal.errors import InputError
+from judgecal.experiment import open_experiment, plan_experiment
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
@@ -15,6 +16,7 @@ from judgecal.selection.pass_rates import class_rates
 from judgecal.selection.production import LockedOn
 from judgecal.selection.rate_result import CurvePoint, NextLabels, PlanResult
 from judgecal.stats.labels_needed import Spread, half_width_of, labels_for, spread_of_rates
+from judgecal.workspace import Workspace
 
 _CURVE = (25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 _FIRST = 60  # labels that are proposed where there is none yet
@@ -31,9 +33,22 @@ def spread_at_lock(lock: Lock) -> Spread | None:
     sensitivity, specificity = class_rates(people, lock.agreement)
     if sensitivity is None or specificity is None or sensitivity.value is None or specificity.value is None:
         return None
-    right = lock.agreement.get(_at(people, "prevalence"))
-    share = _EVEN if right is None or right.value is None else right.value
-    return spread_of_rates(share, sensitivity.value, specificity.value)
+    return spread_of_rates(_share_right(lock), sensitivity.value, specificity.value)
+
+
+def _share_right(lock: Lock) -> float:
+    """The share that was right on the lock's gold set."""
+    people = Scale.parse(lock.gold.scale, pass_at=lock.gold.pass_at)
+    found = lock.agreement.get(_at(people, "prevalence"))
+    return _EVEN if found is None or found.value is None else found.value
+
+
+def _at_ends(spread: Spread, correlation: Estimate | None, half_width: float) -> tuple[int, int] | None:
+    """Labels with the judge at the best and at the worst end of its correlation's interval."""
+    if correlation is None or correlation.low is None or correlation.high is None:
+        return None
+    worst, best = (dataclasses.replace(spread, correlation=end) for end in (correlation.low, correlation.high))
+    return labels_for(half_width, best.with_judge), labels_for(half_width, worst.with_judge)
 
 
 def curve_of(spread: Spread | None) -> tuple[CurvePoint, ...]:
@@ -65,8 +80,12 @@ def next_labels(
     return NextLabels(math.ceil(total) - n, half)
 
 
-def plan_labels(lock: Lock, path: Path, *, half_width: float = 0.05) -> PlanResult:
+def plan_labels(
+    workspace: Workspace, lock: Lock, path: Path, *, half_width: float = 0.05, out: str | None = None
+) -> PlanResult:
     """How many labels give a rate this half width: alone, with the judge's verdicts, and drawn by strata of them.
+
+    The result is written into the plan's own experiment, whose slug is `out` or the usual one.
 
     Raises:
         InputError: the half width is out of range, or the lock does not know its judge's error rates.
@@ -78,15 +97,13 @@ def plan_labels(lock: Lock, path: Path, *, half_width: float = 0.05) -> PlanResu
             f"{path}: the lock does not know its judge's sensitivity and specificity, which the plan is made of: its "
             "labels need a pass mark (pass_at in card.toml) and ten of each class"
         )
-    right = lock.agreement.get(_at(people, "prevalence"))
-    correlation = lock.agreement.get(_at(people, "mcc"))
-    ends = None
-    if correlation is not None and correlation.low is not None and correlation.high is not None:
-        low, high = (dataclasses.replace(spread, correlation=end) for end in (correlation.low, correlation.high))
-        ends = (labels_for(half_width, high.with_judge), labels_for(half_width, low.with_judge))
     gold = lock.gold
-    share = _EVEN if right is None or right.value is None else right.value
-    return PlanResult(
+    on = {"set": gold.set, "sha256": gold.sha256}
+    config = {"command": "plan", "gold": on, "lock": lock.sha256, "half_width": half_width}
+    experiment = plan_experiment(workspace, config, out=out)
+    share, correlation = _share_right(lock), lock.agreement.get(_at(people, "mcc"))
+    result = PlanResult(
+        experiment=experiment.slug,
         lock=str(path),
         judge=lock.judge,
         gold=LockedOn(gold.set, gold.sha256, gold.split),
@@ -95,7 +112,7 @@ def plan_labels(lock: Lock, path: Path, *, half_width: float = 0.05) -> PlanResu
         labels_with_judge=labels_for(half_width, spread.with_judge),
         labels_stratified=None if spread.stratified is None else labels_for(half_width, spread.stratified),
         correlation=correlation or Estimate(spread.correlation, reason="from sensitivity and specificity"),
-        labels_at_ends=ends,
+        labels_at_ends=_at_ends(spread, correlation, half_width),
         right=share,
         curve=curve_of(spread),
         assumes=(
@@ -109,3 +126,6 @@ def plan_labels(lock: Lock, path: Path, *, half_width: float = 0.05) -> PlanResu
             f"half_width:{half_width:g}|level:0.95|version:{__version__}"
         ),
     )
+    open_experiment(experiment)
+    experiment.write_summary(result)
+    return result

@@ -136,6 +136,7 @@ class RateResult(Result):
 class PlanResult(Result):
     """How many labels a rate takes, from what the lock knows of its judge."""
 
+    experiment: str
     lock: str
     judge: str
     gold: LockedOn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.stats.calibration import CalibratedJudges, calibrated
-from judgecal.stats.intervals import check_level
+from judgecal.stats.intervals import MIN_GROUPS, check_level
 from judgecal.stats.metrics import leading_metric, metric_facts, metric_named
 from judgecal.stats.paired import PairedDifference, Verdicts, read_verdicts
 from judgecal.stats.sample import Floats, Unscored, as_scale
@@ -24,7 +25,44 @@ Decision = Literal["A", "B", "cannot tell"]
 
 _ENDS: dict[str, Unscored] = {"complete case": "drop", "best case": "right"}
 _EPS = 1e-12
-_COARSE = 3.0  # from simulation: see `_detectable`
+_COARSE = 3.0  # from simulation: see `_planned`
+MOST_GROUPS = 1_000_000
+"""More questions are never planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the smallest detectable difference is made of, so that other numbers of questions can be planned by it.
+
+    A judge that is worse than an equal one by so much is found with 80% power. With m = (error / step)^2 groups that
+    differ, the error is taken to be (1 + 3 / m)^(1/2) times as wide: two judges that far apart differ on more items
+    than two equal ones, and tests of few that differ are coarse.
+
+    Attributes:
+        error: standard error of the difference of two judges that err as planned, or as seen where that is wider.
+        step: what one differing group adds to the difference.
+        df: degrees of freedom of the error.
+        n_groups: that it was seen on.
+        level: at which the two are decided on, after a correction for several pairs.
+    """
+
+    error: float
+    step: float
+    df: float
+    n_groups: int
+    level: float
+
+    def detectable(self, n_groups: int) -> float:
+        """The smallest difference that so many groups like these find with 80% power."""
+        fewer = self.n_groups / n_groups
+        error = math.sqrt(self.error**2 * fewer + _COARSE * (self.step * fewer) ** 2)
+        return smallest_detectable(error, max(1.0, self.df / fewer), level=self.level)
+
+    def groups_for(self, difference: float) -> int | None:
+        """The fewest groups, at least ten, that find such a difference; None where `MOST_GROUPS` do not."""
+        if not difference > 0.0 or self.detectable(MOST_GROUPS) > difference:
+            return None
+        return bisect.bisect_left(range(MOST_GROUPS), -difference, lo=MIN_GROUPS, key=lambda n: -self.detectable(n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +83,7 @@ class Comparison:
     best_case: PairedDifference  # the same with an unscored item counted as its label
     raw: PairedDifference | None = None  # of the verdicts as they are, where they were calibrated to decide
     strata: tuple[Stratum, ...] = ()  # of a macro metric: n of each, and its part of the difference's variance
+    planned: Planned | None = None  # what `smallest_detectable` is made of
 
 
 def compare(
@@ -163,6 +202,7 @@ def _comparison(
     metric: str, main: PairedDifference, ends: Mapping[str, PairedDifference], *, p: float | None, of: int
 ) -> Comparison:
     decision, why = _decide(metric, main, ends, p=p, of=of)
+    planned = _planned(main, level=1.0 - (1.0 - main.difference.level) / of)
     return Comparison(
         metric=metric,
         difference=main.difference,
@@ -170,13 +210,14 @@ def _comparison(
         p_adjusted=p,
         decision=decision,
         why=why,
-        smallest_detectable=_detectable(main, level=1.0 - (1.0 - main.difference.level) / of),
+        smallest_detectable=None if planned is None else planned.detectable(planned.n_groups),
         p_method=main.method,
         a=main.a,
         b=main.b,
         complete_case=ends["complete case"],
         best_case=ends["best case"],
         strata=main.strata,
+        planned=planned,
     )
 
 
@@ -227,18 +268,15 @@ def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> st
     return None
 
 
-def _detectable(main: PairedDifference, *, level: float) -> float | None:
-    """The smallest difference under the planned spread, or under the seen one where that is wider.
+def _planned(main: PairedDifference, *, level: float) -> Planned | None:
+    """The planned spread, or the seen one where that is wider.
 
     Two judges that err more independently than planned would otherwise be promised what they cannot show. The
-    spread seen is that around the difference, so the difference itself is no part of it. Two judges that far apart
-    differ on more items than two equal ones, and tests of few that differ are coarse: with m = (spread / step)^2 groups
-    that differ, the spread is taken to be (1 + 3 / m)^(1/2) times as wide. A judge that is worse than an equal one by
-    so much is then found in 76 to 89% of simulated runs (right on 0.7 to 0.95 of 33 to 330 single items, `power` in
-    `tests/benchmarks/false_alarms.py`), with 3 or 5 items a question in 84 to 89%.
+    spread seen is that around the difference, so the difference itself is no part of it. A judge that is worse than an
+    equal one by the smallest detectable difference is found in 76 to 89% of simulated runs (right on 0.7 to 0.95 of 33
+    to 330 single items, `power` in `tests/benchmarks/false_alarms.py`), with 3 or 5 items a question in 84 to 89%.
     """
     if main.errors is None or main.difference.low is None:
         return None
     a_error, b_error, seen, df = main.errors
-    spread = max(planned_error(a_error, b_error), seen)
-    return smallest_detectable(math.sqrt(spread**2 + _COARSE * main.step**2), df, level=level)
+    return Planned(max(planned_error(a_error, b_error), seen), main.step, df, main.difference.n_groups, level)
