@@ -34,7 +34,7 @@ class TableArguments:
     question: Annotated[str, column("The table's column of questions.")] = "question"
     answer: Annotated[str, column("Its column of answers.")] = "answer"
     verdict: Annotated[str, column("Its column of verdicts.")] = "verdict"
-    reference: Annotated[str | None, column("Its column of reference answers.")] = None
+    reference: Annotated[str | None, column("Its column of reference answers; by default reference_answer or reference.")] = None
     item: Annotated[str | None, column("Its column of ids.")] = None
     group: Annotated[str | None, column("Its column of the questions' ids.")] = None
     system: Annotated[str | None, column("Its column of who answered; never shown on a sheet.")] = None
@@ -49,6 +49,13 @@ def is_table(source: str, sets: list[str]) -> bool:
     """Whether what is named is a table in a file and no set."""
     path = Path(source)
     return source not in sets and path.suffix.lower() in ENDINGS and not path.is_dir()
+
+
+def reference_column(path: Path) -> str | None:
+    """The table's column of reference answers by its usual names: who labels must see what the judge saw."""
+    from judgecal.tables import open_source
+
+    return next((name for name in ("reference_answer", "reference") if name in open_source(path).columns), None)
 
 
 def drawing_of(
@@ -78,7 +85,8 @@ def drawing_of(
     if table.lock is not None and table.scale is not None:
         problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
     refuse(problems)
-    columns = ItemColumns(table.question, table.answer, table.reference, table.item, table.group, table.system)
+    reference = table.reference or reference_column(path)
+    columns = ItemColumns(table.question, table.answer, reference, table.item, table.group, table.system)
     if table.lock is None:
         return answers_to_label(path, columns, str(table.scale), n=n, name=name, seed=seed, workspace=workspace)
     lock = load_lock(table.lock)
