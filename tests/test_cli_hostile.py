@@ -117,7 +117,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (2, ["agreement", "--judgements", ROWS, "--gold", "evil"]),
     (0, ["compare", "recorded", *JUDGES]),
     (2, ["compare", "recorded", *JUDGES[:1], f"no{EVIL}"]),
-    (0, ["select", "recorded", "--name", "chosen"]),
+    (0, ["select", "recorded", "--allow-below-floor", "--name", "chosen"]),
     (0, ["score", "--gold", "evil", "--name", "run", "--full"]),
     (0, ["score", "--gold", "evil", "--dry-run"]),
     (2, ["score", "--gold", f"no{EVIL}"]),

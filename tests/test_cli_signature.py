@@ -125,7 +125,7 @@ def test_check_says_what_items_of_a_set_lack(judgecal: Run, workspace_dir: Path)
     assert ["share no order" in problem["message"] for problem in one["problems"]] == [True]
     ran = judgecal("signature", "check", "correctness_v3", "--gold", "starter")
     assert ran.code == 0 and ran.out.startswith("correctness_v3 has no problem.")
-    assert ran.out.splitlines()[-1].startswith("next: judgecal score --signatures correctness_v3")
+    assert "\nnext: judgecal score --signatures correctness_v3" in ran.out
 
 
 def test_every_signature_that_is_shipped_is_sound(judgecal: Run) -> None:

@@ -391,7 +391,7 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
     sheet = tmp_path / "anna.csv"
     out = judgecal("gold", "sheet", "run1", "-o", sheet)
     assert out.code == 0, out.err
-    command = out.out.strip().partition("judgecal ")[2].split()
+    command = out.out.strip().replace("\\\n", " ").partition("judgecal ")[2].split()
     assert command[-4:] == ["--as", "run1", "--scale", "percentage"]
     resave(sheet, lambda row: {"label": "80" if "document" in row["answer"] else "0"})
     assert judgecal(*command).code == 0

@@ -138,7 +138,10 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
         (lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"), "unknown split 'tset'"),
-        (lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0), "--repeats must be at least 1"),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0),
+            "--repeats must be from 1 to 1,000",
+        ),
         (lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0), "--limit must be at least 1"),
         (lambda: package.compare([1], [1], [1]), "need their scale="),
         (lambda: package.compare(load_gold("starter"), [1], [1]), "both sides are judgements"),

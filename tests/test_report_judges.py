@@ -515,7 +515,15 @@ def test_a_page_carries_what_fits_and_says_so() -> None:
     """Texts that do not compress: the worst items stay, and the page tells how many of how many."""
     draw = random.Random(0)
     item = SimpleNamespace(
-        item_id="x", question="", reference_answers=(), fields={}, contexts=(), conversation=(), system=None, tags=()
+        item_id="x",
+        question="",
+        asked="",
+        reference_answers=(),
+        fields={},
+        contexts=(),
+        conversation=(),
+        system=None,
+        tags=(),
     )
     parted = [
         cast(

@@ -34,7 +34,7 @@ class TableArguments:
     question: Annotated[str, column("The table's column of questions.")] = "question"
     answer: Annotated[str, column("Its column of answers.")] = "answer"
     verdict: Annotated[str, column("Its column of verdicts.")] = "verdict"
-    reference: Annotated[str | None, column("Its column of reference answers; by default reference_answer or reference.")] = None
+    reference: Annotated[str | None, column("Its reference answers; by default reference_answer or reference.")] = None
     item: Annotated[str | None, column("Its column of ids.")] = None
     group: Annotated[str | None, column("Its column of the questions' ids.")] = None
     system: Annotated[str | None, column("Its column of who answered; never shown on a sheet.")] = None

@@ -28,6 +28,7 @@ def commands() -> set[str]:
     return (set(top) - set(groups)) | {f"{group} {name}" for group, own in groups.items() for name in own}
 
 
+ANOTHER = "another judge"  # than the chosen one: of equal judges the quickest is chosen
 _TABLE = ("--item", "id", "--group", "group", "--question", "question", "--answer", "answer", "--scale", "binary")
 RUNS: dict[str, tuple[str, ...]] = {
     "models": (),
@@ -46,7 +47,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "compare": ("three", "--name", "compared"),
     "select": ("three", "--allow-below-floor", "-o", "a.lock.json", "--name", "chosen"),
     "gate": ("--lock", "a.lock.json", "--name", "gated"),
-    "migrate": ("--lock", "a.lock.json", "--to", "correctness_v1@embedded", "--on", "rows.jsonl", "--question", "q",
+    "migrate": ("--lock", "a.lock.json", "--to", ANOTHER, "--on", "rows.jsonl", "--question", "q",
                 "--answer", "a", "--reference", "r", "--name", "moved"),
     "judge": ("rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", "--question", "q", "--answer", "a",
               "--reference", "r", "--name", "judged"),
@@ -97,9 +98,16 @@ def every_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryCom
         patch.setenv("COLUMNS", "80")
         patch.setenv("JUDGECAL_CACHE_DIR", str(folder / "cache"))
         for command, argv in RUNS.items():
-            found.ran[command] = found(*command.split(), *argv)
+            words = (_another(folder) if word == ANOTHER else word for word in argv)
+            found.ran[command] = found(*command.split(), *words)
             assert found.ran[command].code in (0, 1, 3), (command, found.ran[command].err)
         yield found
+
+
+def _another(folder: Path) -> str:
+    """A judge that is not the locked one."""
+    locked = json.loads((folder / "a.lock.json").read_text(encoding="utf-8"))["judge"]
+    return next(name for name in ("correctness_v1@embedded", "correctness_v2@embedded") if name != locked)
 
 
 def _plant(folder: Path) -> frozenset[str]:
