@@ -232,6 +232,7 @@ def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floa
     two_valued = bool(np.isin(labelled.label, (0.0, 1.0)).all())
     group = groups[labelled.at]
     left = float(heavy @ (1.0 - chance)) / total
+    unseen = heavy * np.sqrt(1.0 - chance) / total
     return _Linear(
         value=min(1.0, max(0.0, value)),
         parts=parts,
@@ -239,7 +240,7 @@ def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floa
         heavy=heavy,
         left=left,
         together=_together(groups, group, heavy, left),
-        extra=_unseen(verdict, weight, stratum, heavy * np.sqrt(1.0 - chance) / total) if two_valued else 0.0,
+        extra=_unseen(labelled.label, weight * verdict, stratum, unseen) if two_valued else 0.0,
         two_valued=two_valued,
         n_groups=len(np.unique(group)),
     )
@@ -284,17 +285,20 @@ def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> fl
     return max(alone / 2.0, alone + together * (whole - alone))
 
 
-def _unseen(verdict: Floats, weight: Floats, stratum: Ints, heavy: Floats) -> float:
+def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float:
     """Variance that a part of a row of each kind would add to each stratum: right and wrong, at its lowest and its
-    highest verdict.
+    highest verdict. Squares are those around the mean that the stratum has with these rows in it, so that the labels
+    alone have an effective n of about their number, also where they are all alike.
     """
     added = 0.0
     for code in range(int(stratum.max()) + 1):
         own = stratum == code
-        n, guess = int(own.sum()), (weight * verdict)[own]
-        kinds = [label - end for label in (0.0, 1.0) for end in (float(guess.min()), float(guess.max()))]
-        spread = sum((kind - sum(kinds) / len(kinds)) ** 2 for kind in kinds)
-        added += (float(heavy[own].sum()) / (n + len(kinds) * _PSEUDO)) ** 2 * _PSEUDO * spread
+        n, rest = int(own.sum()), float((label - guess)[own].mean())
+        kinds = [end - at for end in (0.0, 1.0) for at in (float(guess[own].min()), float(guess[own].max()))]
+        total = n + len(kinds) * _PSEUDO
+        middle = (n * rest + _PSEUDO * sum(kinds)) / total
+        squares = _PSEUDO * sum((kind - middle) ** 2 for kind in kinds) + n * (rest - middle) ** 2
+        added += (float(heavy[own].sum()) / total) ** 2 * squares
     return added
 
 
