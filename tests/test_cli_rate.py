@@ -211,6 +211,20 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, world: World) -> None:
     assert too_much["escalate"]["agreement"] is None and too_much["escalate"]["n_rows"] == 1200
 
 
+def test_verdicts_that_differ_over_repeats_escalate_first(judgecal: Run, world: World) -> None:
+    rows = read(world.folder / "judged.csv")
+    for place, row in enumerate(rows):
+        passed, right = float(row["verdict"] or "0") >= 75.0, world.right[row["answer"]]
+        row["verdict"] = "80" if passed else "70"  # as far from the mark, whether right or wrong
+        row["again"] = row["verdict"] if passed == right else str(60 + place % 9)
+    write(world.folder / "judged.csv", rows)
+    draw(judgecal, world, 300)
+    asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.95")
+    assert one_object(judgecal(*asked, "--json"))["escalate"]["agreement"] is None
+    found = one_object(judgecal(*asked, "--repeat", "again", "--json"))["escalate"]
+    assert found["share"] > 0.7 and found["agreement"]["value"] > 0.95
+
+
 def test_a_shift_is_said_before_the_number(judgecal: Run, world: World) -> None:
     rows = read(world.folder / "judged.csv")
     rng = np.random.default_rng(0)
@@ -313,7 +327,8 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     card.write_text(text)
     assert "it is curated" in refused("rate", "judged.csv", *LOCK, "--labels", "starter")
     assert "unknown column 'verdict_x'" in refused("rate", "judged.csv", *LOCK, "--verdict", "verdict_x")
-    assert "--escalate is tested on labels" in refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
+    unlabelled = refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
+    assert "about 70 labels of rows that the judge is sure of" in unlabelled and "judged.csv -n 140" in unlabelled
     odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
     write(world.folder / "odd.csv", odd)
     assert "none of the lock's judge, whose scale is percentage" in refused("rate", "odd.csv", *LOCK)

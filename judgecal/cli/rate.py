@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import column
+
+if TYPE_CHECKING:
+    from judgecal.selection.judged_table import JudgedColumns
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class JudgedArguments:
     second: Annotated[
         str | None, column("A second judge's verdicts: where it differs, a row is the first to escalate.")
     ] = None
+    repeat: Annotated[
+        list[str] | None,
+        column("Further verdicts of the judge: the more they differ, the less it is sure; repeatable."),
+    ] = None
+
+    def columns(self) -> JudgedColumns:
+        """As the table is read by them."""
+        from judgecal.selection.judged_table import JudgedColumns
+
+        named = (self.question, self.answer, self.verdict, self.item, self.group, self.by, self.second)
+        return JudgedColumns(*named, tuple(self.repeat or ()))
 
 
 def rate(
@@ -65,7 +79,6 @@ def rate(
     """
     from judgecal.goldset import load_gold
     from judgecal.report.rate import rate_document
-    from judgecal.selection.judged_table import JudgedColumns
     from judgecal.selection.lock import load_lock
     from judgecal.selection.rate import RateRun
 
@@ -77,9 +90,7 @@ def rate(
         lock_path=lock.lock,
         judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
         table=file,
-        columns=JudgedColumns(
-            table.question, table.answer, table.verdict, table.item, table.group, table.by, table.second
-        ),
+        columns=table.columns(),
         labels=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
         sheet=given.output,

@@ -35,12 +35,14 @@ class JudgedColumns:
     group: str | None = None
     by: str | None = None
     second: str | None = None  # another judge's verdicts, on the scale of the first
+    repeats: tuple[str, ...] = ()  # further verdicts of the same judge
 
     @property
     def named(self) -> dict[str, str]:
         """Each by what it is for."""
-        pairs = ((name, getattr(self, name)) for name in self.__slots__)
-        return {name: column for name, column in pairs if column is not None}
+        pairs = ((name, getattr(self, name)) for name in self.__slots__ if name != "repeats")
+        repeats = {f"repeat_{place}": column for place, column in enumerate(self.repeats, 2)}
+        return {name: column for name, column in pairs if column is not None} | repeats
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class JudgedTable:
 
     Attributes:
         verdict, second: on the judge's scale, NaN where unscored; `second` is empty without such a column.
+        spread: the standard deviation of a row's verdicts over repeats, on the judge's scale; 0 where one is there at
+            most, and empty without repeats.
         text: a number for question and answer together.
         item: a number for the row's id; None without such a column.
         group: codes 0 and above.
@@ -59,6 +63,7 @@ class JudgedTable:
     where: str
     verdict: Floats
     second: Floats
+    spread: Floats
     text: Ints
     item: Ints | None
     group: Ints
@@ -133,11 +138,14 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
                 f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at most"
             )
         codes = named.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
+    verdict = _verdicts(frame[columns.verdict], judge, where)
+    again = [_verdicts(frame[column], judge, where) for column in columns.repeats]
     groups = number.get("group", _hashed(frame, columns.question))
     return JudgedTable(
         where=where,
-        verdict=_verdicts(frame[columns.verdict], judge, where),
+        verdict=verdict,
         second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
+        spread=_spread(np.stack([verdict, *again])) if again else np.empty(0),
         text=_hashed(frame, columns.question, columns.answer),
         item=number.get("item"),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
@@ -201,6 +209,14 @@ def _text_numbers(questions: Sequence[str], answers: Sequence[str]) -> Ints:
         {"question": list(questions), "answer": list(answers)}, schema=dict.fromkeys(["question", "answer"], pl.String)
     )
     return _hashed(frame, "question", "answer")
+
+
+def _spread(verdicts: Floats) -> Floats:
+    """The standard deviation over the first axis of those that are there."""
+    there = ~np.isnan(verdicts)
+    n = np.maximum(there.sum(axis=0), 1)
+    apart = np.where(there, verdicts - np.where(there, verdicts, 0.0).sum(axis=0) / n, 0.0)
+    return np.asarray(np.sqrt((apart**2).sum(axis=0) / n), dtype=np.float64)
 
 
 def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:

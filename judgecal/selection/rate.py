@@ -36,7 +36,7 @@ from judgecal.selection.rate_result import (
 )
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
-from judgecal.stats.escalation import JudgedLabels, escalation
+from judgecal.stats.escalation import JudgedLabels, escalation, labels_to_start
 from judgecal.stats.intervals import check_level, mean_estimate
 from judgecal.stats.prediction_powered import Corrected, LabelledRows, corrected_difference, corrected_mean
 from judgecal.stats.sample import Bools, Floats, Ints
@@ -146,13 +146,23 @@ class RateRun:
         if self.escalate is not None and not 0.0 < self.escalate < 1.0:
             problems.append(f"--escalate {self.escalate:g}: an agreement lies between 0 and 1")
         elif self.escalate is not None and self.labels is None:
-            problems.append("--escalate is tested on labels of these rows: give them with --labels SET")
+            problems.append(self._unlabelled(self.escalate))
         elif self.sheet is not None and self.escalate is None:
             problems.append("-o writes the rows of --escalate: give both")
         elif self.escalate is not None and self.rule.mark is None:
             problems.append(f"--escalate takes right and wrong: {self.rule.reason}")
         if problems:
             raise InputError(problems)
+
+    def _unlabelled(self, target: float) -> str:
+        """That labels are needed, and about how many."""
+        likely, kept = labels_to_start(target, level=self.level)
+        return (
+            f"--escalate {target:g} is tested on labels of these rows, and there are none: about {kept} labels of rows "
+            f"that the judge is sure of would do, if people agree with it on {100.0 * likely:.3g}% of these; if it is "
+            f"sure of half of the rows, draw {2 * kept}: judgecal gold sheet {self.table} -n {2 * kept} --lock "
+            f"{self.lock_path} -o sheet.csv, and give them with --labels SET"
+        )
 
 
 def _scale_in_words(scale: Scale) -> str:
@@ -416,11 +426,13 @@ class _Rated:
 
     @cached_property
     def confidence(self) -> Floats:
-        """How sure the judge is of each row: the distance from the mark; below all of these where a second judge
-        differs, and minus infinity without a verdict.
+        """How sure the judge is of each row: the distance from the mark less the spread over repeats; below all of
+        these where a second judge differs, and minus infinity without a verdict.
         """
         mark = 0.0 if self.rule.mark is None else self.rule.mark
         sure = np.abs(self._on_common(self.table.verdict) - mark) / self.rule.common.span
+        if len(self.table.spread):
+            sure = sure - self.table.spread / self.rule.judge.span
         if len(self.table.second):
             sure = np.where(self._passed(self.table.second) == self.passed, sure, sure - _APART)
         return np.where(self.table.unscored, -np.inf, sure)

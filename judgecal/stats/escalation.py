@@ -20,6 +20,7 @@ from judgecal.stats.sample import Bools, Floats, Ints
 
 _STEPS = 40  # shares of the rows that are tried
 _POWER = 0.8
+_LIKELY = 0.25  # of the errors that the target allows: fewer are never counted on
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,15 @@ def escalation(confidence: Floats, labels: JudgedLabels, *, target: float, level
     return Escalation(best, share, _agreement(labels, labels.confidence >= best, level=level), None)
 
 
+def labels_to_start(target: float, *, level: float = 0.95) -> tuple[float, int]:
+    """Labels of kept rows that show the target with 80% power, and the agreement on them that this takes for granted:
+    three quarters of the way from the target to 1. None of them is of a row that a person reads.
+    """
+    likely = 1.0 - _LIKELY * (1.0 - target)
+    fewest = 2.0 * math.log(1.0 - level) / math.log(target)
+    return likely, math.ceil(max(fewest, _labels_for(likely, target, level)))
+
+
 def _thresholds(confidence: Floats) -> list[float]:
     """From safe to bold: confidences that keep ever larger parts of the rows."""
     known = np.sort(confidence[np.isfinite(confidence)])[::-1]
@@ -113,7 +123,7 @@ def _p_value(agreed: float, n: float, target: float) -> float:
 
 def _labels_for(agreed: float, target: float, level: float) -> float:
     """Kept labels that would show an agreement like the one seen to be above the target."""
-    likely = min(agreed, 1.0 - 0.25 * (1.0 - target))
+    likely = min(agreed, 1.0 - _LIKELY * (1.0 - target))
     if likely <= target:
         return math.inf
     asked, power = float(ndtri(level)), float(ndtri(_POWER))
