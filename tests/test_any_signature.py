@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from judgecal.experiment.score import floor_judges, stored_result
+from judgecal.experiment.stored import read_experiment
+from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.server import StubServer, running
 
@@ -82,6 +85,7 @@ def test_from_import_to_report(
     first, second = scored["judges"]
     assert second["agreement"]["accuracy"]["value"] > first["agreement"]["accuracy"]["value"]
     assert first["n_unscored"] == second["n_unscored"] == 0
+    assert [one["judge"] for one in scored["floor"]] == ["best constant", "policy@embedded"]
     selected = one_object(judgecal("select", scored["experiment"], "-o", "lock.json", "--json"))
     assert selected["chosen"] == compiled and selected["lock"] == "lock.json"
     gated = one_object(judgecal("gate", "--lock", "lock.json", "--json"))
@@ -138,6 +142,33 @@ def test_the_embedded_model_works_on_it_as_a_floor(judgecal: Run, workspace_dir:
     assert one_object(judgecal("gate", "--lock", "lock.json", "--json"))["decision"] == "pass"
     judged = one_object(judgecal("judge", table, "--lock", "lock.json", "-o", "out.csv", *COLUMNS, "--json"))
     assert (judged["n"], judged["n_unscored"]) == (120, 0)
+
+
+def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model_as_a_floor(
+    judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    served.script = lambda body: "[[ ## rationale ## ]]\nSo.\n\n[[ ## rating ## ]]\nyes\n\n[[ ## completed ## ]]"
+    rows = [
+        {"q": f"What is {n}?", "a": f"It is {n + n % 2}00.", "c": f"Number {n} is {n}00.", "y": str(1 - n % 2)}
+        for n in range(40)
+    ]
+    table = write(workspace_dir / "t.csv", rows)
+    assert judgecal("gold", "import", table, "--as", "facts", "--question", "q", "--answer", "a", "--context", "c",
+                    "--label", "y", "--scale", "binary").code == 0  # fmt: skip
+    names = ("mosaic/groundedness", "mosaic/chunk_relevance", "mosaic/correctness")
+    asked = [word for name in names[:2] for word in ("--judge", f"{name}@mine")]
+    found = one_object(judgecal("score", *asked, "--gold", "facts", "--split", "all", "--name", "s", "--json"))
+    assert [one["judge"] for one in found["floor"]] == ["best constant", *(f"{name}@embedded" for name in names[:2])]
+    assert all(one["n_unscored"] == 0 and one["n"] == 40 for one in found["floor"][1:])
+    assert found["floor"][1]["agreement"]["accuracy"]["value"] == 1.0, "the embedded model reads the context's numbers"
+    assert found["floor_reason"] is None
+    workspace = find_workspace(workspace_dir)
+    stored = read_experiment(workspace, "s")
+    assert stored_result(stored, stored.columns[:2], workspace).as_json()["floor"] == found["floor"]
+    assert floor_judges(workspace, stored.table, [f"{names[2]}@mine", "wer@local"]) == ("correctness_v3@embedded",)
+    ran = judgecal("report", "s")
+    assert ran.code == 0 and "mosaic/groundedness@embedded" in ran.out
 
 
 def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
 from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.people import first_verdicts, peer_ratings
-from judgecal.experiment.score import FLOOR_JUDGE
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
@@ -163,8 +162,7 @@ def loss_picture(
 
 def _floor(stored: StoredExperiment, table: Table) -> list[Column]:
     """The best constant, and `embedded` where it stands below the judges and not among them."""
-    floor = [column for column in stored.columns[stored.asked :] if column.judge == FLOOR_JUDGE]
-    return [_constant(table), *floor]
+    return [_constant(table), *stored.columns[stored.asked :]]
 
 
 def _constant(table: Table) -> Column:

@@ -327,7 +327,9 @@ class AgreementRun:
                 if row.key not in journal.latest:
                     journal.append(row)
             rows = run_trials(self.beside, (*table.items, *table.tied), journal=journal, options=self.options)
-            floor, why = floor_columns(self.workspace, table, journal, self.options)
+            floor, why = floor_columns(
+                self.workspace, table, journal, self.options, judges=[judge.name for judge in self.beside]
+            )
         called = (Column.of(judge, rows.of(judge.name)) for judge in self.beside)
         columns = (*self.recorded.columns, *called)
         stored = StoredExperiment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,16 @@ from judgecal.experiment.trials import (
     stored_rows,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, judge_named
+from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import EMBEDDED
 from judgecal.records import Item
 from judgecal.scale import common_scale
+from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+_REFERENCES = frozenset({"reference_answer", "reference_answers"})
+_TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
 _OWN_FLOOR = f": name SIGNATURE@{EMBEDDED}, with the judges' own signature, among them to have it as a floor"
 
 
@@ -163,7 +166,9 @@ class ScoreRun:
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
             columns = tuple(Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges)
-            floor, why = floor_columns(self.workspace, table, journal, self.options)
+            floor, why = floor_columns(
+                self.workspace, table, journal, self.options, judges=[judge.name for judge in self.judges]
+            )
         stored = StoredExperiment(
             experiment=self.experiment,
             gold=self.gold,
@@ -220,8 +225,29 @@ def _n_test_items(table: Table) -> int:
     return sum(table.gold.split_of(item.group) == "test" for item in table.items)
 
 
-def no_floor_judge(table: Table) -> str | None:
-    """Why the floor's judge cannot stand below the judges of these items; None where it can."""
+def floor_judges(workspace: Workspace, table: Table, judges: Iterable[str]) -> tuple[str, ...]:
+    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on that model.
+
+    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have one
+    floor; so it is where there is no prompt judge, or its signature is gone.
+    """
+    names = [name for judge in judges if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
+    return tuple(dict.fromkeys(_floor_below(name.signature, workspace, table) for name in names)) or (FLOOR_JUDGE,)
+
+
+def _floor_below(signature: str, workspace: Workspace, table: Table) -> str:
+    try:
+        inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
+    except InputError:
+        return FLOOR_JUDGE
+    compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
+    return FLOOR_JUDGE if compares and table.gold.scale.numeric else f"{signature}@{EMBEDDED}"
+
+
+def no_floor_judge(table: Table, judge: str) -> str | None:
+    """Why one of the floor's judges cannot stand below the judges of these items; None where it can."""
+    if judge != FLOOR_JUDGE:
+        return None
     if not table.gold.scale.numeric:
         return f"{FLOOR_JUDGE} gives percentages, and the labels of this set have no order{_OWN_FLOOR}"
     if any(item.reference_answer is None for item in table.items):
@@ -230,21 +256,27 @@ def no_floor_judge(table: Table) -> str | None:
 
 
 def floor_columns(
-    workspace: Workspace, table: Table, journal: Journal, options: RunOptions
+    workspace: Workspace, table: Table, journal: Journal, options: RunOptions, *, judges: Iterable[str]
 ) -> tuple[tuple[Column, ...], str | None]:
-    """What `embedded` says of the same items, below the best constant; else the reason why it cannot.
+    """What `embedded` says of the same items as some judges, below the best constant; and the reason where it cannot.
 
-    The signature is the user's and may be gone or changed: that costs the floor, not the result.
+    A signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
-    if why := no_floor_judge(table):
-        return (), why
-    try:
-        judge = judge_named(FLOOR_JUDGE, workspace=workspace)
-        judge.check_items(table.items)
-    except InputError as error:
-        return (), f"the floor lacks {FLOOR_JUDGE}: {error}"
-    rows = run_trials([judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor")
-    return (Column.of(judge, rows),), None
+    columns, reasons = list[Column](), list[str]()
+    for name in floor_judges(workspace, table, judges):
+        if why := no_floor_judge(table, name):
+            reasons.append(why)
+            continue
+        try:
+            judge = judge_named(name, workspace=workspace)
+            check_judge(table.gold, judge, table.items)
+            judge.check_items(table.items)
+        except InputError as error:
+            reasons.append(f"the floor lacks {name}: {error}")
+            continue
+        rows = run_trials([judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor")
+        columns.append(Column.of(judge, rows))
+    return tuple(columns), "; ".join(reasons) or None
 
 
 def with_floor(columns: Sequence[Column], floor: Sequence[Column]) -> tuple[Column, ...]:
@@ -278,14 +310,20 @@ def finished(
 def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace) -> AgreementResult:
     """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 
-    No model is called: the floor's judge is there where the journal holds it, and else there is the reason.
+    No model is called: a judge of the floor is there where the journal holds it, and else there is the reason.
 
     `columns` are its judges, priced where their prices are known.
     """
-    called = [one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"]
-    floor = [one for one in called if one.judge == FLOOR_JUDGE][:1]
-    why = no_floor_judge(stored.table) or f"the floor lacks {FLOOR_JUDGE}: the journal holds no judgement of it"
-    return _result(workspace, stored, columns, floor, None if floor else why)
+    wanted = floor_judges(workspace, stored.table, [one.judge for one in columns if one.kind != "recorded"])
+    called = {one.judge: one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"}
+    below = (one.judge for one in stored.columns[stored.asked :])
+    floor = [called[name] for name in dict.fromkeys([*wanted, *below]) if name in called]
+    reasons = [
+        no_floor_judge(stored.table, name) or f"the floor lacks {name}: the journal holds no judgement of it"
+        for name in wanted
+        if name not in called
+    ]
+    return _result(workspace, stored, columns, floor, "; ".join(reasons) or None)
 
 
 def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:

@@ -7,7 +7,7 @@ is then taken from the journal, or refused where the journal does not tell it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from judgecal.experiment.score import FLOOR_JUDGE, asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName, judge_named
+from judgecal.models import EMBEDDED
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
@@ -66,7 +67,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if not any(asked.values()):
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
     prints = {row.judge_fingerprint for own in asked.values() for row in own}
-    floor = [row for row in rows.rows if row.judge == FLOOR_JUDGE and row.judge_fingerprint not in prints]
+    floor = {name: own for name in _floor_names(command, asked) if (own := rows.named(name, without=prints))}
     called = set(asked) if command == "optimize" else {str(one["judge"]) for one in rows.configs}
     kinds: dict[str, JudgeKind] = {one: JudgeName.parse(one).kind if one in called else "recorded" for one in asked}
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
@@ -79,8 +80,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
     scales = _Scales(workspace, gold, config)
     columns = [_column(judge, kinds[judge], scales, own) for judge, own in asked.items()]
-    if floor:
-        columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), floor, kind="prompt"))
+    columns += [_floor_column(name, scales, own) for name, own in floor.items()]
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
@@ -139,6 +139,19 @@ def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgeme
     return Column(judge, scale, whole, kind=kind, cell=cell_of(judge, kind), calls=rows)
 
 
+def _floor_names(command: str, asked: Iterable[str]) -> list[str]:
+    """The judges of the floor that a journal may hold: `floor_judges` ran those that fit."""
+    names = [name for judge in asked if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
+    own = [f"{name.signature}@{EMBEDDED}" for name in names if command != "optimize"]
+    return list(dict.fromkeys([FLOOR_JUDGE, *own]))
+
+
+def _floor_column(judge: str, scales: _Scales, rows: Sequence[Judgement]) -> Column:
+    if judge == FLOOR_JUDGE:
+        return Column(FLOOR_JUDGE, Scale.parse("percentage"), rows, kind="prompt")
+    return _column(judge, "prompt", scales, rows)
+
+
 def _check(config: Mapping[str, Any], where: str) -> None:
     """Refuse a configuration that judgecal did not write so."""
     gold = config.get("gold")
@@ -173,6 +186,10 @@ class _Rows:
     def by(self, fingerprint: object) -> list[Judgement]:
         """The rows of one prompt and model: two names of one fingerprint are one judge and one call."""
         return [row for row in self.rows if row.judge_fingerprint == fingerprint]
+
+    def named(self, judge: str, *, without: Collection[str]) -> list[Judgement]:
+        """The rows of a judge's string, but for those of some fingerprints."""
+        return [row for row in self.rows if row.judge == judge and row.judge_fingerprint not in without]
 
 
 def _scored(rows: _Rows, _: GoldSet) -> dict[str, list[Judgement]]:
@@ -260,6 +277,10 @@ class _Scales:
         self._workspace, self._people = workspace, gold.scale
         self._read_as: Mapping[str, Any] = config.get("recorded", {}).get("scales", {})
         self._fingerprints = {str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())}
+        # The floor's judges have signatures of judges that were asked for.
+        self._of_signature = {
+            judge.partition("@")[0]: found for judge, found in self._fingerprints.items() if found is not None
+        }
         self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
@@ -274,7 +295,7 @@ class _Scales:
             return Scale.parse(str(self._stated[judge]))
         signature = JudgeName.parse(judge).signature
         base = judge.partition("#")[0]
-        wanted = self._fingerprints.get(judge) or self._fingerprints.get(base)
+        wanted = self._fingerprints.get(judge) or self._fingerprints.get(base) or self._of_signature.get(signature)
         try:
             loaded = load_signature(signature, workspace=self._workspace)
         except InputError:
