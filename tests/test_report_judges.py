@@ -171,7 +171,7 @@ GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
         ('kind = "nominal"', ("a", "b", "c"), "c", 20, OPEN, "Use right to triage"),
         (GRADES, (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
         (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
-        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use: 5 questions. Label about 15 more"),
+        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use: 15 answers to 5 questions. Label about 15 more"),
         (GRADES, (4, 2, 0), 0, 20, OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"), "Choose nobody"),
     ],
     ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],

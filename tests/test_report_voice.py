@@ -70,7 +70,9 @@ def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_
     slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
     found = json.loads(judgecal("report", slug, "--json").out)["headline"]
     assert found["kind"] == "too few"
-    assert found["sentence"].startswith("Too few questions to tell whom to use: 16 questions. Label about 4 more")
+    assert found["sentence"].startswith(
+        "Too few questions to tell whom to use: 48 answers to 16 questions. Label about 4 more"
+    )
     assert "So far good, the best, agrees with people on 100.0% of answers" in found["because"][0]
 
 
@@ -85,7 +87,7 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     found = json.loads(refused.out)
     assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (1, None, "too few", "too few")
     n = found["gold"]["n_groups"]
-    assert report["sentence"].startswith(f"Too few questions to tell whom to use: {n} questions of train and dev.")
+    assert report["sentence"].startswith(f"Too few questions to tell whom to use: {3 * n} answers to {n} questions of train")
     assert judgecal("select", slug).said.startswith(f"Choose nobody: {n} questions are too few to choose by, 20 are")
     anyway = judgecal("select", slug, "--allow-below-floor")
     assert anyway.code == 0
@@ -102,7 +104,7 @@ def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: P
         "headline"
     ]
     assert found["kind"] == "too few" and found["sentence"].endswith(
-        'Label about 20 more, with at least 4 more "pass" labels.'
+        'Label about 20 more questions, with at least 4 more "pass" labels.'
     )
 
 

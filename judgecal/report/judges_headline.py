@@ -20,6 +20,8 @@ from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 from judgecal.stats.strata import stratum_that_drives
 
+_MANY_ANSWERS = 2  # to a question on average: from here on it is said that questions are few, and not answers
+
 
 def deciding(one: Entry, metric: str) -> Estimate:
     """The number that a line is decided by; a person's as it is, where that is better than once calibrated."""
@@ -184,13 +186,15 @@ def _ends(found: Estimate) -> str:
 
 
 def _too_few(found: Standing, losses: LossPicture) -> str | None:
-    """How many more questions to label, and of which kind; None where there are enough to decide by."""
+    """How many more questions to label, and of which kind; None where there are enough to decide by.
+
+    A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its own error is hardly known there.
+    """
     floor, n_groups = losses.floor[0], found.basis.n_groups
     if n_groups >= MIN_QUESTIONS and floor.loss.low is not None:
         return None
     thin = [one for one in floor.strata if one.thin and one.more]
     more = [MIN_QUESTIONS - n_groups, *(math.ceil((one.more or 0) * n_groups / one.n) for one in thin)]
-    more += [needed for needed in (questions_to_show(floor.loss),) if needed is not None]
     if max(more) < 1:
         return f"Too little to tell whom to use: {floor.loss.reason}."
     driver = stratum_that_drives(floor.strata)
@@ -198,7 +202,10 @@ def _too_few(found: Standing, losses: LossPicture) -> str | None:
     kinds += [f'above all with "{driver.name}" labels'] if driver is not None and not thin else []
     which = f", {'with ' * bool(thin)}{' and '.join(kinds)}" if kinds else ""
     here = numbers.count_of(n_groups, "question") + " of train and dev" * bool(_choosing(found))
-    return f"Too few questions to tell whom to use: {here}. Label about {numbers.count(max(more))} more{which}."
+    if found.basis.n_items >= _MANY_ANSWERS * n_groups:
+        here = f"{numbers.count(found.basis.n_items)} answers to {here}"
+    say = f"Label about {numbers.count(max(more))} more question{'s' * (max(more) != 1)}{which}"
+    return f"Too few questions to tell whom to use: {here}. {say}."
 
 
 def questions_to_show(lead: Estimate) -> int | None:
@@ -272,10 +279,10 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
         yield f"Whether {pick.judge or pick.best} could replace a person: {stand_in.reason}."
     lead = losses.floor[0].loss
     to_show = questions_to_show(lead)
-    if pick.judge is not None and to_show is not None:
+    if pick.judge is not None and to_show is not None and found.basis.n_groups >= MIN_QUESTIONS:
         more = f"about {numbers.count(to_show)} more questions"
         yield f"Whether {pick.best} beats the best constant: {more} would show it, if it is as good as it looks."
-    if pick.more_questions is not None:
+    if pick.more_questions is not None and found.basis.n_groups >= MIN_QUESTIONS:
         more = f"about {numbers.count(pick.more_questions)} more questions would show it"
         yield f"Whether {pick.cheaper} is good enough: {more}, if it is as good as it looks."
     yield from _no_people(found)
