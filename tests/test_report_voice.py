@@ -87,7 +87,9 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     found = json.loads(refused.out)
     assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (1, None, "too few", "too few")
     n = found["gold"]["n_groups"]
-    assert report["sentence"].startswith(f"Too few questions to tell whom to use: {3 * n} answers to {n} questions of train")
+    assert report["sentence"].startswith(
+        f"Too few questions to tell whom to use: {3 * n} answers to {n} questions of train"
+    )
     assert judgecal("select", slug).said.startswith(f"Choose nobody: {n} questions are too few to choose by, 20 are")
     anyway = judgecal("select", slug, "--allow-below-floor")
     assert anyway.code == 0
