@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from judgecal.stats import prediction_powered
+from judgecal.stats.intervals import t_quantile, wilson
 from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, slope, tuned_weights
 
 Floats = npt.NDArray[np.float64]
@@ -193,3 +194,25 @@ def test_known_weight() -> None:
     # Theirs divides by the variance of all verdicts, the labelled ones twice, and by 1 + n / N.
     every = float(np.concatenate([verdict, verdict[:40]]).var(ddof=1))
     assert slope(label, verdict[:40]) * float(verdict[:40].var()) / every / 1.1 == pytest.approx(TUNED)
+
+
+def test_labels_that_are_all_alike_have_wilsons_interval() -> None:
+    """None of 60 wrong leaves up to 6% wrong, as Wilson's interval and Clopper and Pearson's have it, and not 3%."""
+    verdict, groups = table(100_000)[1], np.arange(100_000)
+    for n_wrong in (0, 2, 30):
+        label = np.repeat([1.0, 0.0], [60 - n_wrong, n_wrong])
+        plain = corrected_mean(verdict, groups, LabelledRows(np.arange(60) * 1000, label)).plain
+        low, high = wilson(1.0 - n_wrong / 60, 60.0, t_quantile(0.95, 59.0))
+        assert plain.low == pytest.approx(low, abs=0.004) and plain.high == pytest.approx(high, abs=0.004)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0.97, 60), (0.03, 100)])
+def test_the_interval_holds_near_the_ends(right: float, n: int) -> None:
+    """Of 250 runs two standard errors are 3 points; 1,000 in `tests/benchmarks/corrected_rate.py`."""
+    held = []
+    for seed in range(250):
+        label, verdict, _ = table(1000, right=right, seed=seed)
+        found = corrected_mean(verdict, np.arange(1000), some(label, n, np.random.default_rng(seed))).estimate
+        assert found.low is not None and found.high is not None
+        held.append(found.low <= label.mean() <= found.high)
+    assert np.mean(held) > 0.92

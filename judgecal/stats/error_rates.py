@@ -112,6 +112,11 @@ def shift(rates: Mapping[str, tuple[Estimate, Estimate]], *, level: float = 0.95
     """Hold rates of two independent samples against each other, all at once, by their likelihood ratio.
 
     Each rate counts as so many independent trials as its interval rests on. Rates without an interval are passed over.
+    A small gold set hides a shift from any test: with 25 items of each class and 200 labels here, a fall of both rates
+    by 0.15 is seen in some 70% of samples (from 0.95 and 0.9) or 40% (from 0.7 and 0.6), and in 87 or 61% by a test
+    that knows size and direction of the shift beforehand, which none can exceed (Neyman and Pearson 1933). In
+    large samples no test has more power than this one on average over all directions (Wald 1943). With 150 items of
+    each class these are 99 and 86% (simulated: `tests/benchmarks/corrected_rate.py`).
     """
     squares, n = 0.0, 0
     for one, other in rates.values():
