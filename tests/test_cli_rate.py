@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,39 @@ def _rates(rng: np.random.Generator, n: int) -> dict[str, Estimate]:
     )
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the table with its lock, and labels drawn from it, wait for the next test."""
+    return tmp_path_factory.mktemp("made")
+
+
 @pytest.fixture
-def world(workspace_dir: Path) -> World:
+def world(workspace_dir: Path, made_once: Path) -> World:
+    people = made_once / "people.json"
+    files = ("judge.lock.json", "judged.csv")
+    if not people.exists():
+        people.write_text(json.dumps(_make(workspace_dir)))
+        for name in files:
+            shutil.copy(workspace_dir / name, made_once)
+    for name in files:
+        shutil.copy(made_once / name, workspace_dir)
+    return World(workspace_dir, json.loads(people.read_text()))
+
+
+@pytest.fixture
+def labelled(judgecal: Run, world: World, made_once: Path) -> World:
+    """With labels of 300 rows that were drawn at random."""
+    kept, here = made_once / "labels", world.folder / "gold" / "labels"
+    if kept.exists():
+        shutil.copytree(kept, here)
+    else:
+        draw(judgecal, world, 300)
+        shutil.copytree(here, kept)
+    return world
+
+
+def _make(workspace_dir: Path) -> dict[str, bool]:
+    """Write a judged table and its lock; answer -> whether people pass it."""
     rng = np.random.default_rng(4)
     workspace = find_workspace(workspace_dir)
     gold = load_gold("starter", workspace=workspace)
@@ -88,7 +120,7 @@ def world(workspace_dir: Path) -> World:
             {"id": f"r{number:04d}", "question": question, "answer": answer, "system": system, "verdict": verdict}
         )
     write(workspace_dir / "judged.csv", rows)
-    return World(workspace_dir, people)
+    return people
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -196,8 +228,8 @@ def test_strata_of_verdict_and_system(judgecal: Run, world: World) -> None:
     assert holds(found["corrected"], world.share)
 
 
-def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, world: World) -> None:
-    draw(judgecal, world, 300)
+def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> None:
+    world = labelled
     asked = ("--labels", "labels", "--escalate", "0.9", "-o", "read.csv")
     found = one_object(judgecal("rate", "judged.csv", *LOCK, *asked, "--json"))["escalate"]
     assert 0.0 < found["share"] < 1.0 and found["sheet"] == "read.csv"
@@ -211,42 +243,41 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, world: World) -> None:
     assert too_much["escalate"]["agreement"] is None and too_much["escalate"]["n_rows"] == 1200
 
 
-def test_verdicts_that_differ_over_repeats_escalate_first(judgecal: Run, world: World) -> None:
+def test_verdicts_that_differ_over_repeats_escalate_first(judgecal: Run, labelled: World) -> None:
+    world = labelled
     rows = read(world.folder / "judged.csv")
     for place, row in enumerate(rows):
         passed, right = float(row["verdict"] or "0") >= 75.0, world.right[row["answer"]]
         row["verdict"] = "80" if passed else "70"  # as far from the mark, whether right or wrong
         row["again"] = row["verdict"] if passed == right else str(60 + place % 9)
     write(world.folder / "judged.csv", rows)
-    draw(judgecal, world, 300)
     asked = ("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.95")
     assert one_object(judgecal(*asked, "--json"))["escalate"]["agreement"] is None
     found = one_object(judgecal(*asked, "--repeat", "again", "--json"))["escalate"]
     assert found["share"] > 0.7 and found["agreement"]["value"] > 0.95
 
 
-def test_a_shift_is_said_before_the_number(judgecal: Run, world: World) -> None:
+def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> None:
+    world = labelled
     rows = read(world.folder / "judged.csv")
     rng = np.random.default_rng(0)
     for row in rows:
         row["verdict"] = "90" if world.right[row["answer"]] == (rng.random() < 0.7) else "20"  # a worse judge
     write(world.folder / "judged.csv", rows)
-    draw(judgecal, world, 200)
     found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
     assert found["shift"]["contradicts"] and holds(found["corrected"], world.share)
     assert found["headline"]["sentence"].startswith("The labels contradict the lock's error rates: about ")
     assert found["headline"]["next"] == "judgecal gate --lock judge.lock.json"
 
 
-def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, world: World) -> None:
-    path = world.folder / "judge.lock.json"
+def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, labelled: World) -> None:
+    path = labelled.folder / "judge.lock.json"
     lock = load_lock(path)
     coin = {name: Estimate(0.5, 0.4, 0.6, n=100, n_groups=100) for name in ("tpr@75", "tnr@75")}
     write_lock(path, dataclasses.replace(lock, agreement=coin))
     alone = one_object(judgecal("rate", "judged.csv", *LOCK, "--json"))
     assert alone["corrected"]["value"] is None and "no better than a coin" in alone["warning"]
     assert alone["headline"]["kind"] == "no rate" and alone["raw"]["value"] > 0.5
-    draw(judgecal, world, 80)
     found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
     assert found["method"] == "labels alone" and found["corrected"] == found["plain"]
 
