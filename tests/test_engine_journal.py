@@ -344,3 +344,17 @@ def test_a_journal_that_was_deleted_takes_no_row(path: Path, again: bool) -> Non
 def test_a_journal_is_the_user_s_alone_to_read(path: Path) -> None:
     write(path, row("i1"))
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -> None:
+    path, rows = tmp_path / "judgements.jsonl", [dataclasses.replace(row(), item_id=f"i{n}") for n in range(4)]
+    with LongJournal(path) as journal:
+        for one in rows:
+            journal.append(one)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], b"{broken\n", lines[2], b"broken at the end\n"]))
+    with LongJournal(path) as journal:
+        assert list(journal.latest) == [rows[0].key, rows[2].key]
+        assert journal.latest[rows[2].key] == rows[2]
+        journal.append(rows[1])
+        assert journal.latest[rows[1].key] == rows[1] and list(journal.latest)[-1] == rows[1].key

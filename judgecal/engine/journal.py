@@ -163,7 +163,7 @@ def read_journal(path: Path) -> Iterator[Judgement]:
 
 
 def _located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
-    """The rows of `read_journal`, each with the byte behind its line."""
+    """The rows of `read_journal`, each with the byte that its line begins at."""
     if not path.exists():
         return
     end = 0
@@ -171,13 +171,13 @@ def _located_rows(path: Path) -> Iterator[tuple[int, Judgement]]:
         for number, line in enumerate(lines, start=1):
             if not line.endswith(b"\n"):
                 return  # a line being written right now, or torn: not a judgement yet
-            end += len(line)
+            start, end = end, end + len(line)
             try:
                 row = row_of(line)
             except DAMAGED as error:
                 say_damaged(f"{path}:{number}", "judgement", str(error))
                 continue
-            yield end, row
+            yield start, row
 
 
 @cache
@@ -264,11 +264,10 @@ class _RowsInFile(MutableMapping[Key, Judgement]):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._places: dict[bytes, int] = {}
-        self._end = 0
         self._file: IO[bytes] | None = None
-        for end, row in _located_rows(path):
-            self._places[_digest(row.key)] = self._end
-            self._end = end
+        for start, row in _located_rows(path):
+            self._places[_digest(row.key)] = start
+        self._end = path.stat().st_size if path.exists() else 0
 
     def __getitem__(self, key: Key) -> Judgement:
         place = self._places.get(_digest(key))
@@ -291,11 +290,9 @@ class _RowsInFile(MutableMapping[Key, Judgement]):
 
     def __iter__(self) -> Iterator[Key]:
         """The keys, in the order of their last rows."""
-        start = 0
-        for end, row in _located_rows(self._path):
+        for start, row in _located_rows(self._path):
             if self._places.get(_digest(row.key)) == start:
                 yield row.key
-            start = end
 
     def _read(self, place: int) -> Judgement:
         if self._file is None:
