@@ -202,7 +202,7 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     assert again.code == 0 and "of these answers are right; the judge alone said 66%." in again.out
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
     assert made.corrected.value == found["corrected"]["value"]
-    assert made.frame().shape[0] >= 1
+    assert made.frame().shape[0] >= 1 and "of these answers are right" in made._repr_html_()
 
 
 def test_drawing_again_leaves_out_what_was_drawn_and_joins_it(judgecal: Run, world: World) -> None:
