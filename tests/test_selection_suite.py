@@ -21,7 +21,7 @@ from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
-N, FAULTY = 80, 8
+N, FAULTY = 200, 20
 RESPONSE = ("correctness", "relevance_to_query", "groundedness", "safety", "guideline_adherence")
 COLUMNS = {
     *(f"response/llm_judged/{name}/{part}" for name in RESPONSE for part in ("rating", "rationale", "error_message")),
@@ -79,7 +79,7 @@ def a_row(number: int) -> dict[str, Any]:
 
 
 def rows_with_faults() -> list[dict[str, Any]]:
-    """80 rows, every tenth of them with one of four faults in turn."""
+    """200 rows, every tenth of them with one of four faults in turn."""
     rows = [a_row(number) for number in range(N)]
     for turn, number in enumerate(range(7, N, 10)):
         fault: dict[str, Any] = (
@@ -127,7 +127,9 @@ def _cell(text: str) -> Any:
     return json.loads(text) if text[0] == "[" or re.fullmatch(r"[\d.]+", text) else text
 
 
-def test_rows_with_faults_are_all_accounted_for(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_two_hundred_rows_with_faults_are_all_accounted_for(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     rows = rows_with_faults()
     table = write(workspace_dir / "in.jsonl", rows)
     ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
