@@ -13,7 +13,7 @@ from tests.torture.conftest import LEVEL
 from tests.torture.world import Ended, Running, World
 
 ITEMS, AT_ONCE = 40, 8
-BATCHES, KILLS = (14, 10) if LEVEL == "full" else (1, 4)
+BATCHES, KILLS = (6, 10) if LEVEL == "full" else (1, 4)
 REPLY_BYTES = http(completion(REPLY)).data
 
 

@@ -22,7 +22,7 @@ from tests.torture.conftest import LEVEL
 from tests.torture.world import SET, World
 
 ITEMS = 10
-SEEDS, EDITS = (4, 50) if LEVEL == "full" else (1, 12)
+SEEDS, EDITS = (2, 50) if LEVEL == "full" else (1, 12)
 _MARK = re.compile(r"\b(question|answer|reference|prompt|demo|label)-mark-(\d+)\b")
 
 JUDGE = "correctness_v3@mine#compiled"
