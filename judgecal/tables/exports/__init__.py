@@ -1,0 +1,199 @@
+"""What other evaluation tools export: items, what people said of them, and what judges said.
+
+One module a tool, found by being here: it offers `FORMAT`. A reader needs no library of the tool. Whether a score is a
+person's or a judge's is told by the source that the tool recorded, never by a name. Everything that stands in an export
+is counted: `n_records` goes up for each record that is met, and each ends as an item, a rating, a judgement or a skip
+with its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import pkgutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError, listed, unknown_name
+from judgecal.records import ITEM_UNIT, Item
+from judgecal.workspace import shown
+
+Value = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score of one item.
+
+    Attributes:
+        item_id: the item's.
+        name: what was scored, as the tool has it (`correctness`).
+        by: who gave it: a person, or a judge as judgecal prints one (`correctness@gpt-4o`, or the name alone).
+        value: as the tool holds it; None where there is none.
+        note: the person's comment or the judge's reasoning.
+        where: where it stands, as messages name it (`scores.csv:12`).
+        error: why a judge has no value; None where it has one.
+        repeat: from 0; a judge that scored an item twice has two.
+        unit: `item`, or `chunk:<n>` of the item's contexts, from 0.
+        cost_usd, latency_s: of the judge's call, None where the tool does not say.
+    """
+
+    item_id: str
+    name: str
+    by: str
+    value: Value
+    note: str = ""
+    where: str = ""
+    error: str | None = None
+    repeat: int = 0
+    unit: str = ITEM_UNIT
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+
+@dataclass
+class Export:
+    """An export as it is read.
+
+    `n_records` counts what stands in the files: each item, each score and whatever else could have been one. `skipped`
+    says why some became nothing. `notes`: what the set's owner should know of how it was read.
+    """
+
+    tool: str
+    where: str
+    n_records: int = 0
+    items: dict[str, Item] = field(default_factory=dict)
+    ratings: list[Score] = field(default_factory=list)
+    judgements: list[Score] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _repeats: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def count(self, n: int = 1) -> None:
+        """So many records were met; said where the records are walked, apart from what becomes of them."""
+        self.n_records += n
+
+    def skip(self, reason: str, n: int = 1) -> None:
+        """So many records that were counted become nothing."""
+        if n:
+            self.skipped[reason] += n
+
+    def add_item(self, item: Item) -> None:
+        """Take an item; one that is there already is a skip, and with other texts a problem."""
+        known = self.items.setdefault(item.item_id, item)
+        if known is item:
+            return
+        self.skip("an item that stands there more than once")
+        if known.sha != item.sha:
+            self.problems.append(f"{self.where}: two items with other texts have the id {item.item_id!r}")
+
+    def add_rating(self, score: Score) -> None:
+        """Take what a person said; of two by one person on one item under one name the later call counts."""
+        key = (score.item_id, score.name, score.by)
+        if score.value is None:
+            self.skip("a rating without a label")
+        elif (place := self._latest.get(key)) is not None:
+            self.ratings[place] = score
+            self.skip("a rating that the same person gave again later")
+        else:
+            self._latest[key] = len(self.ratings)
+            self.ratings.append(score)
+
+    def add_judgement(self, score: Score) -> None:
+        """Take what a judge said; a second one of the same item is its next repeat, never an overwrite."""
+        key = (score.item_id, score.by, score.unit)
+        self.judgements.append(replace(score, repeat=self._repeats[key]))
+        self._repeats[key] += 1
+
+    def settle(self) -> None:
+        """Move scores of items that are not there to the skips.
+
+        Raises:
+            RuntimeError: what came in is not what came out, a defect of the reader.
+        """
+        for scores in (self.ratings, self.judgements):
+            known = [score for score in scores if score.item_id in self.items]
+            self.skip("a score of an item that the export does not hold", len(scores) - len(known))
+            scores[:] = known
+        out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
+        if out != self.n_records:
+            raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """A tool whose exports are read.
+
+    Attributes:
+        name: as `--from` has it.
+        holds: whether files are this tool's, by what stands in them; it raises nothing for another tool's file.
+        read: fills the export. InputError lists what cannot be read, with file and line.
+        files: what to hand over, for messages (`scores.csv and traces.csv`).
+    """
+
+    name: str
+    holds: Callable[[Sequence[Path]], bool]
+    read: Callable[[Sequence[Path], Export], None]
+    files: str
+
+
+def formats() -> dict[str, ExportFormat]:
+    """The tools by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    found = [importlib.import_module(f"{__name__}.{name}").FORMAT for name in names]
+    return {one.name: one for one in found}
+
+
+def guess(files: Sequence[Path]) -> str | None:
+    """The tool that files are of; None where they are nobody's. InputError: more than one says so."""
+    fitting = [one.name for one in formats().values() if one.holds(files)]
+    if len(fitting) > 1:
+        raise InputError(f"{shown(files[0])}: may be an export of {listed(fitting)}: name the tool with --from")
+    return fitting[0] if fitting else None
+
+
+def read_export(files: Sequence[Path], tool: str) -> Export:
+    """Read a tool's export; InputError lists every problem."""
+    known = formats()
+    if tool not in known:
+        raise InputError(unknown_name("tool", tool, tuple(known)))
+    export = Export(tool, ", ".join(shown(file) for file in files))
+    known[tool].read(files, export)
+    if export.problems:
+        raise InputError(export.problems)
+    export.settle()
+    return export
+
+
+def id_of(*parts: Any) -> str:
+    """An id of texts or JSON values, for items that the tool gives none: 16 hex digits, the same on every run."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def person(name: str) -> str:
+    """A person's name as a rater's; an e-mail address becomes `rater-` and 8 hex digits of its hash."""
+    name = name.strip()
+    if "@" not in name:
+        return name or "unnamed"
+    return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
+
+
+def text_of(value: Any) -> str:
+    """A value as the text of an item: itself, the one text of an object or a chat message, else JSON; None is ""."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, dict) and len(value) == 1:
+        return text_of(next(iter(value.values())))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def field_of(record: Mapping[str, Any], *names: str) -> Any:
+    """The first of the names that a record has with a value; None where it has none of them."""
+    return next((record[name] for name in names if record.get(name) not in (None, "", [], {})), None)
