@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import math
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, listed, unknown_name
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.records import ITEM_UNIT, Item
 from judgecal.workspace import shown
 
@@ -85,7 +86,9 @@ class Export:
             self.skipped[reason] += n
 
     def add_item(self, item: Item) -> None:
-        """Take an item; one that is there already is a skip, and with other texts a problem."""
+        """Take an item; one that is there already is a skip. Other texts under its id, or no id, are a problem."""
+        if not item.item_id.strip():
+            self.problems.append(f"{self.where}: an item has no id: {item.asked[:60]!r}")
         known = self.items.setdefault(item.item_id, item)
         if known is item:
             return
@@ -96,7 +99,9 @@ class Export:
     def add_rating(self, score: Score) -> None:
         """Take what a person said; of two by one person on one item under one name the later call counts."""
         key = (score.item_id, score.name, score.by)
-        if score.value is None:
+        if score.unit != ITEM_UNIT:
+            self.skip("a rating of a single context, where labels are of whole items")
+        elif not _is_value(score.value):
             self.skip("a rating without a label")
         elif (place := self._latest.get(key)) is not None:
             self.ratings[place] = score
@@ -106,17 +111,28 @@ class Export:
             self.ratings.append(score)
 
     def add_judgement(self, score: Score) -> None:
-        """Take what a judge said; a second one of the same item is its next repeat, never an overwrite."""
+        """Take what a judge said; a second one of the same item is its next repeat, never an overwrite.
+
+        What is no value (NaN, an empty text) has an error.
+        """
         key = (score.item_id, score.by, score.unit)
-        self.judgements.append(replace(score, repeat=self._repeats[key]))
+        error = score.error
+        if error is None and not _is_value(score.value):
+            error = "no verdict was recorded" if score.value is None else f"the verdict is {score.value!r}"
+        value = None if error else score.value
+        self.judgements.append(replace(score, repeat=self._repeats[key], value=value, error=error))
         self._repeats[key] += 1
 
     def settle(self) -> None:
-        """Move scores of items that are not there to the skips.
+        """Move items without any text, and scores of items that are not there, to the skips.
 
         Raises:
             RuntimeError: what came in is not what came out, a defect of the reader.
         """
+        empty = [item_id for item_id, item in self.items.items() if not _has_text(item)]
+        self.skip("an item without any text", len(empty))
+        for item_id in empty:
+            del self.items[item_id]
         for scores in (self.ratings, self.judgements):
             known = [score for score in scores if score.item_id in self.items]
             self.skip("a score of an item that the export does not hold", len(scores) - len(known))
@@ -124,6 +140,17 @@ class Export:
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
         if out != self.n_records:
             raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
+
+
+def _is_value(value: Value) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _has_text(item: Item) -> bool:
+    texts = (item.question, item.answer, *(context.text for context in item.contexts), *item.fields.values())
+    return any(text.strip() for text in (*texts, *(turn.content for turn in item.conversation)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +178,9 @@ def formats() -> dict[str, ExportFormat]:
 
 
 def guess(files: Sequence[Path]) -> str | None:
-    """The tool that files are of; None where they are nobody's. InputError: more than one says so."""
+    """The tool that files are of; None where they are nobody's, or not there. InputError: more than one says so."""
+    if not all(file.exists() for file in files):
+        return None
     fitting = [one.name for one in formats().values() if one.holds(files)]
     if len(fitting) > 1:
         raise InputError(f"{shown(files[0])}: may be an export of {listed(fitting)}: name the tool with --from")
@@ -162,11 +191,11 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
     """Read a tool's export; InputError lists every problem."""
     known = formats()
     if tool not in known:
-        raise InputError(unknown_name("tool", tool, tuple(known)))
+        raise unknown_name("tool", tool, tuple(known))
+    refuse([f"{shown(file)}: there is no such file" for file in files if not file.exists()])
     export = Export(tool, ", ".join(shown(file) for file in files))
     known[tool].read(files, export)
-    if export.problems:
-        raise InputError(export.problems)
+    refuse(export.problems, most=50)
     export.settle()
     return export
 
@@ -178,10 +207,13 @@ def id_of(*parts: Any) -> str:
 
 
 def person(name: str) -> str:
-    """A person's name as a rater's; an e-mail address becomes `rater-` and 8 hex digits of its hash."""
+    """A person's name as a rater's; an e-mail address becomes `rater-` and 8 hex digits of its hash.
+
+    The rater `gold` is the adjudicated label, so somebody who is only called so is `gold (a person)`.
+    """
     name = name.strip()
     if "@" not in name:
-        return name or "unnamed"
+        return "gold (a person)" if name == "gold" else name or "unnamed"
     return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
 
 
