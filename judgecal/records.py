@@ -143,6 +143,10 @@ class Result:
         return drawn
 
 
+CANNOT_TELL = "cannot tell"
+"""The reason of a rating without a label."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """A passage that the system under test was given."""
@@ -207,14 +211,19 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's own."""
+    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's own.
+
+    `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a label.
+    `rubric_sha256` is of the instructions that the rater had in sight, where that is known.
+    """
 
     item_id: str
     rater: str
-    label: Label
+    label: Label | None
     note: str | None = None
     saw_draft: bool = False
     reason: str | None = None
+    rubric_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class RaterAgreement(Result):
 
     `tie_breakers`: raters mostly asked where others differ -> how that shows; they stand in the pairs alone.
     `reliability`: the others at once, each pair's kappas too; empty where there are no two of them. `saw_draft`: rater
-    -> labels given in sight of a machine's.
+    -> labels given in sight of a machine's. `cannot_tell`: rater -> items of which it could not tell.
     """
 
     set_: str
@@ -48,6 +48,7 @@ class RaterAgreement(Result):
     tie_breakers: Mapping[str, str]
     reliability: Mapping[str, Estimate]
     saw_draft: Mapping[str, int]
+    cannot_tell: Mapping[str, int]
     sha256: str = field(default="", metadata={"json": False})
     scale: str = field(default="", metadata={"json": False})
     raters: tuple[str, ...] = field(default=(), metadata={"json": False})
@@ -65,6 +66,7 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
         {rater: found.why for rater, found in gold.tie_breakers.items()},
         together,
         dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
+        gold.cannot_tell,
         gold.sha256,
         str(gold.scale),
         gold.raters,

@@ -314,7 +314,7 @@ def _people_differ(ratings: Sequence[Rating], people: Cut) -> bool:
 
 def _sure(one: PartedItem) -> float:
     """The share of the single raters who gave the label."""
-    labels = [rating.label for rating in one.ratings if rating.rater != GOLD]
+    labels = [rating.label for rating in one.ratings if rating.rater != GOLD and rating.label is not None]
     return sum(label == one.label for label in labels) / len(labels) if labels else 0.0
 
 

@@ -22,12 +22,15 @@ _NEAR_QUESTION = 0.8
 
 
 def _unlabelled(gold: GoldSet) -> Findings:
-    rated = {rating.item_id for rating in gold.ratings}
+    rated = {rating.item_id for rating in gold.ratings if rating.label is not None}
+    unclear = {rating.item_id for rating in gold.ratings} - rated
     for item in gold.items:
         if item.item_id not in gold.labels:
             why = (
                 f"the raters tie: add a rating by {GOLD!r} or by one more rater"
                 if item.item_id in rated
+                else "nobody who rated it could tell"
+                if item.item_id in unclear
                 else "nobody rated it"
             )
             yield [item], f"item {item.item_id!r} has no gold label: {why}"

@@ -126,7 +126,8 @@ def _at_pass_mark(gold: GoldSet) -> Findings:
 
 def _narrow_labels(gold: GoldSet) -> Findings:
     """A set that does not explain it does not load; here it is told as explained."""
-    labels = [float(rating.label) for rating in gold.ratings] if gold.scale.graded else []
+    numbers = (float(rating.label) for rating in gold.ratings if rating.label is not None)
+    labels = list(numbers) if gold.scale.graded else []
     why = narrow_labels(labels, gold.scale)
     if why:
         yield RATINGS, why
@@ -138,7 +139,7 @@ def _off_step(gold: GoldSet) -> Findings:
         return
     off: defaultdict[str, list[Rating]] = defaultdict(list)
     for rating in gold.ratings:
-        if not scale.on_step(float(rating.label)):
+        if rating.label is not None and not scale.on_step(float(rating.label)):
             off[rating.rater].append(rating)
     for rater, own in sorted(off.items()):
         yield (
@@ -168,7 +169,10 @@ def _off_raters(gold: GoldSet) -> Findings:
     off = [
         rating
         for rating in gold.ratings
-        if rating.rater == GOLD and rating.item_id in given and _is_off(gold, rating.label, given[rating.item_id])
+        if rating.rater == GOLD
+        and rating.label is not None
+        and rating.item_id in given
+        and _is_off(gold, rating.label, given[rating.item_id])
     ]
     for rating in off:
         yield [rating], _off_message(gold, rating, given)
@@ -185,7 +189,8 @@ def _is_off(gold: GoldSet, label: Label, given: list[Label]) -> bool:
 def _off_message(gold: GoldSet, rating: Rating, given: dict[str, list[Label]]) -> str:
     labels = ", ".join(map(say, given[rating.item_id]))
     measure = f" (outside their range by {tenth(gold.scale):g} or more)" if gold.scale.numeric else ""
-    note = f"; its note: {rating.note}" if rating.note else "; it has no note: say why"
+    why = rating.reason or rating.note
+    note = f"; its note: {why}" if why else "; it has no note: say why"
     return (
         f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said "
         f"{labels}{measure}{note}"
@@ -232,6 +237,23 @@ def _saw_draft(gold: GoldSet) -> Findings:
         )
 
 
+def _cannot_tell(gold: GoldSet) -> Findings:
+    total = Counter(rating.rater for rating in gold.ratings)
+    for rater, count in gold.cannot_tell.items():
+        yield (
+            [rating for rating in gold.ratings if rating.rater == rater and rating.label is None],
+            f"{rater!r} could not tell {count} of {total[rater]} items: no label counts them; where the rubric is the "
+            "cause, mend it",
+        )
+
+
+def _rubrics(gold: GoldSet) -> Findings:
+    seen = Counter(rating.rubric_sha256[:12] for rating in gold.ratings if rating.rubric_sha256)
+    if len(seen) > 1:
+        counts = ", ".join(f"{count} by {sha}" for sha, count in sorted(seen.items()))
+        yield RATINGS, f"labels were given by {len(seen)} rubrics (sha256: {counts}): see whether they mean the same"
+
+
 LABEL_CHECKS: Checks = {
     "near_constant": _near_constant,
     "near_pass_mark": _at_pass_mark,
@@ -242,4 +264,6 @@ LABEL_CHECKS: Checks = {
     "thin_rater": _thin_raters,
     "contested_rater": _contested_raters,
     "saw_draft": _saw_draft,
+    "cannot_tell": _cannot_tell,
+    "rubrics": _rubrics,
 }

@@ -77,14 +77,20 @@ class GoldSet:
     def _labels_of_all(self) -> dict[str, dict[str, Label]]:
         by_rater: dict[str, dict[str, Label]] = {}
         for rating in self.ratings:
-            by_rater.setdefault(rating.rater, {})[rating.item_id] = rating.label
+            if rating.label is not None:
+                by_rater.setdefault(rating.rater, {})[rating.item_id] = rating.label
         return by_rater
+
+    @cached_property
+    def cannot_tell(self) -> dict[str, int]:
+        """rater -> of how many items it could not tell, of those with one; such a rating is no label anywhere."""
+        return dict(sorted(Counter(one.rater for one in self.ratings if one.label is None).items()))
 
     @cached_property
     def _human_labels(self) -> dict[str, list[Label]]:
         by_item: dict[str, list[Label]] = {}
         for rating in self.ratings:
-            if rating.rater != GOLD:
+            if rating.rater != GOLD and rating.label is not None:
                 by_item.setdefault(rating.item_id, []).append(rating.label)
         return by_item
 
@@ -214,7 +220,9 @@ def _wrong_name(folder: Path, card: Card | None) -> list[str]:
 def _wrong_scale(folder: Path, card: Card, ratings: Iterable[Rating]) -> list[str]:
     if not card.scale.graded:
         return []
-    why = unexplained([float(rating.label) for rating in ratings], card.scale, card.explained)
+    why = unexplained(
+        [float(rating.label) for rating in ratings if rating.label is not None], card.scale, card.explained
+    )
     return [f"{shown(folder / RATINGS)}: {why}"] if why else []
 
 
@@ -331,7 +339,7 @@ def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
     """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is known."""
     if card.scale.kind != "nominal" or card.scale.categories:
         return card
-    words = {str(rating.label) for rating in ratings} | set(card.anchors)
+    words = {str(rating.label) for rating in ratings if rating.label is not None} | set(card.anchors)
     return replace(card, scale=replace(card.scale, categories=tuple(sorted(words))))
 
 

@@ -193,7 +193,7 @@ class Reading:
         """What is known of the set: where it was read from, and how."""
         scale = replace(self.scale, from_fraction=False)
         if scale.kind == "nominal":
-            words = sorted({str(rating.label) for rating in self.ratings.values()})
+            words = sorted({str(rating.label) for rating in self.ratings.values() if rating.label is not None})
             scale = replace(scale, categories=tuple(words))
         raters = sorted({rating.rater for rating in self.ratings.values()})
         return Card(

@@ -11,7 +11,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.goldset.card import plain_label
-from judgecal.records import Context, Item, Rating, Turn
+from judgecal.records import CANNOT_TELL, Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import check_keys, shown
@@ -22,7 +22,7 @@ _ITEM_KEYS = frozenset({
 })  # fmt: skip
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
-_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason"})
+_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256"})
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 
 # What items are counted and found by: these end up in files and on pages as they are.
@@ -221,16 +221,22 @@ def _conversation(fields: _Fields) -> tuple[Turn, ...]:
 
 
 def read_rating(row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]) -> Rating | None:
-    """One row of ratings.jsonl, its label read by the scale; None where the label is none.
+    """One row of ratings.jsonl, its label read by the scale; None where the row is no rating.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
     """
     fields = _Fields(row, where, known=_RATING_KEYS, problems=problems)
     item_id, rater = fields.required("item_id"), fields.required("rater")
     note, saw_draft, reason = fields.text("note"), fields.flag("saw_draft"), fields.text("reason")
-    label = row.get("label")
+    rubric, label = fields.text("rubric_sha256"), row.get("label")
+    if label is None and reason == CANNOT_TELL:
+        return Rating(item_id, rater, None, note, saw_draft, reason, rubric)
     if label is None:
-        fields.fail("no label: add it, or take the row out (a missing rating has no row)")
+        what = f"add it, take the row out (a missing rating has no row), or give the reason {CANNOT_TELL!r}"
+        fields.fail(f"no label: {what}")
+        return None
+    if reason == CANNOT_TELL:
+        fields.fail(f"a label, and the reason {CANNOT_TELL!r}: keep one of them")
         return None
     if not isinstance(label, str | int | float):
         fields.fail(f"label must be a number or a word, found {_found(label)}")
@@ -238,7 +244,7 @@ def read_rating(row: Mapping[str, Any], where: str, *, scale: Scale | None, prob
     if scale is None:
         return None
     try:
-        return Rating(item_id, rater, scale.read(label), note, saw_draft, reason)
+        return Rating(item_id, rater, scale.read(label), note, saw_draft, reason, rubric)
     except (ValueError, OverflowError) as error:
         fields.fail(f"label outside the scale {scale}: {error}")
         return None
@@ -276,8 +282,15 @@ def item_row(item: Item) -> dict[str, Any]:
 
 def rating_row(rating: Rating) -> dict[str, Any]:
     """A rating as a line of ratings.jsonl."""
-    row = {"item_id": rating.item_id, "rater": rating.rater, "label": plain_label(rating.label)}
-    return row | _without_empty({"note": rating.note, "saw_draft": rating.saw_draft or None, "reason": rating.reason})
+    label = None if rating.label is None else plain_label(rating.label)
+    optional = {
+        "label": label,
+        "note": rating.note,
+        "saw_draft": rating.saw_draft or None,
+        "reason": rating.reason,
+        "rubric_sha256": rating.rubric_sha256,
+    }
+    return {"item_id": rating.item_id, "rater": rating.rater} | _without_empty(optional)
 
 
 def document_row(document: Document) -> dict[str, Any]:

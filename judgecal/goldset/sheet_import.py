@@ -29,7 +29,7 @@ from judgecal.goldset.sheet import (
     contexts_text,
 )
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
-from judgecal.records import Item, Rating
+from judgecal.records import CANNOT_TELL, Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import same_text, separated_records, text_lines, undo
 from judgecal.workspace import Workspace, shown
@@ -204,14 +204,16 @@ class _Reading:
         if not cell:
             self._empty[rater] += 1
             return
+        unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in self.scale.categories
         try:
-            label = read_label(cell, self.scale)
+            label = None if unclear else read_label(cell, self.scale)
         except (ValueError, OverflowError) as error:
             self.problems.append(f"{row.where}: column {LABEL}: {error}: mend the cell, or leave it empty")
             return
         note = row.cells.get(NOTE, "").strip() or None
         key = (item.item_id, rater)
-        self.ratings[key] = Rating(item.item_id, rater, label, note, saw_draft=DRAFT in row.cells)
+        reason = CANNOT_TELL if unclear else None
+        self.ratings[key] = Rating(item.item_id, rater, label, note, saw_draft=DRAFT in row.cells, reason=reason)
 
     def imported(self, gold: GoldSet, notes: Iterable[str]) -> Imported:
         """What was read, with what is missing and labels that are likely a slip of the pen."""
@@ -281,7 +283,8 @@ def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
         return []
     given: defaultdict[str, list[float]] = defaultdict(list)
     for rating in ratings:
-        given[rating.rater].append(float(rating.label))
+        if rating.label is not None:
+            given[rating.rater].append(float(rating.label))
     return [
         f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the sheet and "
         "import it with --replace"

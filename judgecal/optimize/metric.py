@@ -139,11 +139,12 @@ class AgreementMetric:
         for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
             text = visible_line(" ".join((rating.note or "").split()))
             text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
-            said = "" if rating.label == self._labels[item_id] else self._own_label(rating)
+            said = "" if rating.label in (None, self._labels[item_id]) else self._own_label(rating)
             quotes.append(f' A rater{said} noted: "{neutralised({"note": text})["note"]}"')
         return "".join(quotes)
 
     def _own_label(self, rating: Rating) -> str:
+        assert rating.label is not None
         return f" who said {label_as_verdict(self._signature, rating.label, self._people)}"
 
     def _verdict(self, prediction: Any) -> Label | None:

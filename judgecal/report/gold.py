@@ -155,6 +155,10 @@ def agreement_document(result: RaterAgreement) -> Document:
         )
         for rater, count in result.saw_draft.items()
     ]
+    blocks += [
+        Paragraph(f"{rater} could not tell {_counted(count, 'item')}: no number here counts them", short=True)
+        for rater, count in result.cannot_tell.items()
+    ]
     section = Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)
     about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters"
     return Document(f"Gold set {result.set_}: raters against raters", about, _agreement_headline(result), [section])
