@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
+from judgecal.experiment.chunks import refuse_unfit
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
@@ -24,16 +27,18 @@ from judgecal.experiment.score import (
     with_floor,
 )
 from judgecal.experiment.trials import RunOptions, open_journal, run_trials
-from judgecal.goldset import GoldSet, percent
+from judgecal.goldset import GoldSet
+from judgecal.goldset.verdicts import read_verdict, verdict_scale
 from judgecal.judges import Judge, RecordedJudge
-from judgecal.records import Failure, Item, Judgement
-from judgecal.scale import Label, Scale
+from judgecal.records import ITEM_UNIT, ErrorKind, Failure, Item, Judgement
+from judgecal.scale import Scale
+from judgecal.signatures import CHUNK
 from judgecal.tables import Row, read_table
 from judgecal.tables import Table as FileTable
 from judgecal.workspace import Workspace
 
 _JUDGE_COLUMN = "judge"
-_FRACTIONS = 10  # verdicts; fewer may lie in 0..1 by chance
+_UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,11 @@ def read_recorded(
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
-    A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it is
+    A column `repeat` (from 0) tells several judgements of one item apart, and `unit` says of which context one is
+    (`chunk:<n>`, from 0; by default `item`). Where no judge column is named it is
     `judge`, and without such a column the whole file is one judge, named after it. Verdicts are read on
     `verdict_scale`; by default on the people's, or where more of a judge's verdicts can be read so as percentages or as
-    fractions of 1. An empty or unreadable verdict is an unscored row.
+    fractions of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none.
 
     Raises:
         InputError: the file or a column is missing, an item is judged twice, no row names an item of the set, or the
@@ -126,6 +132,16 @@ def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: 
         for name in ("cost_usd", "latency_s")
         if _amount(row, name) is _NO_AMOUNT
     ]
+    problems += [
+        f"{table.at(row)}: unit must be item or chunk:<n>, n from 0, found {_unit(row)!r}"
+        for row in known
+        if not _UNIT.fullmatch(_unit(row))
+    ]
+    problems += [
+        f"{table.at(rows[0])}: {judge} judges both items and single contexts (unit): give these another name"
+        for judge, rows in by_judge.items()
+        if len({_unit(row) == ITEM_UNIT for row in rows}) > 1
+    ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
     problems += [f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd]
     repeats = [] if odd else [int(_repeat_text(row)) for row in known]
@@ -150,6 +166,10 @@ def _amount(row: Row, name: str) -> float | None:
     return value if 0.0 <= value < math.inf else _NO_AMOUNT
 
 
+def _unit(row: Row) -> str:
+    return row.cells.get("unit", "").strip() or ITEM_UNIT
+
+
 def _repeat_text(row: Row) -> str:
     return row.cells.get("repeat", "").strip() or "0"
 
@@ -169,15 +189,17 @@ class _Reader:
         self._check_keys(judge, rows)
         read_as = self.told or self._read_as(judge, rows)
         scale = Scale.parse("percentage") if read_as.from_fraction else self._scale_of(read_as)
-        recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge))
+        unit = ITEM_UNIT if all(_unit(row) == ITEM_UNIT for row in rows) else CHUNK
+        recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge), unit=unit)
+        refuse_unfit(recorded, [self.items[row.cells[self.item_column]] for row in rows])
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return Column.of(recorded, [self._judgement(recorded, read_as, row, now) for row in rows])
 
     def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
-        seen: dict[tuple[str, int], int] = {}
+        seen: dict[tuple[str, int, str], int] = {}
         problems = []
         for row in rows:
-            key = (row.cells[self.item_column], int(_repeat_text(row)))
+            key = (row.cells[self.item_column], int(_repeat_text(row)), _unit(row))
             if key in seen:
                 problems.append(
                     f"{self.table.at(row)}: {judge} judged item {key[0]} in {self.table.number(seen[key])} already: "
@@ -193,30 +215,16 @@ class _Reader:
         return people if same else read_as
 
     def _read_as(self, judge: str, rows: Sequence[Row]) -> Scale:
-        """How the cells of a judge are written: on the people's scale, as percentages, or all as fractions of 1."""
-        people = self.gold.scale
-        # The steps of a points scale are those of people's labels.
-        own = replace(people, step=None) if people.kind == "points" else people
-        if not people.numeric:
-            return own
-        cells = [cell for row in rows if (cell := row.cells[self.verdict_column].strip())]
-        percentage, fraction = Scale.parse("percentage"), Scale.parse("fraction")
-        between = Scale("points", people.low, people.high)  # a judge may give what lies between two grades
-        forms = (own, *([between] if people.kind == "ordinal" else []), percentage)
-        readable = {one: sum(_verdict(one, cell)[0] is not None for cell in cells) for one in forms}
-        scale = max(readable, key=lambda one: readable[one])  # of equals the first
-        shares = [_verdict(fraction, cell)[0] for cell in cells]
-        # 0 and 1 alone are no fractions where they can be labels as they are.
-        ends = people.kind in ("binary", "percentage") and set(shares) <= {0.0, 100.0}
-        few = None in shares or len(shares) < _FRACTIONS or ends
-        if few or (scale is own and own.kind != "percentage" and readable[own] == len(cells)):
-            return scale
-        notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
-        return fraction
+        scale = verdict_scale(self.gold.scale, (row.cells[self.verdict_column] for row in rows))
+        if scale.from_fraction:
+            notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
+        return scale
 
     def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, now: str) -> Judgement:
         text = row.cells[self.verdict_column]
-        verdict, failure = _verdict(read_as, text)
+        verdict, failure = read_verdict(read_as, text)
+        if not text.strip():
+            failure = _failure(row) or failure
         item = self.items[row.cells[self.item_column]]
         return Judgement(
             item_id=item.item_id,
@@ -231,17 +239,16 @@ class _Reader:
             latency_s=_amount(row, "latency_s"),
             cost_usd=_amount(row, "cost_usd"),
             at=now,
+            unit=_unit(row),
         )
 
 
-def _verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
-    if not text.strip():
-        return None, Failure("parse", "no verdict was recorded")
-    try:
-        verdict = scale.read(text)
-        return (percent(verdict) if scale.from_fraction and isinstance(verdict, float) else verdict), None
-    except ValueError as error:
-        return None, Failure("parse", str(error))
+def _failure(row: Row) -> Failure | None:
+    """The error that was recorded in the place of a verdict: a text, or {kind, message} as a journal has it."""
+    message = row.cells.get("error.message") or row.cells.get("error", "")
+    kind = row.cells.get("error.kind", "")
+    known: dict[str, ErrorKind] = {one: one for one in get_args(ErrorKind)}
+    return Failure(known.get(kind, "code"), message.strip()) if message.strip() else None
 
 
 def plan_agreement(

@@ -1,0 +1,56 @@
+"""How recorded verdicts are written: on the people's scale, as yes and no, as percentages, or as fractions of 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from judgecal.goldset.reading import percent
+from judgecal.goldset.scale_fit import narrow_labels
+from judgecal.records import Failure
+from judgecal.scale import Label, Scale
+
+_FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
+
+
+def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
+    """A recorded verdict, or why it is none of the scale."""
+    if not text.strip():
+        return None, Failure("parse", "no verdict was recorded")
+    try:
+        verdict = scale.read(text)
+        return (percent(verdict) if scale.from_fraction and isinstance(verdict, float) else verdict), None
+    except ValueError as error:
+        return None, Failure("parse", str(error))
+
+
+def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
+    """How one judge's verdicts are to be read, told by what they are.
+
+    On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes and no or
+    as percentages. All of 0..1 are fractions of 1 where the people's scale does not hold them, holds them as a small
+    part of it only, or counts in percent.
+    """
+    # The steps of a points scale are those of people's labels.
+    own = replace(people, step=None) if people.kind == "points" else people
+    if not people.numeric:
+        return own
+    written = [cell.strip() for cell in cells if cell.strip()]
+    between = [Scale("points", people.low, people.high)] if people.kind == "ordinal" else []
+    forms = (own, *between, Scale.parse("binary"), Scale.parse("percentage"))
+    readable = {one: _readable(one, written) for one in forms}
+    scale = max(readable, key=lambda one: readable[one])  # of equals the first
+    fraction = Scale.parse("fraction")
+    shares = [read_verdict(fraction, cell)[0] for cell in written]
+    if not shares or None in shares or (scale.kind == "binary" and readable[scale] == len(written)):
+        return scale
+    inner = any(share not in (0.0, 100.0) for share in shares)
+    if not inner and (len(shares) < _FRACTIONS or people.kind in ("binary", "percentage")):
+        return scale  # 0 and 1 alone may be labels as they are
+    verdicts = [float(cell) for cell in written]
+    holds = scale is own and own.kind != "percentage" and readable[own] == len(written)
+    return scale if holds and not (inner and narrow_labels(verdicts, own)) else fraction
+
+
+def _readable(scale: Scale, cells: Sequence[str]) -> int:
+    return sum(read_verdict(scale, cell)[0] is not None for cell in cells)
