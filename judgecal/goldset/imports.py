@@ -40,7 +40,9 @@ class Imported(Result):
 
     `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `raters` and `judges`: how many
     ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's owner should know of how it was
-    read. `left_out`: columns of the table, and of a file of ratings, that nothing is taken from.
+    read. `left_out`: columns of the table, and of a file of ratings, that nothing is taken from. `tool`: whose export
+    it was, None for a table; of an export `n_rows` are its items and scores, and what is not skipped is an item, a
+    rating or a judgement. `unscored`: how many of a judge's judgements have an error in the verdict's place.
     """
 
     set_: str
@@ -55,6 +57,8 @@ class Imported(Result):
     splits: Mapping[str, SplitCounts]
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
+    tool: str | None
+    unscored: Mapping[str, int]
     gold: GoldSet = field(metadata={"json": False})
 
     @classmethod
@@ -67,6 +71,8 @@ class Imported(Result):
         notes: Iterable[str],
         judges: Mapping[str, int] | None = None,
         left_out: Iterable[str] = (),
+        tool: str | None = None,
+        unscored: Mapping[str, int] | None = None,
     ) -> Imported:
         """The counts of a set that has been written."""
         return cls(
@@ -82,6 +88,8 @@ class Imported(Result):
             splits=split_counts(gold),
             notes=tuple(notes),
             left_out=tuple(left_out),
+            tool=tool,
+            unscored=dict(unscored or {}),
             gold=gold,
         )
 
@@ -141,7 +149,7 @@ def import_gold(
     workspace.require_writable("gold import")
     mapping, beside = mapping or {}, beside or Beside()
     problems = name_problems(name, workspace=workspace, replace=replace)
-    labels = _attempt(lambda: _scale(scale, pass_at), problems)
+    labels = _attempt(lambda: labels_scale(scale, pass_at), problems)
     found = _attempt(lambda: _tables(file, columns, beside), problems)
     if found is None or labels is None:
         raise InputError(problems)
@@ -297,7 +305,8 @@ def _attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
         return None
 
 
-def _scale(text: str, pass_at: float | None) -> Scale:
+def labels_scale(text: str, pass_at: float | None) -> Scale:
+    """The scale that labels are read on, with its pass mark: on `fraction` that is a fraction too."""
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
@@ -325,10 +334,10 @@ def _command(
 
 def _card(reading: Reading, command: str, workspace: Workspace) -> tuple[Card, list[str]]:
     card = reading.card(command)
-    return _keep_old(card, workspace.gold / card.name / CARD)
+    return keep_card(card, workspace.gold / card.name / CARD)
 
 
-def _keep_old(card: Card, old_path: Path) -> tuple[Card, list[str]]:
+def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
     """The new card with what people wrote into the one that it replaces."""
     if not old_path.exists():
         return card, []
