@@ -14,7 +14,7 @@ from judgecal.errors import InputError, refuse
 from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.table import Piece, Record, RecordSource, Unit
 from judgecal.tables.text import read_text, text_lines
-from judgecal.workspace import replacing
+from judgecal.workspace import replacing, shown
 
 _ITEM_ID = re.compile(r'"item_id"\s*:\s*("(?:[^"\\]|\\.)*")')
 _SHOWN_KEYS = 8
@@ -115,7 +115,7 @@ class _ArraySource(RecordSource):
     unit: Unit = "row"
 
     def _survey(self) -> None:
-        path, self._array = _one_array(_decode(read_text(self.path), self.where), self.where)
+        path, self._array = _one_array(read_json(self.path), self.where)
         if path:
             taken = f"the array {path} ({len(self._array):,} objects)"
             self.notes = (f"{self.where}: took {taken}",)
@@ -152,7 +152,13 @@ def _one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     return path, array
 
 
-def _decode(text: str, where: str) -> Any:
+def read_json(path: Path) -> Any:
+    """The value of a JSON file, whatever it is; NaN is None. InputError: it cannot be read, or is broken."""
+    return json_value(read_text(path), shown(path))
+
+
+def json_value(text: str, where: str) -> Any:
+    """The value of a JSON text; NaN is None. InputError says where it is broken."""
     try:
         return _LENIENT.decode(text)
     except json.JSONDecodeError as error:

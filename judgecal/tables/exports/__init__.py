@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.records import ITEM_UNIT, Item
+from judgecal.records import ITEM_UNIT, Context, Item, Turn
 from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
@@ -84,6 +84,17 @@ class Export:
         """So many records that were counted become nothing."""
         if n:
             self.skipped[reason] += n
+
+    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+        """The objects of a list, each of them counted; what stands there and is none is counted and skipped.
+
+        `what`: what they are, for the reason (`score`). None is an empty list.
+        """
+        listed_values = value if isinstance(value, list) else [] if value is None else [value]
+        taken = objects_of(value)
+        self.count(len(listed_values))
+        self.skip(f"no {what}, where one should stand", len(listed_values) - len(taken))
+        return taken
 
     def add_item(self, item: Item) -> None:
         """Take an item; one that is there already is a skip. Other texts under its id, or no id, are a problem."""
@@ -215,6 +226,74 @@ def person(name: str) -> str:
     if "@" not in name:
         return "gold (a person)" if name == "gold" else name or "unnamed"
     return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
+
+
+def judge_name(name: str, model: Any = None) -> str:
+    """A judge as judgecal prints one: `name@model` where the export tells the model, else the name."""
+    name = name.replace("@", " at ").strip() or "unnamed"
+    return f"{name}@{model.strip()}" if isinstance(model, str) and model.strip() else name
+
+
+def value_of(value: Any) -> Value:
+    """A score's value: a truth value, a number or a text as it is, a list of one as its one; else JSON text."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def contexts_of(value: Any) -> tuple[Context, ...]:
+    """Passages: a list of texts, or of objects that hold one; a single text is one passage."""
+    values = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    return tuple(_context(one) for one in values)
+
+
+def objects_of(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of what is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def turns_of(value: Any) -> tuple[Turn, ...]:
+    """The turns of a conversation: objects with a role (or type) and a content, which may be parts with texts."""
+    return tuple(
+        Turn(text_of(field_of(one, "role", "type")), _content(one.get("content")))
+        for one in objects_of(value)
+        if one.get("content")
+    )
+
+
+def _content(value: Any) -> str:
+    if isinstance(value, list):
+        parts = [field_of(one, "text", "content") if isinstance(one, dict) else one for one in value]
+        return "\n".join(text for text in map(text_of, parts) if text)
+    return text_of(value)
+
+
+def spoken(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], str, str]:
+    """The turns before the last question, that question, and what was answered to it ("" where nothing was)."""
+    asks = [place for place, turn in enumerate(turns) if turn.role in ("user", "human")]
+    if not asks:
+        return tuple(turns[:-1]), "", turns[-1].content if turns else ""
+    answers = [turn.content for turn in turns[asks[-1] + 1 :] if turn.role in ("assistant", "ai")]
+    return tuple(turns[: asks[-1]]), turns[asks[-1]].content, answers[-1] if answers else ""
+
+
+def tags_of(value: Any) -> tuple[str, ...]:
+    """Tags: the texts of a list."""
+    return tuple(one for one in value if isinstance(one, str) and one) if isinstance(value, list) else ()
+
+
+def number_of(value: Any) -> float | None:
+    """A finite number; None for anything else."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return float(value) if number else None
+
+
+def _context(value: Any) -> Context:
+    if not isinstance(value, dict):
+        return Context(text_of(value))
+    text = field_of(value, "text", "content", "context", "page_content", "document")
+    document = field_of(value, "document_id", "doc_id", "id", "source", "name")
+    return Context(text_of(value if text is None else text), text_of(document) or None, number_of(value.get("score")))
 
 
 def text_of(value: Any) -> str:

@@ -1,0 +1,101 @@
+"""Lists and objects that a cell of a table holds as text: JSON, or as Python prints them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import re
+import tokenize
+from typing import Any
+
+_LONGEST = 2_000_000  # characters; a longer cell stays text
+_BEGINS = ("[", "{", "(", "array(")
+_BESIDE = re.compile(r"""["']\s+[rRbBuU]{0,2}["']""")
+_BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)
+
+
+def nested(cell: Any) -> Any:
+    """The list or object that a text holds, in JSON or as Python prints it; anything else as it is.
+
+    A number or a word stays text, and so does a text that is broken or over 2,000,000 characters long.
+    """
+    if not isinstance(cell, str) or not cell.lstrip().startswith(_BEGINS) or len(cell) > _LONGEST:
+        return cell
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(cell)
+    with contextlib.suppress(*_BROKEN):
+        return _python_value(cell)
+    return cell
+
+
+def _python_value(text: str) -> Any:
+    """What Python prints: literals, `nan`, `array([...])`, and calls such as `datetime.datetime(2026, 1, 2)` as text.
+
+    Nothing is run. NumPy prints the texts of an array side by side without a comma; to Python that is one text.
+    """
+    if _BESIDE.search(text):
+        text = _with_commas(text)
+    body = ast.parse(text.strip(), mode="eval").body
+    if not isinstance(body, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Call):
+        raise ValueError("no list and no object")
+    return _value(body)
+
+
+def _with_commas(text: str) -> str:
+    """The text with a comma between two texts that stand side by side."""
+    parts: list[str] = []
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    done, after_text = 0, False
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING and after_text:
+            start = starts[token.start[0] - 1] + token.start[1]
+            parts += [text[done:start], ","]
+            done = start
+        if token.type != tokenize.NL:
+            after_text = token.type == tokenize.STRING
+    return "".join([*parts, text[done:]])
+
+
+def _value(node: ast.expr) -> Any:
+    """The value of a literal; ValueError for what is none and no call either."""
+    if isinstance(node, ast.Constant):
+        known = node.value is None or isinstance(node.value, bool | int | float | str)
+        return node.value if known else str(node.value)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [_value(part) for part in node.elts]
+    if isinstance(node, ast.Dict):
+        if any(key is None for key in node.keys):
+            raise ValueError("an object with ** in it")
+        return {_key(key): _value(value) for key, value in zip(node.keys, node.values, strict=True) if key is not None}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand)
+    if isinstance(node, ast.Name) and node.id in ("nan", "inf"):
+        return None if node.id == "nan" else float("inf")
+    if isinstance(node, ast.Call):
+        return _called(node)
+    raise ValueError("no literal")
+
+
+def _key(node: ast.expr) -> str:
+    value = _value(node)
+    return value if isinstance(value, str) else str(value)
+
+
+def _number(node: ast.expr) -> float:
+    value = _value(node)
+    if not isinstance(value, int | float):
+        raise ValueError("a minus before what is no number")
+    return value
+
+
+def _called(node: ast.Call) -> Any:
+    """`array([1, 2])` is the list and `float64(0.5)` the number; any other call is its text."""
+    name = ast.unparse(node.func).rpartition(".")[2]
+    if node.args and (name == "array" or re.fullmatch(r"(float|int|uint|bool|str)\d*_?", name)):
+        return _value(node.args[0])
+    return ast.unparse(node)

@@ -1,0 +1,75 @@
+"""Nested cells, and what a file begins with."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.tables import nested, outline
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ('["a", null]', ["a", None]),
+        ("['a', \"it's\"]", ["a", "it's"]),
+        ("['two\\nlines', '\"quoted\"']", ["two\nlines", '"quoted"']),
+        ("['one' 'two'\n 'three']", ["one", "two", "three"]),
+        ("array(['one', 'two'], dtype=object)", ["one", "two"]),
+        (
+            "[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]",
+            [{"role": "user", "n": 0.5, "x": None, "y": -1}],
+        ),
+        ("{'at': datetime.datetime(2026, 1, 2)}", {"at": "datetime.datetime(2026, 1, 2)"}),
+        ("(1, 2)", [1, 2]),
+    ],
+)
+def test_a_nested_cell_is_read_as_json_or_as_python_prints_it(cell: str, value: Any) -> None:
+    assert nested(cell) == value
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "(yes)", "[see 3]", "[x]", "{", "[1, 2", "0.5", "yes", "", "['a' + 'b']", "[__import__('os')]", "{'a': 1, **b}",
+        "[" * 5000 + "]" * 5000, "[" + "-" * 50_000 + "1]", "['" + "a" * 2_000_001 + "']", "[\x00]",
+    ],
+)  # fmt: skip
+def test_what_is_no_list_stays_text(cell: str) -> None:
+    start = time.perf_counter()
+    value = nested(cell)
+    assert value == cell or value == ["__import__('os')"], "nothing is run"
+    assert time.perf_counter() - start < 2
+
+
+def test_an_outline_is_the_same_for_every_format(tmp_path: Path) -> None:
+    import polars as pl
+
+    rows = [{"id": str(n), "text": "word " * 200} for n in range(9)]
+    frame = pl.DataFrame(rows)
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    outlines = [outline(tmp_path / f"a.{ending}") for ending in ("csv", "parquet", "json", "jsonl")]
+    assert all(one == outlines[0] for one in outlines)
+    assert len(outlines[0]) == 3 and len(outlines[0][0]["text"]) == 500
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv", "a.parquet", "a.eval", "missing.json"])
+def test_an_outline_of_what_cannot_be_read_is_none(tmp_path: Path, name: str) -> None:
+    if not name.startswith("missing"):
+        (tmp_path / name).write_bytes(b'{"a": [1, \n"\xff')
+    assert outline(tmp_path / name) is None
+
+
+def test_a_file_that_is_written_again_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}')
+    assert outline(path) == {"a": 1}
+    path.write_text('{"a": 10}')
+    assert outline(path) == {"a": 10}
