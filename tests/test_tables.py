@@ -91,8 +91,9 @@ def test_malformed_csv(tmp_path: Path, text: str | bytes, message: str) -> None:
     assert message in problems_of(write(tmp_path, text))[0]
 
 
-def test_every_ragged_row_is_listed(tmp_path: Path) -> None:
-    assert len(problems_of(write(tmp_path, "q,a\n1\n1,2\n1,2,3\n"))) == 2
+def test_every_ragged_row_is_told(tmp_path: Path) -> None:
+    (found,) = problems_of(write(tmp_path, "q,a\n1\n1,2\n1,2,3\n"))
+    assert "t.csv:2: 1 cells where the header names 2 columns" in found and found.endswith("(likewise line 4: 3)")
 
 
 def test_malformed_json_lines(tmp_path: Path) -> None:
