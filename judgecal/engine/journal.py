@@ -16,7 +16,7 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, Any, get_args, get_type_hints
@@ -348,22 +348,30 @@ class FieldTypes:
         hints = get_type_hints(kind)
         self._allowed = [(name, get_args(hint) or (hint,)) for name, hint in hints.items()]
         self._values = operator.attrgetter(*hints)
-        self._known: set[tuple[type, ...]] = set()  # the types of good ones: few combinations occur
+        self._numbers: dict[tuple[type, ...], tuple[list[int], list[int]]] = {}
+        """The types of good ones, of which few combinations occur: where floats stand, and whole numbers."""
 
     def check(self, one: object) -> None:
         """Raises: TypeError, ValueError: names the first field that holds something else."""
         values = self._values(one)
         types = tuple(map(type, values))
-        if types not in self._known:
-            for (name, allowed), value, kind in zip(self._allowed, values, types, strict=True):
-                if kind not in allowed and not (kind is int and float in allowed):
-                    raise TypeError(f"{name} cannot be {value!r:.40}")
-            self._known.add(types)
-        for value, kind in zip(values, types, strict=True):
-            if kind is float and not math.isfinite(value):
-                raise ValueError(f"{value!r} is no number")
-            if kind is int and abs(value) > self._MOST:
+        places = self._numbers.get(types)
+        if places is None:
+            places = self._numbers[types] = self._places(values, types)
+        floats, wholes = places
+        for place in floats:
+            if not math.isfinite(values[place]):
+                raise ValueError(f"{values[place]!r} is no number")
+        for place in wholes:
+            if abs(values[place]) > self._MOST:
                 raise ValueError("a number is too large")
+
+    def _places(self, values: Sequence[object], types: Sequence[type]) -> tuple[list[int], list[int]]:
+        for (name, allowed), value, kind in zip(self._allowed, values, types, strict=True):
+            if kind not in allowed and not (kind is int and float in allowed):
+                raise TypeError(f"{name} cannot be {value!r:.40}")
+        places = list(enumerate(types))
+        return [place for place, kind in places if kind is float], [place for place, kind in places if kind is int]
 
 
 _judgement_types = FieldTypes(Judgement)
