@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
+    from judgecal.selection.gate import gate
     from judgecal.selection.mlflow_scorer import mlflow_scorer
     from judgecal.selection.rate import rate
     from judgecal.signatures import load_signature
@@ -40,6 +41,7 @@ _HOME = {
     "agreement": "judgecal.stats",
     "alt_test": "judgecal.stats",
     "compare": "judgecal.experiment.compare",
+    "gate": "judgecal.selection.gate",
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
@@ -64,6 +66,7 @@ __all__ = [
     "agreement",
     "alt_test",
     "compare",
+    "gate",
     "load_gold",
     "load_report",
     "load_signature",

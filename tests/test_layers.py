@@ -18,8 +18,8 @@ LAYERS = (
     "errors", "scale", "records", "workspace", "models", "signatures", "tables", "goldset", "stats", "engine", "judges",
     "retrieval", "experiment", "optimize", "selection", "answering", "evaluation", "report", "web", "cli",
 )  # fmt: skip
-# `python -m judgecal` is the command line by another door.
-ENTRY = {"__main__": "cli"}
+# `python -m judgecal` is the command line by another door, and pytest's fixture the gate of it.
+ENTRY = {"__main__": "cli", "pytest_plugin": "cli"}
 # Who may know DSPy: whole layers, and single modules of others.
 DSPY_LAYERS = ("signatures", "judges", "optimize", "answering", "evaluation")
 DSPY_MODULES = ("engine.transport", "models.embedded.engine")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.ci_files import CiFiles, now
 from judgecal.cli.output import Decided, print_line, print_result
-from judgecal.errors import InputError, notice
+from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.selection.gate_plan import Gate
@@ -22,9 +22,6 @@ RepeatsMax = Annotated[
         help="Passes over the items at most, the first included; further ones only where it cannot tell yet.",
     ),
 ]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".')
-]
 
 
 def gate(
@@ -34,9 +31,9 @@ def gate(
     ] = None,
     repeats_max: RepeatsMax = 3,
     level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
-    markdown: Markdown = None,
     *,
     lock: rows.LockArguments,
+    files: CiFiles,
     call: shared.CallArguments,
 ) -> None:
     """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive or changed.
@@ -47,12 +44,12 @@ def gate(
     answers under this name.
     """
     from judgecal.report.gate import gate_document, texts_of
-    from judgecal.report.markdown import markdown as markdown_of
     from judgecal.selection.gate import run_gate
     from judgecal.selection.gate_plan import plan_gate
     from judgecal.selection.lock import load_lock
 
-    _check_file(markdown)
+    files.check()
+    started = now()
     planned = plan_gate(
         shared.workspace_of(ctx),
         load_lock(lock.lock),
@@ -74,22 +71,8 @@ def gate(
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
     document = gate_document(result := run_gate(planned), texts_of(planned.gold))
     print_result(result, document, json=call.json, full=call.full)
-    if markdown is not None:
-        _write(markdown, markdown_of(document))
+    files.write(result, document, started)
     raise Decided(result.decision)
-
-
-def _check_file(markdown: Path | None) -> None:
-    if markdown is not None and (markdown.is_dir() or not markdown.absolute().parent.is_dir()):
-        raise InputError(f"--markdown {markdown}: give a file in a folder that is there")
-
-
-def _write(path: Path, text: str) -> None:
-    """The summary; that it cannot be written does not undo the decision."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        notice(f"judgecal: {error}; the summary is not written")
 
 
 def _preview(planned: Gate, *, json: bool) -> None:

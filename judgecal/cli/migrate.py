@@ -9,6 +9,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.ci_files import CiFiles, now
 from judgecal.cli.output import Decided, print_result
 
 if TYPE_CHECKING:
@@ -43,10 +44,13 @@ def migrate(
     *,
     lock: rows.LockArguments,
     table: rows.ColumnArguments,
+    files: CiFiles,
     call: shared.RunArguments,
 ) -> None:
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
     options = call.options()
+    files.check()
+    started = now()
     from judgecal.goldset import load_gold
     from judgecal.report.migrate import migrate_document
     from judgecal.selection.lock import load_lock
@@ -76,7 +80,8 @@ def migrate(
         shared.show_plan(plan, json=call.json, look=shared.would_look(run.foresee(), run.gold.name))
         return
     result = run.run()
-    print_result(result, migrate_document(result), json=call.json, full=call.full)
+    print_result(result, document := migrate_document(result), json=call.json, full=call.full)
+    files.write(result, document, started)
     shared.say_unscored(result.n_unscored, run.experiment.journal)
     raise Decided(result.decision)
 

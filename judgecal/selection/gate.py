@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -25,13 +26,14 @@ from judgecal.experiment import (
 )
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
-from judgecal.selection.gate_plan import Gate, Passes
+from judgecal.selection.gate_plan import REPEATS_MAX, Gate, Passes, plan_gate
 from judgecal.selection.gate_rule import UNSCORED_TOLERANCE, GateDecision, Standing, TwoTimes
-from judgecal.selection.lock import model_ids
+from judgecal.selection.lock import load_lock, model_ids
 from judgecal.selection.odd_one_out import OddOneOut
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
+from judgecal.workspace import find_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +324,48 @@ def _share(values: Floats, groups: Sequence[str], level: float) -> Estimate:
     shares = np.where(counted > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(counted, 1), np.nan)
     found = mean_estimate(shares, groups, level=level)
     return dataclasses.replace(found, n_unscored=int(np.sum(counted == 0)))
+
+
+def gate(
+    lock: str | Path,
+    *,
+    margin: float | None = None,
+    level: float = 0.95,
+    repeats_max: int = REPEATS_MAX,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    trust_lock: bool = False,
+    workspace: str | Path | None = None,
+) -> GateResult:
+    """Has a locked judge drifted? It judges the items of its lock again, called afresh: this costs calls.
+
+    Args:
+        lock: the judge.lock.json of select.
+        margin: the loss that is allowed; the lock's where not given.
+        level: of the interval and of the bound on the loss.
+        repeats_max: passes over the items at most.
+        budget_usd: spend at most this much in all passes.
+        name: slug of the experiment; of one that was interrupted, to go on with it.
+        trust_lock: run the lock's own signature where the workspace has another.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+
+    Raises:
+        InputError: as `plan_gate` and `run_gate`.
+        JudgecalError: the provider cannot be reached, or refused the key.
+    """
+    path = Path(lock)
+    where = find_workspace(None if workspace is None else Path(workspace))
+    planned = plan_gate(
+        where,
+        load_lock(path),
+        path,
+        margin=margin,
+        level=level,
+        budget_usd=budget_usd,
+        repeats_max=repeats_max,
+        seed=seed,
+        out=name,
+        trust_lock=trust_lock,
+    )
+    return run_gate(planned)
