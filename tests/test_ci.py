@@ -17,12 +17,13 @@ from xml.etree import ElementTree as Xml
 import pytest
 import yaml
 
+import judgecal as judgecal_package
 from judgecal.records import Estimate
 from judgecal.report.gate import gate_document
 from judgecal.report.junit import gate_cases, junit
 from judgecal.selection.gate import GateResult, gate, run_gate
 from judgecal.selection.gate_plan import plan_gate
-from tests.support.command import ROOT, Run, one_object
+from tests.support.command import ROOT, Run
 from tests.support.locks import Served, drawn, flips
 from tests.support.locks import served as served  # a fixture
 
@@ -65,6 +66,8 @@ def test_the_xml_says_what_the_exit_code_says(judgecal: Run, served: Served, tmp
     """Cases: agreement, unscored, who answers, flips, model id."""
     gold, file = served.script.gold, tmp_path / "gate.xml"
     options: list[str] = []
+    if decision == "pass":
+        served.script.model_id = "mine-2027"  # is said, and fails nothing
 
     def mirrored(item: Any, n: int, verdict: float) -> float:
         other = 2 * float(gold.labels[item.item_id]) - verdict
@@ -84,7 +87,7 @@ def test_the_xml_says_what_the_exit_code_says(judgecal: Run, served: Served, tmp
     assert (told["decision"], told["run_line"], told["lock"]) == (found["decision"], found["run_line"], found["lock"])
     assert suite.attrib["name"] == "judgecal gate" and told["next"] == found["headline"]["next"]
     wanted = {
-        "pass": ["passed"] * 5,
+        "pass": [*["passed"] * 4, "skipped"],
         "fail": ["failure", "passed", "failure", "passed", "passed"],
         "changed": ["passed", "passed", "failure", "passed", "passed"],
         "unscored": ["skipped", "failure", "passed", "passed", "passed"],
@@ -92,19 +95,21 @@ def test_the_xml_says_what_the_exit_code_says(judgecal: Run, served: Served, tmp
     }
     assert ran.code == {"pass": 0, "fail": 1, "unscored": 1}.get(decision, 3), ran.out
     assert outcomes(suite) == wanted[decision], found["why"]
+    assert ("MODEL CHANGED" in ran.out) is (decision == "pass")
     spoken = [one for one in suite.iter() if one.tag in ("failure", "error")]
     assert all(one.attrib["message"] == found["headline"]["sentence"] for one in spoken)
     assert all(found["headline"]["because"][0] in str(one.text) for one in spoken)
 
 
-def _result(served: Served) -> GateResult:
-    return run_gate(plan_gate(served.workspace, served.lock, served.path))
+def _stopped(served: Served) -> GateResult:
+    """A gate that a budget ended within its first pass."""
+    return run_gate(plan_gate(served.workspace, served.lock, served.path, budget_usd=0.01))
 
 
 def test_no_name_forges_a_case_and_every_character_is_xml(served: Served) -> None:
     evil = 'a"/><testcase name="forged"/><!-- \x1b[31m \x00\ufffe\ud800 ]]> &amp;'
     result = dataclasses.replace(
-        _result(served), lock=evil, judge=evil, why=evil, run_line=evil, decision="fail", loss_below=None,
+        _stopped(served), lock=evil, judge=evil, why=evil, run_line=evil, decision="fail", loss_below=None,
         flip_rate=Estimate(None, reason=evil), unscored_judgements=(),
     )  # fmt: skip
     text = junit(result, gate_document(result, {}), started=STARTED, seconds=1.5)
@@ -115,17 +120,9 @@ def test_no_name_forges_a_case_and_every_character_is_xml(served: Served) -> Non
 
 
 def test_a_gate_without_a_whole_pass_errs(served: Served) -> None:
-    result = run_gate(plan_gate(served.workspace, served.lock, served.path, budget_usd=0.01))
+    result = _stopped(served)
     suite = suite_of(junit(result, gate_document(result, {}), started=STARTED, seconds=0.0))
     assert result.decision == "inconclusive" and outcomes(suite)[:3] == ["error"] * 3
-
-
-def test_another_model_id_is_said_and_fails_nothing(served: Served) -> None:
-    served.script.model_id = "mine-2027"
-    result = _result(served)
-    suite = suite_of(junit(result, gate_document(result, {}), started=STARTED, seconds=0.0))
-    assert result.decision == "pass" and outcomes(suite) == [*["passed"] * 4, "skipped"]
-    assert "MODEL CHANGED" in next(one.attrib["message"] for one in suite.iter("skipped"))
 
 
 def test_the_file_is_refused_first_and_migrate_writes_one_too(judgecal: Run, served: Served, tmp_path: Path) -> None:
@@ -141,19 +138,6 @@ def test_the_file_is_refused_first_and_migrate_writes_one_too(judgecal: Run, ser
     assert outcomes(suite) == [{"pass": "passed", "fail": "failure"}.get(found["decision"], "error")]
 
 
-# Python
-
-
-def test_the_gate_from_python_is_the_command_s(judgecal: Run, served: Served) -> None:
-    import judgecal as package
-
-    found = one_object(judgecal("gate", "--lock", served.path, "--json"))
-    result = package.gate(served.path, workspace=served.workspace.root)
-    assert package.gate is gate and isinstance(result, GateResult)
-    same = ("decision", "why", "difference", "flip_rate", "unscored", "run_line")
-    assert {name: result.as_json()[name] for name in same} == {name: found[name] for name in same}
-
-
 # pytest
 
 FIXTURE = """
@@ -162,7 +146,7 @@ def test_judge(judgecal_gate):
 """
 
 
-def _gated(pytester: pytest.Pytester, served: Served, decision: str = "pass", more: str = "") -> pytest.RunResult:
+def _gated(pytester: pytest.Pytester, served: Served, decision: str, more: str = "") -> pytest.RunResult:
     made = {"lock": str(served.path), "root": str(served.workspace.root), "more": more, "decision": decision}
     pytester.makepyfile(FIXTURE.format(**made))
     with pytest.MonkeyPatch.context() as patch:  # whether this checkout is installed or not
@@ -170,16 +154,17 @@ def _gated(pytester: pytest.Pytester, served: Served, decision: str = "pass", mo
         return pytester.runpytest_inprocess("-p", "judgecal.pytest_plugin", "-p", "no:cacheprovider")
 
 
-def test_the_fixture_passes_and_gives_the_result(pytester: pytest.Pytester, served: Served) -> None:
-    _gated(pytester, served).assert_outcomes(passed=1)
-    assert served.stub.calls == 220
-
-
-def test_the_fixture_fails_with_the_headline_and_what_to_do(pytester: pytest.Pytester, served: Served) -> None:
-    served.script.change = lambda item, n, verdict: 100.0 - verdict
-    ran = _gated(pytester, served)
-    ran.assert_outcomes(failed=1)
-    ran.stdout.fnmatch_lines(["*FAIL: stop using this judge.*", "next: judgecal migrate --lock *", "run: *"])
+@pytest.mark.parametrize(("decision", "outcome"), [("pass", "passed"), ("fail", "failed"), ("changed", "failed")])
+def test_the_fixture_fails_with_the_headline_and_what_to_do(
+    pytester: pytest.Pytester, served: Served, monkeypatch: pytest.MonkeyPatch, decision: str, outcome: str
+) -> None:
+    assert judgecal_package.gate is gate
+    result = dataclasses.replace(_stopped(served), decision=decision)
+    monkeypatch.setattr(judgecal_package, "gate", lambda lock, workspace: result)
+    ran = _gated(pytester, served, decision)
+    ran.assert_outcomes(**{outcome: 1})
+    if outcome == "failed":
+        ran.stdout.fnmatch_lines([f"*{decision.upper()}: *", "next: judgecal *", "run: *"])
 
 
 @pytest.mark.parametrize("how", ["fail", "skip", "pass"])
@@ -190,7 +175,7 @@ def test_what_cannot_be_told_is_what_one_says(pytester: pytest.Pytester, served:
 
 
 def test_a_gate_that_cannot_run_says_why(pytester: pytest.Pytester, served: Served) -> None:
-    ran = _gated(pytester, served, more=", margin=-1.0")
+    ran = _gated(pytester, served, "fail", ", margin=-1.0")
     ran.assert_outcomes(failed=1)
     ran.stdout.fnmatch_lines(["*the gate could not run: --margin is -1: a loss that is allowed is 0 or more*"])
     assert served.stub.calls == 0
