@@ -32,14 +32,15 @@ class CiFiles:
         ),
     ] = None
 
-    def check(self) -> None:
-        """Refuse (InputError) a file that cannot be written, before anything is called."""
+    def begin(self) -> datetime.datetime:
+        """When the command begins; InputError: a file cannot be written, before anything is called."""
         given = {"--markdown": self.markdown, "--junit": self.junit}
         refuse([
             f"{option} {path}: give a file in a folder that is there"
             for option, path in given.items()
             if path is not None and (path.is_dir() or not path.absolute().parent.is_dir())
         ])  # fmt: skip
+        return datetime.datetime.now(datetime.UTC)
 
     def write(self, result: GateResult | MigrateResult, document: Document, started: datetime.datetime) -> None:
         """Write those that are asked for, whatever was decided; that one cannot be does not undo the decision."""
@@ -52,11 +53,6 @@ class CiFiles:
 
             seconds = (datetime.datetime.now(datetime.UTC) - started).total_seconds()
             _write(self.junit, junit(result, document, started=started, seconds=seconds))
-
-
-def now() -> datetime.datetime:
-    """When a command begins."""
-    return datetime.datetime.now(datetime.UTC)
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
-from judgecal.cli.ci_files import CiFiles, now
+from judgecal.cli.ci_files import CiFiles
 from judgecal.cli.output import Decided, print_line, print_result
 from judgecal.errors import notice
 
@@ -48,8 +48,7 @@ def gate(
     from judgecal.selection.gate_plan import plan_gate
     from judgecal.selection.lock import load_lock
 
-    files.check()
-    started = now()
+    started = files.begin()
     planned = plan_gate(
         shared.workspace_of(ctx),
         load_lock(lock.lock),

@@ -9,7 +9,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
-from judgecal.cli.ci_files import CiFiles, now
+from judgecal.cli.ci_files import CiFiles
 from judgecal.cli.output import Decided, print_result
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def migrate(
 ) -> None:
     """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
     options = call.options()
-    files.check()
-    started = now()
+    started = files.begin()
     from judgecal.goldset import load_gold
     from judgecal.report.migrate import migrate_document
     from judgecal.selection.lock import load_lock
@@ -76,8 +75,7 @@ def migrate(
         out=call.name,
     )
     if call.dry_run:
-        plan = run.preview()
-        shared.show_plan(plan, json=call.json, look=shared.would_look(run.foresee(), run.gold.name))
+        shared.show_plan(run.preview(), json=call.json, look=shared.would_look(run.foresee(), run.gold.name))
         return
     result = run.run()
     print_result(result, document := migrate_document(result), json=call.json, full=call.full)
