@@ -27,6 +27,9 @@ To = Annotated[
     str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")]
+Gold = Annotated[
+    str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Lock the new judge whatever was decided.")]
 
 
@@ -36,9 +39,7 @@ def migrate(
     on: RecentAnswers = None,
     output: Output = None,
     margin: Margin = None,
-    gold: Annotated[
-        str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
-    ] = None,
+    gold: Gold = None,
     force: Force = False,
     replace: shared.Replace = False,
     *,
