@@ -232,8 +232,8 @@ def read_rating(row: Mapping[str, Any], where: str, *, scale: Scale | None, prob
     if label is None and reason == CANNOT_TELL:
         return Rating(item_id, rater, None, note, saw_draft, reason, rubric)
     if label is None:
-        what = f"add it, take the row out (a missing rating has no row), or give the reason {CANNOT_TELL!r}"
-        fields.fail(f"no label: {what}")
+        unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
+        fields.fail(f"no label: add it, or take the row out ({unless})")
         return None
     if reason == CANNOT_TELL:
         fields.fail(f"a label, and the reason {CANNOT_TELL!r}: keep one of them")
