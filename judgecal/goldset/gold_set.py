@@ -176,9 +176,9 @@ def _is_set(folder: Path) -> bool:
     return (folder / CARD).is_file() or (folder / ITEMS).is_file()
 
 
-def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -> GoldSet:
+def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False) -> GoldSet:
     """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held against the
-    format.
+    format. While people are `labelling` it, their first labels may lie in a small part of the scale.
 
     InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
     """
@@ -188,7 +188,7 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None) -
     items = _load_items(folder, problems)
     ratings = _load_ratings(folder, card.scale if card else None, items, problems)
     documents = _load_documents(folder, items, problems)
-    problems += _wrong_scale(folder, card, ratings.values()) if card and not problems else []
+    problems += _wrong_scale(folder, card, ratings.values()) if card and not problems and not labelling else []
     if problems or card is None:
         raise InputError(problems)
     lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.rows.items()}

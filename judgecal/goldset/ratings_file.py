@@ -1,0 +1,75 @@
+"""`ratings.jsonl` of a set that people are labelling right now: a new rating is appended, a changed one rewrites."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from judgecal.goldset.gold_set import RATINGS, GoldSet, load_gold
+from judgecal.goldset.rows import rating_row
+from judgecal.records import Rating
+from judgecal.tables import json_line, write_json_lines
+
+RatingKey = tuple[str, str]
+"""(item id, rater): there is one rating of each in a set."""
+
+
+class RatingsFile:
+    """The ratings of a set, in memory and on disk.
+
+    What somebody else writes meanwhile (a sheet is imported, a row mended) is read before the next write, and stays.
+
+    Attributes:
+        ratings: by item id and rater, in the order of the file.
+    """
+
+    def __init__(self, gold: GoldSet) -> None:
+        self._folder, self._path = gold.path, gold.path / RATINGS
+        self.ratings: dict[RatingKey, Rating] = {}
+        self._lines: dict[RatingKey, str] = {}
+        self._read(gold)
+
+    def _read(self, gold: GoldSet) -> None:
+        self._seen = self._state()
+        text = self._path.read_bytes().decode("utf-8-sig")
+        lines = [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
+        self.ratings = {(one.item_id, one.rater): one for one in gold.ratings}
+        # A set that loads has one rating on each line that is not blank.
+        self._lines = dict(zip(self.ratings, lines, strict=True))
+        self._open_end = bool(text) and not text.endswith("\n")
+
+    def _state(self) -> tuple[int, int, int]:
+        found = self._path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:
+        """Write ratings; None takes one out. What is there already as it is to be is not written again.
+
+        Raises:
+            InputError: somebody changed the set meanwhile, and it no longer loads.
+            OSError: the file cannot be written; then it is as it was.
+        """
+        if self._state() != self._seen:
+            self._read(load_gold(self._folder, labelling=True))
+        fresh = {key: rating for key, rating in changes.items() if self.ratings.get(key) != rating}
+        if not fresh:
+            return
+        lines = {key: json_line(rating_row(rating)) for key, rating in fresh.items() if rating is not None}
+        if self._open_end or self.ratings.keys() & fresh.keys():
+            kept = {key: line for key, line in self._lines.items() if key not in fresh}
+            write_json_lines(self._path, (), after=(kept | lines).values())
+            self._lines, self._open_end = kept | lines, False
+        else:
+            with self._path.open("ab") as file:
+                file.write("".join(f"{line}\n" for line in lines.values()).encode())
+            self._lines |= lines
+        for key, rating in fresh.items():
+            self.ratings.pop(key, None)
+            if rating is not None:
+                self.ratings[key] = rating
+        self._seen = self._state()
+
+    def flush(self) -> None:
+        """Have the system put what was written on the disk."""
+        with self._path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,244 @@
+"""The desk: labels on disk before the next item, once each, through every kind of end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import BusyError
+from judgecal.goldset import load_gold
+from judgecal.web.desk import Refusal
+from tests.support.desk import act, desk_of, journal, ratings, waiting
+
+PERCENT = 'kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
+
+
+def label(desk: Any, rater: str, shown: dict[str, Any], said: str | None, **more: Any) -> dict[str, Any]:
+    sent = {"item": shown["item"]["key"], "turn": shown["item"]["turn"], "label": said, **more}
+    return act(desk, rater, "label", **sent)
+
+
+def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 2)
+    (folder / "RUBRIC.md").write_text("Be fair.\n", encoding="utf-8")
+    card = (folder / "card.toml").read_text(encoding="utf-8")
+    (folder / "card.toml").write_text(f'rubric = "RUBRIC.md"\n{card}', encoding="utf-8")
+    with desk_of(folder, order="in-order") as desk:
+        shown = act(desk, "ann", "next")
+        assert shown["done"] == 0 and shown["left"] == 2 and not shown["undo"]
+        shown = label(desk, "ann", shown, "yes", note=" short ")
+        (row,) = ratings(folder)
+        sha = hashlib.sha256(b"Be fair.\n").hexdigest()
+        assert row == {"item_id": "i000-full", "rater": "ann", "label": 1, "note": "short", "rubric_sha256": sha}
+        (line,) = journal(folder)
+        assert line["rubric_sha256"] == sha and line["seconds"] >= 0.0 and line["at"] > "2020"
+        shown = label(desk, "ann", shown, None, reason="cannot tell")
+        assert shown["item"] is None and shown["left"] == 0
+    gold = load_gold(folder)
+    assert gold.labels == {"i000-full": 1.0} and gold.cannot_tell == {"ann": 1}
+
+
+def test_what_is_sent_is_blind(tmp_path: Path) -> None:
+    more = {"system": "gpt-9", "tags": ["wrong"], "contexts": [{"text": "A passage.", "document_id": "doc-7"}]}
+    folder = waiting(tmp_path / "set", 3, texts=more)
+    with desk_of(folder) as desk:
+        sent = json.dumps(act(desk, "ann", "next"))
+    assert "A passage." in sent
+    assert not [word for word in ("i000", "gpt-9", "wrong", "doc-7", "g000") if word in sent]
+
+
+def test_a_draft_marks_the_label(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder, order="in-order", drafts={"i000-full": 1.0}) as desk:
+        shown = act(desk, "ann", "next")
+        assert shown["item"]["draft"] == "1"
+        shown = label(desk, "ann", shown, "no")
+        assert "draft" not in shown["item"]
+        label(desk, "ann", shown, "no")
+    assert [row.get("saw_draft", False) for row in ratings(folder)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "why"),
+    [
+        ({"label": "7"}, 422, "no label of the scale"),
+        ({"label": "0.5"}, 422, "no label of the scale"),
+        ({"label": None}, 422, "No label"),
+        ({"label": None, "reason": "no idea"}, 422, "No label"),
+        ({"label": "yes", "reason": "cannot tell"}, 422, "no such reason"),
+        ({"label": ["yes"]}, 422, "are texts"),
+        ({"label": "yes", "note": "x" * 4_001}, 422, "4,000"),
+        ({"item": "../../etc/passwd", "label": "yes"}, 404, "no such item"),
+        ({"item": "i000-full", "label": "yes"}, 404, "no such item"),
+        ({"turn": 3, "label": "yes"}, 404, "no such item"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    tmp_path: Path, sent: dict[str, Any], status: int, why: str
+) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        key = act(desk, "ann", "next")["item"]["key"]
+        with pytest.raises(Refusal, match=why) as refused:
+            act(desk, "ann", "label", **{"item": key, **sent})
+        assert refused.value.status == status
+    assert ratings(folder) == journal(folder) == []
+
+
+def test_undo_and_going_back(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 12, scale=PERCENT)
+    with desk_of(folder, order="in-order") as desk:
+        with pytest.raises(Refusal, match="nothing to take back"):
+            act(desk, "ann", "undo")
+        first = act(desk, "ann", "next")
+        second = label(desk, "ann", first, "75", note="near")
+        third = label(desk, "ann", second, "20")
+        back = act(desk, "ann", "step", item=third["item"]["key"], by=-1)
+        assert back["item"]["key"] == second["item"]["key"] and back["item"]["mine"]["said"] == "20"
+        back = act(desk, "ann", "step", item=back["item"]["key"], by=-1)
+        assert back["item"]["mine"] == {"said": "75", "note": "near", "reason": None}
+        assert act(desk, "ann", "step", item=back["item"]["key"], by=-1)["item"]["key"] == first["item"]["key"]
+        again = label(desk, "ann", back, "80", before="75")  # a change of mind
+        assert again["item"]["key"] == third["item"]["key"]
+        assert [(row["item_id"], row["label"]) for row in ratings(folder)] == [("i001-full", 20), ("i000-full", 80)]
+        undone = act(desk, "ann", "undo")
+        assert undone["item"]["mine"]["said"] == "75" and load_gold(folder).labels["i000-full"] == 75.0
+        undone = act(desk, "ann", "undo")
+        assert undone["item"]["key"] == second["item"]["key"] and "mine" not in undone["item"]
+        assert act(desk, "ann", "next")["item"]["key"] == second["item"]["key"]
+    with desk_of(folder, order="in-order") as desk:  # and after a break
+        act(desk, "ann", "undo")
+    assert ratings(folder) == []
+    assert [line.get("undone", False) for line in journal(folder) if "item_id" in line] == [False] * 3 + [True] * 3
+
+
+def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder, order="in-order") as desk:
+        one, two = act(desk, "ann", "next"), act(desk, "ann", "next")
+        assert one == two
+        label(desk, "ann", one, "yes")
+        label(desk, "ann", two, "yes")  # the same again is no second label
+        with pytest.raises(Refusal, match="another window: 1") as refused:
+            label(desk, "ann", two, "no")
+        assert refused.value.status == 409
+    assert len(ratings(folder)) == 1 and len([one for one in journal(folder) if "item_id" in one]) == 1
+
+
+def test_raters_at_once_and_a_sheet_in_between(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 30)
+    raters = [f"r{n}" for n in range(5)]
+
+    async def labels(desk: Any, rater: str) -> None:
+        shown = await desk.act(rater, "next", {})
+        while shown["item"] is not None:
+            sent = {"item": shown["item"]["key"], "label": "yes"}
+            shown = await desk.act(rater, "label", sent)
+            if rater == "r0" and shown["done"] == 10:
+                with (folder / "ratings.jsonl").open("a", encoding="utf-8") as file:
+                    file.write('{"item_id": "i000-full", "rater": "sheet", "label": 0}\n')
+
+    async def everybody(desk: Any) -> None:
+        await asyncio.gather(*(labels(desk, rater) for rater in raters))
+
+    with desk_of(folder, raters, overlap=1.0) as desk:
+        asyncio.run(everybody(desk))
+    gold = load_gold(folder)
+    assert {rater: len(own) for rater, own in gold.ratings_by_rater.items()} == {
+        **dict.fromkeys(raters, 30),
+        "sheet": 1,
+    }
+
+
+def _labels_and_dies(folder: Path, n: int) -> None:
+    """Label n items and be killed once the next one is shown."""
+    desk = desk_of(folder)
+    for _ in range(n):
+        shown = act(desk, "ann", "next")
+        label(desk, "ann", shown, "yes")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_kill_after_every_label_loses_and_doubles_none(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 40)
+    for done in range(1, 31):
+        child = multiprocessing.get_context("fork").Process(target=_labels_and_dies, args=(folder, 1))
+        child.start()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        rows = ratings(folder)
+        assert len(rows) == done == len({row["item_id"] for row in rows})
+        if done == 15:  # as if the power went between the two files, with half a line on its way
+            text = (folder / "ratings.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / "ratings.jsonl").write_text("".join(text[:-5]), encoding="utf-8")
+            with (folder / "labels.jsonl").open("a", encoding="utf-8") as file:
+                file.write('{"item_id": "i0')
+            desk_of(folder).__exit__()
+            assert len(ratings(folder)) == done
+    with desk_of(folder) as desk:
+        assert act(desk, "ann", "next")["done"] == 30
+    assert len(load_gold(folder).labels) == 30
+
+
+def test_what_was_mended_by_hand_after_a_good_end_stays(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "yes")
+    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
+    with desk_of(folder) as desk:
+        assert act(desk, "ann", "next")["done"] == 0
+    assert ratings(folder) == []
+
+
+def test_one_desk_a_set(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder), pytest.raises(BusyError, match="is serving this set"):
+        desk_of(folder)
+
+
+def test_a_full_disk_is_said_and_the_label_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        shown = act(desk, "ann", "next")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            with pytest.raises(Refusal, match=r"not saved: .*No space") as refused:
+                label(desk, "ann", shown, "yes")
+            assert refused.value.status == 507 and journal(folder) == ratings(folder) == []
+        assert act(desk, "ann", "next")["item"]["key"] == shown["item"]["key"]
+        label(desk, "ann", shown, "yes")
+    assert len(ratings(folder)) == 1
+
+
+def test_items_that_are_flagged_are_labelled_anew(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder, order="in-order") as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "yes")
+    with desk_of(folder, order="in-order", since="2099-01-01") as desk:
+        shown = act(desk, "ann", "next")
+        assert shown["done"] == 0 and "mine" not in shown["item"]
+        label(desk, "ann", shown, "no")
+    assert [row["label"] for row in ratings(folder)] == [0]
+
+
+def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 12)
+    with desk_of(folder, second=2) as desk:
+        shown = act(desk, "ann", "next")
+        while shown["item"]["turn"] == 1:
+            shown = label(desk, "ann", shown, "yes")
+        assert "mine" not in shown["item"]
+        shown = label(desk, "ann", shown, "no")
+        assert [rating.label for rating in desk.second_looks.values()] == [0.0]
+        act(desk, "ann", "undo")
+        assert desk.second_looks == {}
+    assert len(ratings(folder)) == 12 and {row["label"] for row in ratings(folder)} == {1}

@@ -1,0 +1,114 @@
+"""Which item a rater sees next."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from judgecal.web.label_queue import LabelQueue, Next
+
+ITEMS = [f"i{n:03d}" for n in range(200)]
+
+
+def label_all(queue: LabelQueue, raters: list[str], *, seed: int = 0) -> list[tuple[str, str]]:
+    """Everybody labels until nothing is left; whose turn it is is drawn."""
+    rng, given = random.Random(seed), []
+    open_raters = list(raters)
+    while open_raters:
+        rater = rng.choice(open_raters)
+        found = queue.next(rater)
+        if found is None or found.turn == 2:
+            open_raters.remove(rater)
+            continue
+        queue.label(rater, found.item_id)
+        given.append((rater, found.item_id))
+    return given
+
+
+@pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.3, 60), (1.0, 200)])
+def test_a_share_is_labelled_by_all_and_the_rest_once(overlap: float, shared: int) -> None:
+    queue = LabelQueue(ITEMS, ["ann", "bob", "cyd"], overlap=overlap)
+    given = label_all(queue, ["ann", "bob", "cyd"])
+    counts = Counter(item for _, item in given)
+    assert set(counts) == set(ITEMS) and len(set(given)) == len(given)
+    assert Counter(counts.values()) == Counter({3: shared, 1: 200 - shared}) - Counter()
+    assert queue.finished and all(queue.left(rater) == 0 for rater in queue.raters)
+
+
+def test_each_rater_has_an_order_of_its_own_and_they_meet_early() -> None:
+    queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.3)
+    given = label_all(queue, ["ann", "bob"])
+    own = {rater: [item for who, item in given if who == rater and item in queue.shared] for rater in ("ann", "bob")}
+    assert own["ann"] != own["bob"] and sorted(own["ann"]) == sorted(own["bob"])
+    first = [set(items[:20]) for items in own.values()]
+    assert len(first[0] & first[1]) >= 12
+    assert [item for _, item in given] != ITEMS
+    in_order = LabelQueue(ITEMS, ["ann"], order="in-order")
+    assert [item for _, item in label_all(in_order, ["ann"])] == ITEMS
+
+
+def test_what_is_labelled_wherever_one_stops_is_a_random_sample() -> None:
+    """Of 20 items every fourth is of a kind; over many orders 8 labels hold it as often as chance has it."""
+    items = [f"{'a' if n % 4 == 0 else 'b'}{n}" for n in range(20)]
+    counts: Counter[str] = Counter()
+    for seed in range(1_000):
+        queue = LabelQueue(items, ["ann", "bob"], overlap=0.5, seed=seed)
+        labelled: set[str] = set()
+        rater = 0
+        while len(labelled) < 8:
+            who = ("ann", "bob")[rater % 2]
+            found = queue.next(who)
+            assert found is not None
+            queue.label(who, found.item_id)
+            labelled.add(found.item_id)
+            rater += 1
+        counts.update(labelled)
+    assert sum(counts.values()) == 8_000
+    assert all(330 <= counts[item] <= 470 for item in items)  # 400 expected, sd 15.5
+
+
+def test_nobody_else_sees_what_one_has_before_the_eyes() -> None:
+    clock = [0.0]
+    queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.0, clock=lambda: clock[0])
+    first = queue.next("ann")
+    assert first is not None and queue.next("ann") == first  # a second page of the same rater
+    seen = set()
+    for _ in range(199):
+        found = queue.next("bob")
+        assert found is not None and found != first
+        queue.label("bob", found.item_id)
+        seen.add(found.item_id)
+    assert queue.next("bob") is None and queue.left("bob") == 1
+    clock[0] = 301.0  # she went home
+    assert queue.next("bob") == first
+
+
+def test_what_is_taken_back_comes_next() -> None:
+    queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.3)
+    for _ in range(30):
+        found = queue.next("ann")
+        assert found is not None
+        queue.label("ann", found.item_id)
+    queue.forget("ann", found.item_id)
+    assert queue.next("ann") == found and queue.left("ann") == 171
+
+
+def test_a_second_look_comes_last_and_not_at_what_was_just_labelled() -> None:
+    queue = LabelQueue(ITEMS[:40], ["ann"], second=5)
+    given = [item for _, item in label_all(queue, ["ann"])]
+    for item in given[:5]:
+        assert queue.next("ann") == Next(item, 2)
+        queue.label("ann", item, 2)
+    assert queue.next("ann") is None and queue.finished
+    few = LabelQueue(ITEMS[:8], ["ann"], second=5)
+    label_all(few, ["ann"])
+    assert few.next("ann") is None
+
+
+def test_labels_from_elsewhere_count() -> None:
+    queue = LabelQueue(ITEMS[:10], ["ann"])
+    queue.label("ann", "i003")
+    queue.label("ann", "not here")
+    assert queue.left("ann") == 9 and "i003" not in {item for _, item in label_all(queue, ["ann"])}
