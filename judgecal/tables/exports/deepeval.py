@@ -55,17 +55,25 @@ def _read(files: Sequence[Path], export: Export) -> None:
     texts: defaultdict[str, set[str]] = defaultdict(set)
     for record, item, _ in cases:
         texts[text_of(record.get("name"))].add(item.sha)
-    flaky = 0
+    flaky, alike = 0, 0
     for record, item, where in cases:
         name = text_of(record.get("name"))
         numbered = not name.strip() or _NUMBERED.fullmatch(name) or len(texts[name]) > 1
         item = replace(item, item_id=id_of(item.sha) if numbered else name)
         export.add_item(item)
-        for metric in export.objects(record.get("metricsData"), "metric"):
-            flaky += metric.get("flaky") is True
-            export.add_judgement(_judgement(metric, item.item_id, where))
+        metrics = export.objects(record.get("metricsData"), "metric")
+        judged = [_judgement(metric, item.item_id, where) for metric in metrics]
+        for score in judged:
+            export.add_judgement(score)
+        flaky += sum(metric.get("flaky") is True for metric in metrics)
+        alike += len({score.by for score in judged}) < len(judged)
     if flaky:
         export.notes.append(f"{flaky:,} judgements are of metrics marked flaky, which decide nothing in DeepEval")
+    if alike:
+        export.notes.append(
+            f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one judge: give "
+            "metrics that differ names of their own"
+        )
     export.notes.append("a DeepEval test run holds no label of a person: give them with --labels")
 
 
