@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli.gold_files import import_command, sheet_command
+from judgecal.cli.gold_import import import_command
+from judgecal.cli.gold_sheet import sheet_command
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 

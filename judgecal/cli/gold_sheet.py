@@ -1,4 +1,4 @@
-"""`judgecal gold import` and `judgecal gold sheet`: new sets of tables, blind sheets out, filled sheets in."""
+"""`judgecal gold sheet`: blind sheets of a set's, an experiment's or a table's items, for people to fill in."""
 
 from __future__ import annotations
 
@@ -13,172 +13,13 @@ import typer
 from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
 from judgecal.cli.options import Full, Json, workspace_of
 from judgecal.cli.output import print_result
-from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
     from judgecal.experiment.drawn import Drawing
-    from judgecal.goldset import Beside, Columns, GoldSet, Sheets
+    from judgecal.goldset import GoldSet, Sheets
     from judgecal.records import Item, Judgement
     from judgecal.scale import Label
     from judgecal.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class ImportArguments(ColumnArguments):
-    """The options of `gold import`."""
-
-    item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
-    tag: Annotated[list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")] = None
-    chunks: Annotated[
-        bool, typer.Option("--chunks", help="Make an item of each context, for labels of single contexts.")
-    ] = False
-    label: Annotated[list[str] | None, column("A rater's labels; repeatable, * stands for all that fit.")] = None
-    gold_label: Annotated[str | None, column("The adjudicated label.")] = None
-    note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
-    ratings: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The labels are in this table, by the id of --item.")
-    ] = None
-    judgements: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."),
-    ] = None
-    where: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."),
-    ] = None
-    mapping: Annotated[
-        list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
-    ] = None
-    rater: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
-        ),
-    ] = None
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            help="percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
-            "with --sheet for a new set."
-        ),
-    ] = None
-    pass_at: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
-    ] = None
-    answers: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."),
-    ] = None
-
-    def of_rules(self, files: Sequence[str]) -> bool:
-        """Whether these are questions with rules, which are known by their shape alone.
-
-        Raises:
-            InputError: the file cannot be read, or options of other tables stand beside --answers.
-        """
-        from judgecal.errors import InputError
-        from judgecal.goldset.rules_import import holds_rules
-
-        others = [option for option in self.given() if option != "--answers"]
-        if self.answers is not None and others:
-            raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
-        return self.answers is not None or (not others and holds_rules(files[0]))
-
-    def columns(self) -> Columns:
-        """As the table of an import is read by them."""
-        return dataclasses.replace(
-            super().columns(),
-            labels=tuple(self.label or ()),
-            gold_label=self.gold_label,
-            rater=self.rater,
-            tags=tuple(self.tag or ()),
-            notes=tuple(self.note or ()),
-            chunks=self.chunks,
-        )
-
-    def beside(self) -> Beside:
-        """The files beside the table."""
-        from judgecal.goldset import Beside, read_where
-
-        return Beside(self.ratings, self.judgements, read_where(self.where or ()))
-
-    def require(self, files: Sequence[str]) -> None:
-        """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
-        from judgecal.errors import refuse
-
-        missing = [
-            option
-            for option, there in (
-                ("--question", self.question or self.field),
-                ("--answer", self.answer or (self.field and not self.question)),
-                ("--scale", self.scale),
-            )
-            if not there
-        ]
-        problems = [f"gold import needs {', '.join(missing)} (or --sheet, for a filled sheet)"] if missing else []
-        if len(files) > 1:
-            problems.append(f"gold import reads one table, found {len(files)}: only --sheet takes several files")
-        refuse(problems)
-
-    def refuse_columns(self, *, force: bool) -> None:
-        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be so."""
-        from judgecal.errors import InputError
-
-        own = ("--rater", "--scale", "--pass-at")
-        given = [option.replace("--mapping", "--map") for option in self.given() if option not in own]
-        given += ["--force"] * force
-        if given:
-            raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
-
-
-def import_command(
-    ctx: typer.Context,
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="A table (CSV, TSV, JSONL, JSON, Parquet) or hf:org/name[:split]; with --sheet one or more filled "
-            "sheets.",
-        ),
-    ],
-    name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before.")
-    ] = False,
-    sheet: Annotated[
-        bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")
-    ] = False,
-    full: Full = False,
-    as_json: Json = False,
-    *,
-    table: ImportArguments,
-) -> None:
-    """Make a gold set of a table with people's labels, or add filled sheets to one.
-
-    Nothing is written unless all of it is right. Without a label column the set waits for labels (gold sheet).
-    """
-    from judgecal.goldset import import_gold, import_sheets, read_mapping
-    from judgecal.goldset.rules_import import import_rules
-    from judgecal.report.gold import import_document
-
-    common: dict[str, Any] = {"workspace": workspace_of(ctx), "pass_at": table.pass_at, "replace": replace}
-    if sheet:
-        table.refuse_columns(force=force)
-        paths = [Path(file) for file in files]
-        result = import_sheets(paths, name=name, rater=table.rater, scale=table.scale, **common)
-    elif table.of_rules(files):
-        result = import_rules(files, name=name, answers=table.answers, workspace=common["workspace"], replace=replace)
-    else:
-        table.require(files)
-        mapping = read_mapping(table.mapping or ())
-        common |= {"scale": str(table.scale), "force": force, "beside": table.beside()}
-        result = import_gold(files[0], name=name, columns=table.columns(), mapping=mapping, **common)
-    print_result(result, import_document(result), json=as_json, full=full)
 
 
 @dataclass(frozen=True, slots=True)

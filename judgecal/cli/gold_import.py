@@ -1,0 +1,258 @@
+"""`judgecal gold import`: gold sets of tables and of other tools' exports, and filled sheets into a set."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judgecal.cli.options import Full, Json, workspace_of
+from judgecal.cli.output import print_result
+from judgecal.cli.row_columns import ColumnArguments, column
+
+if TYPE_CHECKING:
+    from judgecal.goldset import Beside, Columns, Imported
+    from judgecal.goldset.export_labels import LabelOptions
+    from judgecal.workspace import Workspace
+
+_OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings")
+_OF_RATINGS = ("--item", "--rater")
+
+
+@dataclass(frozen=True)
+class ImportArguments(ColumnArguments):
+    """The options of `gold import`."""
+
+    item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
+    tag: Annotated[list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")] = None
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Make an item of each context, for labels of single contexts.")
+    ] = False
+    label: Annotated[
+        list[str] | None,
+        column("A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's scores."),
+    ] = None
+    gold_label: Annotated[str | None, column("The adjudicated label.")] = None
+    note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
+    ratings: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The labels are in this table, by the id of --item.")
+    ] = None
+    judgements: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."),
+    ] = None
+    mapping: Annotated[
+        list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
+    ] = None
+    rater: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
+            "with --sheet for a new set. Of an export by default told by its labels."
+        ),
+    ] = None
+    pass_at: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
+    ] = None
+    answers: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."),
+    ] = None
+
+    def given(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        return [option.replace("--mapping", "--map") for option in super().given()]
+
+    def of_tables(self) -> list[str]:
+        """Those of them that an export of a tool does not take."""
+        return [one for one in self.given() if one not in (*_OF_EXPORTS, *(_OF_RATINGS if self.ratings else ()))]
+
+    def labels(self, *, force: bool) -> LabelOptions:
+        """What they say of an export's labels."""
+        from judgecal.goldset import read_mapping
+        from judgecal.goldset.export_labels import LabelOptions
+
+        return LabelOptions(
+            labels=tuple(self.label or ()),
+            scale=self.scale,
+            pass_at=self.pass_at,
+            mapping=read_mapping(self.mapping or ()),
+            force=force,
+            ratings=self.ratings,
+            item=self.item,
+            rater=self.rater,
+        )
+
+    def of_rules(self, files: Sequence[str]) -> bool:
+        """Whether these are questions with rules, which are known by their shape alone.
+
+        Raises:
+            InputError: the file cannot be read, or options of other tables stand beside --answers.
+        """
+        from judgecal.errors import InputError
+        from judgecal.goldset.rules_import import holds_rules
+
+        others = [option for option in self.given() if option != "--answers"]
+        if self.answers is not None and others:
+            raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
+        return self.answers is not None or (not others and holds_rules(files[0]))
+
+    def columns(self) -> Columns:
+        """As the table of an import is read by them."""
+        return dataclasses.replace(
+            super().columns(),
+            labels=tuple(self.label or ()),
+            gold_label=self.gold_label,
+            rater=self.rater,
+            tags=tuple(self.tag or ()),
+            notes=tuple(self.note or ()),
+            chunks=self.chunks,
+        )
+
+    def beside(self) -> Beside:
+        """The files beside the table."""
+        from judgecal.goldset import Beside, read_where
+
+        return Beside(self.ratings, self.judgements, read_where(self.where or ()))
+
+    def require(self, files: Sequence[str]) -> None:
+        """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
+        from judgecal.errors import refuse
+
+        missing = [
+            option
+            for option, there in (
+                ("--question", self.question or self.field),
+                ("--answer", self.answer or (self.field and not self.question)),
+                ("--scale", self.scale),
+            )
+            if not there
+        ]
+        others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
+        problems = [f"gold import needs {', '.join(missing)} {others}"] if missing else []
+        if len(files) > 1:
+            problems.append(f"gold import reads one table, found {len(files)}: only --sheet and --from take several")
+        refuse(problems)
+
+    def refuse_columns(self, *, tool: str | None, force: bool) -> None:
+        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be so."""
+        from judgecal.errors import InputError
+
+        own = ("--rater", "--scale", "--pass-at")
+        given = [option for option in self.given() if option not in own]
+        given += ["--force"] * force + ["--from"] * (tool is not None)
+        if given:
+            raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportChoices:
+    """What FILE is, and how the set is made of it."""
+
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TOOL",
+            help="FILE is what this tool exports: items, people's scores and judges' at once; by default told by what "
+            "stands in the file.",
+        ),
+    ] = None
+    sheet: Annotated[
+        bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
+    ] = False
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before.")
+    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")] = (
+        False
+    )
+    full: Full = False
+    json: Json = False
+
+
+def import_command(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A table (CSV, TSV, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an export; "
+            "with --sheet one or more filled sheets.",
+        ),
+    ],
+    name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
+    *,
+    choices: ImportChoices,
+    table: ImportArguments,
+) -> None:
+    """Make a gold set of a table with people's labels or of another tool's export, or add filled sheets to one.
+
+    Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
+    """
+    from judgecal.report.gold import import_document
+
+    tool = None if choices.sheet else _tool_of(files, choices.tool, table)
+    how = dataclasses.replace(choices, tool=choices.tool or tool)
+    result = _imported(files, name, how, table, workspace_of(ctx))
+    document = import_document(result, guessed=tool is not None and choices.tool is None)
+    print_result(result, document, json=how.json, full=how.full)
+
+
+def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:
+    """Whose export the files are, None for a table; an option of tables says that they are one."""
+    from judgecal.errors import InputError
+    from judgecal.tables.exports import guess
+
+    columns = table.of_tables()
+    if tool is None:
+        return None if columns else guess([Path(file) for file in files])
+    if columns:
+        raise InputError(f"{', '.join(columns)} with --from: the fields of an export are known; leave it out")
+    return tool
+
+
+def _imported(
+    files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
+) -> Imported:
+    """The set of filled sheets, of an export, of questions with rules, or of a table."""
+    from judgecal.goldset import import_gold, import_sheets, read_mapping
+    from judgecal.goldset.export_import import import_export
+    from judgecal.goldset.rules_import import import_rules
+
+    into: dict[str, Any] = {"name": name, "workspace": workspace, "replace": how.replace}
+    paths = [Path(file) for file in files]
+    if how.sheet:
+        table.refuse_columns(tool=how.tool, force=how.force)
+        return import_sheets(paths, rater=table.rater, scale=table.scale, pass_at=table.pass_at, **into)
+    if how.tool is not None:
+        return import_export(paths, tool=how.tool, labels=table.labels(force=how.force), **into)
+    if table.of_rules(files):
+        return import_rules(files, answers=table.answers, **into)
+    table.require(files)
+    return import_gold(
+        files[0],
+        columns=table.columns(),
+        scale=str(table.scale),
+        pass_at=table.pass_at,
+        mapping=read_mapping(table.mapping or ()),
+        beside=table.beside(),
+        force=how.force,
+        **into,
+    )

@@ -1,0 +1,380 @@
+"""Exports of other tools as gold sets: everything counted, people's labels as ratings, judges beside the set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.records import Context, Item
+from judgecal.tables import exports
+from judgecal.tables.exports import Export, ExportFormat, Score
+from tests.support.command import Ran, Run, one_object
+
+AGREE = ("agreement", "--gold", "brought", "--name", "seen")
+
+
+def _read(files: Sequence[Path], export: Export) -> None:
+    """The made-up tool: {"items": [...], "scores": [{item, name, by, human, value, ...}], "spans": n}."""
+    for file in files:
+        whole = json.loads(file.read_text(encoding="utf-8"))
+        for row in whole.get("items", []):
+            export.count()
+            contexts = tuple(map(Context, row.get("contexts", [])))
+            group = row.get("group", row.get("question", ""))
+            export.add_item(Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts))
+        for place, row in enumerate(whole.get("scores", []), start=1):
+            export.count()
+            score = Score(
+                row["item"], row.get("name", "correct"), row["by"], row.get("value"), row.get("note", ""),
+                where=f"{file.name}:{place}", error=row.get("error"), unit=row.get("unit", "item"),
+            )  # fmt: skip
+            (export.add_rating if row.get("human") else export.add_judgement)(score)
+        export.count(whole.get("spans", 0))
+        export.skip("a span without a score", whole.get("spans", 0))
+
+
+def _is(files: Sequence[Path]) -> bool:
+    return all(file.suffix == ".json" and '"made-up"' in file.read_text(encoding="utf-8") for file in files)
+
+
+MADE_UP = ExportFormat("made-up", _is, _read, "what it writes, and its scores")
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A tool that is nobody's, beside the real ones."""
+    known = exports.formats()
+    monkeypatch.setattr(exports, "formats", lambda: {**known, "made-up": MADE_UP})
+    yield
+
+
+def items(n: int = 40) -> list[dict[str, Any]]:
+    return [{"id": f"i{k}", "question": f"What is {k}?", "answer": f"It is {k}."} for k in range(n)]
+
+
+def scores(by: str, values: Sequence[Any], *, human: bool = False, **more: Any) -> list[dict[str, Any]]:
+    return [{"item": f"i{k}", "by": by, "value": value, "human": human, **more} for k, value in enumerate(values)]
+
+
+PEOPLE = [*scores("ann", [k % 3 > 0 for k in range(40)], human=True),
+          *scores("bob", [k % 3 > 0 for k in range(40)], human=True)]  # fmt: skip
+
+
+@pytest.fixture
+def bring(judgecal: Run, tmp_path: Path) -> Callable[..., Ran]:
+    """Import an export that holds these scores."""
+
+    def call(
+        said: Sequence[dict[str, Any]], *more: str, these: Sequence[dict[str, Any]] | None = None, **extra: Any
+    ) -> Ran:
+        whole = {"tool": "made-up", "items": items() if these is None else these, "scores": list(said), **extra}
+        path = tmp_path / "export.json"
+        path.write_text(json.dumps(whole), encoding="utf-8")
+        return judgecal("gold", "import", path, "--as", "brought", *more)
+
+    return call
+
+
+def accounted(found: dict[str, Any]) -> None:
+    """Rows in are rows out."""
+    out = found["n_items"] + sum(found["raters"].values()) + sum(found["judges"].values())
+    assert found["n_rows"] == out + sum(found["skipped"].values())
+
+
+def brought(bring: Callable[..., Ran], *args: Any, **more: Any) -> dict[str, Any]:
+    found = one_object(bring(*args, "--json", **more))
+    accounted(found)
+    return found
+
+
+def rows_of(folder: Path, file: str) -> list[dict[str, Any]]:
+    text = (folder / "gold" / "brought" / file).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_people_judges_and_errors_then_agreement(bring: Callable[..., Ran], judgecal: Run, workspace_dir: Path) -> None:
+    judged = scores("correct@gpt", [k % 3 > 0 if k % 7 else None for k in range(40)], error=None)
+    for row in judged:
+        row["error"] = "grader timed out" if row["value"] is None else None
+    ran = bring([*PEOPLE, *judged, *judged[:5]], spans=3)
+    assert ran.code == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0] == "brought has 40 items on 40 questions, 80 ratings by ann, bob."
+    assert "Read as an export of made-up, told by what stands in it" in ran.said
+    assert "correct@gpt gave 45 judgements, 7 of them without a verdict." in ran.said
+    assert "168 items and scores read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
+    assert "3 skipped: a span without a score." in ran.said
+    assert "the label is what people said of correct" in ran.said
+    assert "scale binary, told by the labels (they are false, true)" in ran.said
+    assert lines[-1] == "next: judgecal agreement --gold brought"
+    found = one_object(judgecal(*AGREE, "--json"))
+    judge = found["judges"][0]
+    n = found["gold"]["n_items"]  # where ann and bob agree; the second repeat is asked for of all of them
+    assert (judge["judge"], judge["n_expected"], n) == ("correct@gpt", 2 * n, 40)
+    assert judge["n"] == 38
+    failed = [row for row in journal_of(workspace_dir) if row["judge"] == "correct@gpt" and row["error"]]
+    assert {row["error"]["message"] for row in failed} == {"grader timed out"}
+
+
+def journal_of(folder: Path) -> list[dict[str, Any]]:
+    text = (folder / "experiments" / "seen" / "judgements.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
+    tone = [*scores("ann", ["warm", "cold"] * 9, human=True, name="tone"), *scores("t@m", ["warm"] * 9, name="tone")]
+    other = scores("length@m", [0.1 * k for k in range(10)], name="length")
+    ran = bring([*PEOPLE, *tone, *other])
+    assert ran.code == 2
+    assert "choose one with --label NAME: correct (80 by 2 people), tone (18 by 1 person)" in ran.err
+    ran = bring([*PEOPLE, *tone, *other], "--label", "ton")
+    assert ran.code == 2 and "did you mean tone?" in ran.err and "correct (80 by 2 people)" in ran.err
+    found = brought(bring, [*PEOPLE, *tone, *other], "--label", "correct")
+    assert found["raters"] == {"ann": 40, "bob": 40}
+    assert found["judges"] == {"length@m": 10}
+    assert found["skipped"] == {
+        "a rating of tone, and the label is correct": 18,
+        "a judgement of tone, which people rated apart from correct": 9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([True, False], "binary"),
+        (["Yes", "no"], "binary"),
+        (["pass", "FAIL"], "binary"),
+        ([1, 0], "binary"),
+        (["\U0001f44d", "\U0001f44e"], "binary"),
+        (["thumbs_up", "Thumbs_Down"], "binary"),
+        ([1, -1], "binary"),
+        ([1, 2, 5], "ordinal:1:5"),
+        (["4", "5", "2"], "ordinal:1:5"),
+        ([0, 4.0, 3], "ordinal:0:4"),
+        ([1, 2.5, 5], "points:0:5:0.5"),
+        ([0.13, 0.5, 0.82], "percentage"),
+        ([0, 35, 90], "percentage"),
+        (["85%", "0%"], "percentage"),
+        (["right", "wrong", "partly"], "nominal"),
+    ],
+)
+def test_the_labels_tell_their_scale(
+    bring: Callable[..., Ran], workspace_dir: Path, values: list[Any], scale: str
+) -> None:
+    said = scores("ann", [values[k % len(values)] for k in range(40)], human=True)
+    found = brought(bring, said)
+    assert any("told by the labels" in note for note in found["notes"])
+    from judgecal.goldset import load_gold
+
+    gold = load_gold(workspace_dir / "gold" / "brought")
+    assert str(gold.scale) == scale
+    if values == [1, -1]:
+        assert {gold.labels["i0"], gold.labels["i1"]} == {1.0, 0.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        (["4", "5", "maybe"], "numbers and, among them, maybe; --map maybe= makes one no label"),
+        ([f"It says {k}, which is wrong." for k in range(40)], "40 different texts"),
+        ([-2], "they are all -2"),
+    ],
+)
+def test_labels_that_tell_no_scale_are_refused(bring: Callable[..., Ran], values: list[Any], problem: str) -> None:
+    ran = bring(scores("ann", [values[k % len(values)] for k in range(40)], human=True))
+    assert ran.code == 2 and problem in " ".join(ran.err.split()) and "give --scale" in ran.err
+
+
+def test_a_scale_that_the_labels_contradict(bring: Callable[..., Ran]) -> None:
+    said = scores("ann", [k % 5 + 1 for k in range(40)], human=True)
+    ran = bring(said, "--scale", "binary")
+    assert ran.code == 2
+    assert "export.json:2: label '2' of 8: '2' is none of yes/no" in ran.err
+    assert "--scale ordinal:1:5 fits them all" in ran.err
+    assert len(ran.err.splitlines()) == 5, "one line a value, and what to do"
+    ran = bring(said, "--scale", "percentage")
+    assert ran.code == 2 and "the scale ordinal:1:5 fits them" in ran.err
+    assert brought(bring, said, "--scale", "percentage", "--force")["n_ratings"] == 40
+
+
+def test_map_rewrites_labels_and_verdicts(bring: Callable[..., Ran], workspace_dir: Path) -> None:
+    people = scores("ann", ["yes", "no", "unsure", "partly"] * 10, human=True)
+    judge = scores("j", ["yes", "partly"] * 20)
+    maps = ("--map", "unsure=", "--map", "partly=no", "--map", "never=yes")
+    found = brought(bring, [*people, *judge], *maps)
+    assert (found["raters"], found["unscored"]) == ({"ann": 30}, {"j": 0})
+    assert found["skipped"] == {"a rating that --map makes none": 10}
+    assert any("--map never=yes: no label holds that" in note for note in found["notes"])
+    assert {row["verdict"] for row in rows_of(workspace_dir, "judgements.jsonl")} == {"yes", "no"}
+
+
+def test_judges_on_other_scales(bring: Callable[..., Ran], judgecal: Run) -> None:
+    people = scores("ann", [k % 5 + 1 for k in range(40)], human=True)
+    judges = [
+        *scores("share", [(k % 5) / 4 for k in range(40)]),
+        *scores("few", [0.5, 0.75, 1.0]),
+        *scores("percent", [25 * (k % 5) for k in range(40)]),
+        *scores("flag", [k % 5 > 2 for k in range(40)]),
+        *scores("verdict", ["pass", "fail"] * 20),
+        *scores("words", ["splendid", "dreadful"] * 20),
+        *scores("broken", [float("nan")] * 40),
+    ]
+    found = brought(bring, [*people, *judges])
+    assert found["skipped"] == {"a judgement of words, none of whose verdicts can be read beside labels that are "
+                                "ordinal:1:5": 40}  # fmt: skip
+    assert found["unscored"] == {"share": 0, "few": 0, "percent": 0, "flag": 0, "verdict": 0, "broken": 40}
+    ran = judgecal(*AGREE, "--json")
+    judged = {one["judge"]: one for one in one_object(ran)["judges"]}
+    assert judged["share"]["agreement"]["mean_agreement"]["value"] == 1.0
+    assert judged["percent"]["agreement"]["mean_agreement"]["value"] == 1.0
+    assert judged["flag"]["n"] == judged["verdict"]["n"] == 40
+    assert (judged["broken"]["n"], judged["broken"]["n_unscored"]) == (0, 40)
+    assert judged["few"]["n"] == 3
+
+
+def test_judges_of_single_contexts(bring: Callable[..., Ran], judgecal: Run) -> None:
+    these = [{**row, "contexts": ["one", "two"]} for row in items()]
+    people = scores("ann", [k % 2 for k in range(40)], human=True)
+    of_contexts = scores("ann", [True] * 4, human=True, unit="chunk:0")
+    chunks = [one for n in range(2) for one in scores("relevant", [k % 2 > 0 for k in range(40)], unit=f"chunk:{n}")]
+    whole = scores("relevant", [k % 2 for k in range(40)])
+    found = brought(bring, [*people, *of_contexts, *chunks, *whole], these=these)
+    assert found["judges"] == {"relevant": 40, "relevant (contexts)": 80}
+    assert found["skipped"] == {"a rating of a single context, where labels are of whole items": 4}
+    judged = {one["judge"]: one for one in one_object(judgecal(*AGREE, "--json"))["judges"]}
+    assert judged["relevant (contexts)"]["n"] == 40
+    assert judged["relevant (contexts)"]["agreement"]["mean_agreement"]["value"] == 1.0
+
+
+def test_words_have_no_mean_over_contexts(bring: Callable[..., Ran], judgecal: Run) -> None:
+    these = [{**row, "contexts": ["one", "two"]} for row in items()]
+    people = scores("ann", ["red", "green", "blue", "red"] * 10, human=True)
+    found = brought(bring, [*people, *scores("hue", ["red"] * 9, unit="chunk:1"), *scores("j", ["red"] * 40)],
+                    these=these)  # fmt: skip
+    why = "a judgement of single contexts by hue: its words have no mean over the contexts of an item"
+    assert (found["skipped"], found["judges"]) == ({why: 9}, {"j": 40})
+    assert judgecal(*AGREE).code == 0
+
+
+def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], workspace_dir: Path) -> None:
+    brought(bring, [*PEOPLE, *scores("gold", [True] * 40, human=True)])
+    from judgecal.goldset import load_gold
+
+    gold = load_gold(workspace_dir / "gold" / "brought")
+    assert (set(gold.labels.values()), gold.raters) == ({1.0}, ("ann", "bob"))
+    assert gold.card.source == "made-up: export.json"
+    assert gold.card.made_by == (
+        "judgecal gold import export.json --from made-up --as brought --label correct --scale binary"
+    )
+    assert exports.person("gold") != "gold", "whoever is only called so settles nothing"
+
+
+def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
+    bring: Callable[..., Ran], judgecal: Run, tmp_path: Path
+) -> None:
+    judge = scores("faithful@m", [k % 10 / 10 for k in range(40)])
+    ran = bring(judge)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("brought has 40 items on 40 questions, and waits for labels.")
+    assert ran.out.rstrip().endswith("next: judgecal gold sheet brought -o labels.csv")
+    assert "the export holds no label of a person: their scale is taken as binary" in ran.said
+    labels = tmp_path / "labels.csv"
+    rows = [f"i{k},{who},{'yes' if k % 10 > 4 else 'no'}" for k in range(40) for who in ("ann", "bob")]
+    labels.write_text("\n".join(["item_id,rater,label", *rows, "elsewhere,ann,yes", "i0,cho,"]) + "\n")
+    found = brought(bring, judge, "--replace", "--ratings", str(labels))
+    assert found["raters"] == {"ann": 40, "bob": 40}
+    assert found["skipped"] == {"a score of an item that the export does not hold": 1, "a rating without a label": 1}
+    assert found["headline"]["next"] == "judgecal agreement --gold brought"
+    assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
+    wide = tmp_path / "wide.csv"
+    wide.write_text("id,x,y\n" + "".join(f"i{k},{k % 5 + 1},{k % 4 + 1}\n" for k in range(40)))
+    options = ("--replace", "--ratings", str(wide), "--item", "id", "--label", "x", "--label", "y")
+    assert brought(bring, [*PEOPLE, *judge], *options)["raters"] == {"x": 40, "y": 40}
+    ran = bring(judge, "--replace", "--ratings", str(labels), "--item", "label")
+    assert ran.code == 2 and "is the id of an item" in ran.err
+
+
+def test_several_files_go_to_the_tool_together(bring: Callable[..., Ran], judgecal: Run, tmp_path: Path) -> None:
+    scored, traces = tmp_path / "scores.json", tmp_path / "traces.json"
+    scored.write_text(json.dumps({"tool": "made-up", "scores": PEOPLE}))
+    traces.write_text(json.dumps({"tool": "made-up", "items": items()}))
+    found = one_object(judgecal("gold", "import", scored, traces, "--as", "brought", "--json"))
+    assert (found["n_items"], found["n_ratings"], found["tool"]) == (40, 80, "made-up")
+    assert "Read as an export of made-up" in found["headline"]["because"][0]
+    named = judgecal("gold", "import", scored, traces, "--as", "brought", "--from", "made-up", "--replace", "--json")
+    assert "Read as" not in one_object(named)["headline"]["because"][0]
+
+
+def test_column_options_make_a_table_of_it(judgecal: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    rows = [{"tool": "made-up", "q": f"Q{k}", "a": "A", "x": k % 2} for k in range(20)]
+    path.write_text(json.dumps(rows))
+    columns = ("--question", "q", "--answer", "a", "--label", "x", "--scale", "binary")
+    assert one_object(judgecal("gold", "import", path, "--as", "plain", *columns, "--json"))["tool"] is None
+    ran = judgecal("gold", "import", path, "--as", "other", *columns, "--from", "made-up")
+    assert ran.code == 2
+    assert "--question, --answer with --from: the fields of an export are known; leave it out" in ran.err
+
+
+def test_bad_use_is_one_message(
+    bring: Callable[..., Ran], judgecal: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = bring(PEOPLE, "--from", "made-upp")
+    assert ran.code == 2 and "unknown tool 'made-upp': did you mean made-up?" in ran.err
+    ran = judgecal("gold", "import", tmp_path / "none.json", "b.json", "--as", "x", "--from", "made-up")
+    assert ran.code == 2 and ran.err.count("there is no such file") == 2
+    ran = judgecal("gold", "import", tmp_path / "none.json", "--as", "x")
+    assert ran.code == 2 and "--from TOOL" in ran.err
+    ran = bring(scores("j", [True]), "--label", "correct")
+    assert ran.code == 2 and "--label correct: nobody rated anything in" in ran.err
+    ran = bring(PEOPLE, "--sheet", "--from", "made-up")
+    assert ran.code == 2 and "--from with --sheet" in ran.err
+    ran = bring(PEOPLE, "--label", "a", "--label", "b")
+    assert ran.code == 2 and "a gold set has one label" in ran.err
+    twin = ExportFormat("twin", _is, _read, "the same")
+    known = exports.formats()
+    monkeypatch.setattr(exports, "formats", lambda: {**known, "twin": twin})
+    ran = bring(PEOPLE)
+    assert ran.code == 2 and "may be an export of made-up, twin: name the tool with --from" in ran.err
+    assert not list(Path("gold").glob("*brought*")), "nothing was written"
+    assert bring(PEOPLE, "--from", "twin").code == 0
+    ran = bring(PEOPLE, "--from", "twin")
+    assert ran.code == 2 and "give --replace" in ran.err
+
+
+def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: Path) -> None:
+    names = ["../../up", "a\x1b[2Jb", "line\nend", "half\ud800", "/etc/passwd", "gold"]
+    these = [{"id": name, "question": f"Q {name}?", "answer": "A"} for name in names]
+    these += [{"id": "bare", "answer": "No question."}, {"id": "empty"}, {"id": "i0", "question": "Twice?"}]
+    these += [{"id": "i0", "question": "Twice?"}]
+    said = [{"item": name, "by": "an\x1b[31mn", "value": k % 2, "human": True} for k, name in enumerate(names)]
+    said += [{"item": name, "by": "j@\ud800", "value": k % 2} for k, name in enumerate(names)]
+    said += [{"item": "empty", "by": "ann", "value": 1, "human": True}, {"item": "far", "by": "j", "value": 1}]
+    before = {path for path in workspace_dir.parent.rglob("*") if "brought" not in str(path)}
+    found = brought(bring, said, these=these)
+    assert found["n_items"] == 8
+    assert found["skipped"] == {
+        "an item that stands there more than once": 1,
+        "an item without any text": 1,
+        "a score of an item that the export does not hold": 2,
+    }
+    after = {path for path in workspace_dir.parent.rglob("*") if "brought" not in str(path)}
+    assert {path.name for path in after - before} <= {"export.json"}
+    bare = next(row for row in rows_of(workspace_dir, "items.jsonl") if row["item_id"] == "bare")
+    assert bare["fields"] == {"response": "No question."}
+    ran = bring(said, "--replace", these=these)
+    assert ran.code == 0 and "\x1b" not in ran.out + ran.err
+    assert judgecal(*AGREE).code == 0
+    ran = bring([], "--replace", these=[{"id": " ", "question": "Q?"}])
+    assert ran.code == 2 and "an item has no id: 'Q?'" in ran.err
+    ran = bring([], "--replace", these=[{"id": "a", "question": "Q?"}, {"id": "a", "question": "R?"}])
+    assert ran.code == 2 and "two items with other texts have the id 'a'" in ran.err
+    ran = bring(PEOPLE, "--replace", these=[])
+    assert (
+        ran.code == 2
+        and "there is no item in it; skipped: a score of an item that the export does not hold (80)" in ran.err
+    )
