@@ -79,6 +79,17 @@ class PassRule:
             return None
         return onto(self.common, self.judge, float(verdict)) >= self.mark
 
+    def on_common(self, verdict: Floats) -> Floats:
+        """Verdicts on the common scale; NaN without one."""
+        moved: Any = onto(self.common, self.judge, verdict)  # type: ignore[arg-type]
+        return np.asarray(moved, dtype=np.float64)
+
+    def passed(self, verdict: Floats) -> Floats:
+        """1 where a verdict passes and 0 where it fails, NaN without a verdict or a mark."""
+        if self.mark is None:
+            return np.full(len(verdict), np.nan)
+        return np.where(np.isnan(verdict), np.nan, (self.on_common(verdict) >= self.mark).astype(np.float64))
+
     def label_passes(self, label: float | None) -> bool | None:
         """Whether a label of the people's scale passes; None where that cannot be said."""
         if label is None or self.mark is None:

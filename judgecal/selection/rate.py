@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from judgecal import __version__
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
-from judgecal.goldset import GoldSet, load_gold, write_sheets
-from judgecal.records import Estimate, Item
-from judgecal.scale import Scale, onto
-from judgecal.selection.judged_draw import ItemColumns, items_at
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.selection.escalate import escalated, labels_wanted, write_rows_to_read
 from judgecal.selection.judged_table import JudgedColumns, JudgedTable, read_judged
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule, chance
@@ -34,31 +34,15 @@ from judgecal.selection.rate_result import (
     RateResult,
     ShiftSeen,
 )
+from judgecal.selection.row_labels import read_labels
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import carried_rate, shift
-from judgecal.stats.escalation import JudgedLabels, escalation, labels_to_start
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.prediction_powered import Corrected, LabelledRows, corrected_difference, corrected_mean
-from judgecal.stats.sample import Bools, Floats, Ints
+from judgecal.stats.prediction_powered import Corrected, corrected_difference, corrected_mean
+from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace, find_workspace
 
 _MOST_COMPARED = 6  # values of --by of which every pair is held against each other
-_APART = 2.0  # of the confidence of a row on which a second judge differs, so that it is below every other
-
-
-@dataclass(frozen=True)
-class _Labels:
-    """The labelled rows of a table."""
-
-    gold: GoldSet
-    at: Ints
-    label: Floats  # on the people's scale
-    chance: Floats | None
-    n_waiting: int  # items of the set that have no label yet
-
-    def rows(self, values: Floats) -> LabelledRows:
-        """With other values in the labels' place."""
-        return LabelledRows(self.at, values, self.chance)
 
 
 @dataclass(frozen=True)
@@ -112,23 +96,13 @@ class RateRun:
         """
         check_level(self.level)
         self._check()
-        rated = _Rated(self)
-        result = rated.result()
+        result = _Rated(self).result()
         open_experiment(self.experiment)
         if self.sheet is not None and result.escalate is not None:
-            self._write_sheet(rated, result.escalate)
+            how: dict[str, Any] = {"file": self.table, "columns": self.columns, "seed": self.seed}
+            write_rows_to_read(self.judged, self.rule, result.escalate, self.sheet, **how)
         self.experiment.write_summary(result)
         return result
-
-    def _write_sheet(self, rated: _Rated, found: Escalated) -> None:
-        """The rows that a person must read, each text once."""
-        assert self.sheet is not None
-        sure = rated.confidence
-        rows = np.flatnonzero(np.ones(len(sure), np.bool_) if found.threshold is None else sure < found.threshold)
-        first = rows[np.unique(self.judged.text[rows], return_index=True)[1]]
-        columns = ItemColumns(self.columns.question, self.columns.answer, None, self.columns.item, self.columns.group)
-        items = items_at(self.table, columns, first.tolist())
-        write_sheets(list(items.values()), self.sheet, name=self.table.name, seed=self.seed)
 
     def _check(self) -> None:
         problems = []
@@ -146,7 +120,7 @@ class RateRun:
         if self.escalate is not None and not 0.0 < self.escalate < 1.0:
             problems.append(f"--escalate {self.escalate:g}: an agreement lies between 0 and 1")
         elif self.escalate is not None and self.labels is None:
-            problems.append(self._unlabelled(self.escalate))
+            problems.append(labels_wanted(self.escalate, self.level, table=self.table, lock=self.lock_path))
         elif self.sheet is not None and self.escalate is None:
             problems.append("-o writes the rows of --escalate: give both")
         elif self.escalate is not None and self.rule.mark is None:
@@ -154,57 +128,9 @@ class RateRun:
         if problems:
             raise InputError(problems)
 
-    def _unlabelled(self, target: float) -> str:
-        """That labels are needed, and about how many."""
-        likely, kept = labels_to_start(target, level=self.level)
-        return (
-            f"--escalate {target:g} is tested on labels of these rows, and there are none: about {kept} labels of rows "
-            f"that the judge is sure of would do, if people agree with it on {100.0 * likely:.3g}% of these; if it is "
-            f"sure of half of the rows, draw {2 * kept}: judgecal gold sheet {self.table} -n {2 * kept} --lock "
-            f"{self.lock_path} -o sheet.csv, and give them with --labels SET"
-        )
-
 
 def _scale_in_words(scale: Scale) -> str:
     return str(scale) if scale.pass_at is None else f"{scale}, pass at {scale.pass_at:g}"
-
-
-def read_labels(gold: GoldSet, table: JudgedTable) -> _Labels:
-    """The rows of a table that a set has labels of, with the chances of the draw.
-
-    Raises:
-        InputError: no item has a label, some are none of the table's rows, the set is curated, or a chance is missing.
-    """
-    items = [item for item in gold.items if item.item_id in gold.labels]
-    if not items:
-        raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
-    if gold.card.sampling == "curated":
-        raise InputError(
-            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from these rows: "
-            "leave --labels out to carry the lock's error rates over, or draw with judgecal gold sheet"
-        )
-    at, place = table.places(items)
-    chances = _chances(gold, items)
-    label = np.array([float(gold.labels[item.item_id]) for item in items])[place]
-    return _Labels(gold, at, label, None if chances is None else chances[place], len(gold.items) - len(items))
-
-
-def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
-    """The recorded chances; None where no item has one."""
-    lacking = [item.item_id for item in items if item.inclusion_probability is None]
-    if len(lacking) == len(items):
-        if gold.card.sampling == "stratified":
-            raise InputError(
-                f"gold set {gold.name}: its card says that it was drawn by strata, and no item has an "
-                "inclusion_probability: without them the labels cannot be weighed"
-            )
-        return None
-    if lacking:
-        raise InputError(
-            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no inclusion_probability, and "
-            f"the others have ({listed(lacking)}): give it in items.jsonl, or keep them in a set of their own"
-        )
-    return np.array([float(item.inclusion_probability or 0.0) for item in items])
 
 
 class _Rated:
@@ -215,7 +141,7 @@ class _Rated:
         self.labels = None if run.labels is None else read_labels(run.labels, self.table)
         self.share = self.rule.mark is not None
         self.warning = chance(self.rule.people, run.lock.agreement)
-        self.passed = self._passed(self.table.verdict)
+        self.passed = self.rule.passed(self.table.verdict)
         self.verdict, self.label = self._values()
 
     @property
@@ -226,25 +152,13 @@ class _Rated:
     def high(self) -> float:
         return 1.0 if self.share else self.rule.people.high
 
-    def _passed(self, verdict: Floats) -> Floats:
-        """1 passes, 0 fails, NaN without a verdict or a mark."""
-        if self.rule.mark is None:
-            return np.full(len(verdict), np.nan)
-        passed = (self._on_common(verdict) >= self.rule.mark).astype(np.float64)
-        return np.where(np.isnan(verdict), np.nan, passed)
-
-    def _on_common(self, verdict: Floats) -> Floats:
-        common, judge = self.rule.common, self.rule.judge
-        moved: Any = onto(common, judge, verdict)  # type: ignore[arg-type]
-        return np.asarray(moved, dtype=np.float64)
-
     def _values(self) -> tuple[Floats, Floats | None]:
         """What is averaged, as shares where there is a mark: verdicts through the lock's map, and labels."""
         people, calibration = self.rule.people, self.run.lock.calibration
         mapped = None if calibration is None else calibration.mapped(self.table.verdict)
         label = None if self.labels is None else self.labels.label
         if not self.share:
-            return self._on_common(self.table.verdict) if mapped is None else mapped, label
+            return self.rule.on_common(self.table.verdict) if mapped is None else mapped, label
         mark = 0.5 if people.kind == "binary" else people.pass_at or 0.0
         verdict = self.passed
         if mapped is not None and (mapped >= mark).any() and (mapped < mark).any():
@@ -384,7 +298,7 @@ class _Rated:
         if not self.share or not people.graded or labels is None:
             return None
         calibration = self.run.lock.calibration
-        verdict = self._on_common(self.table.verdict)
+        verdict = self.rule.on_common(self.table.verdict)
         mapped = verdict if calibration is None else calibration.mapped(self.table.verdict)
         ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.run.level}
         raw = mean_estimate(verdict, self.table.group.tolist(), **ends)
@@ -424,30 +338,12 @@ class _Rated:
             return next_labels(found.estimate, n=found.estimate.n, n_rows=self.table.n)
         return next_labels(None, spread=spread_at_lock(self.run.lock)) if self.share else None
 
-    @cached_property
-    def confidence(self) -> Floats:
-        """How sure the judge is of each row: the distance from the mark less the spread over repeats; below all of
-        these where a second judge differs, and minus infinity without a verdict.
-        """
-        mark = 0.0 if self.rule.mark is None else self.rule.mark
-        sure = np.abs(self._on_common(self.table.verdict) - mark) / self.rule.common.span
-        if len(self.table.spread):
-            sure = sure - self.table.spread / self.rule.judge.span
-        if len(self.table.second):
-            sure = np.where(self._passed(self.table.second) == self.passed, sure, sure - _APART)
-        return np.where(self.table.unscored, -np.inf, sure)
-
     def _escalated(self) -> Escalated | None:
         if self.run.escalate is None or self.labels is None or self.label is None:
             return None
-        sure, at = self.confidence, self.labels.at
-        weight = np.ones(len(at)) if self.labels.chance is None else 1.0 / self.labels.chance
-        labels = JudgedLabels(sure[at], self.passed[at] == self.label, self.table.group[at], weight)
-        found = escalation(sure, labels, target=self.run.escalate, level=self.run.level)
-        n_rows = self.table.n if found.threshold is None else int((sure < found.threshold).sum())
-        sheet = None if self.run.sheet is None else str(self.run.sheet)
-        told = (found.share, found.agreement, found.threshold, n_rows, found.labels_needed, sheet)
-        return Escalated(self.run.escalate, *told)
+        how: dict[str, Any] = {"label": self.label, "target": self.run.escalate, "level": self.run.level}
+        found = escalated(self.table, self.rule, self.labels, **how)
+        return dataclasses.replace(found, sheet=None if self.run.sheet is None else str(self.run.sheet))
 
     def _notes(self) -> Iterator[str]:
         if self.labels is not None and self.labels.gold.card.sampling not in ("random", "stratified"):
