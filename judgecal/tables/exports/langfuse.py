@@ -1,0 +1,146 @@
+"""Langfuse: the tables of its batch exports, and the pages of its scores API.
+
+`scores` says who gave each score; `traces` (and `observations`) have the texts; `dataset_items` and
+`dataset_run_items` the reference answers and which item a trace answers. The columns that `traces` has for scores hold
+averages over people and judges together: they are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from judgecal.records import Item
+from judgecal.tables.exports import Export, ExportFormat, Score, Value, person
+from judgecal.tables.traced import (
+    Row, answer_of, conversation_of, fields_of, judge_of, moment_of, number, object_of, question_of, records_of, scalar,
+    word,
+)  # fmt: skip
+
+Rows = list[tuple[str, Row]]
+
+_SCORES = frozenset({"source", "dataType", "name", "value"})
+_RUN_ITEMS = frozenset({"datasetItemId", "traceId"})
+_DATASET_ITEMS = frozenset({"expectedOutput", "input", "status"})
+_TRACES = frozenset({"input", "output", "bookmarked", "public"})
+_OBSERVATIONS = frozenset({"input", "output", "traceId", "parentObservationId"})
+_TABLES = {
+    "scores": _SCORES, "dataset_run_items": _RUN_ITEMS, "dataset_items": _DATASET_ITEMS, "traces": _TRACES,
+    "observations": _OBSERVATIONS,
+}  # fmt: skip
+_NO_SCORE = frozenset(
+    "id projectId timestamp createdAt updatedAt name userId sessionId release version environment tags bookmarked "
+    "public input output metadata latency usage inputCost outputCost totalCost level errorCount warningCount "
+    "defaultCount debugCount observationCount inputTokens outputTokens totalTokens comments externalId htmlPath "
+    "observations scores".split()
+)
+_OTHER_SUBJECTS = {"session": "a session", "experiment": "a run", "dataset_run": "a run"}
+
+
+def _holds(files: Sequence[Path]) -> bool:
+    tables = {table for file in files if (table := _table(file))}
+    return bool(tables & {"scores", "traces"}) or tables >= {"dataset_items", "dataset_run_items"}
+
+
+def _table(file: Path) -> str | None:
+    names = fields_of(file)
+    if "source" in names and not names & {"traceId", "subject", "sessionId", "datasetRunId"}:
+        return None
+    return next((table for table, own in _TABLES.items() if own <= names), None)
+
+
+def _read(files: Sequence[Path], export: Export) -> None:
+    tables: dict[str, Rows] = {table: [] for table in _TABLES}
+    for file in files:
+        rows = list(records_of(file))
+        export.count(len(rows))
+        if (table := _table(file)) is None:
+            export.skip("a row of a table that is none of scores, traces, observations or dataset items", len(rows))
+        else:
+            tables[table] += rows
+    scores = _distinct(tables["scores"], export)
+    if not tables["traces"] and not tables["observations"]:
+        export.problems.append(
+            f"{export.where}: no traces among the files, so there is no text to judge: export the table `traces` with "
+            "input and output, and hand over both files"
+        )
+    _add_items(tables, {word(row.get("observationId")) for _, row in scores}, export)
+    for where, row in sorted(scores, key=lambda pair: moment_of(pair[1].get("timestamp"))):
+        _take(row, where, export)
+
+
+def _distinct(rows: Rows, export: Export) -> Rows:
+    """The scores; one that two pages of the API hold counts once."""
+    known = {word(row.get("id")) or where: (where, row) for where, row in rows}
+    export.skip("a score that stands there more than once", len(rows) - len(known))
+    return list(known.values())
+
+
+def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> None:
+    """An item a trace, and one a scored observation, under their own ids."""
+    of_trace = {word(row.get("traceId")): word(row.get("datasetItemId")) for _, row in tables["dataset_run_items"]}
+    wanted = {word(row.get("id")): row for _, row in tables["dataset_items"]}
+    export.skip("a dataset item, taken as the reference of its traces", len(tables["dataset_items"]))
+    export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
+    averages: Counter[str] = Counter()
+    for _, row in tables["traces"]:
+        averages.update(name for name in row.keys() - _NO_SCORE if "." not in name and row[name] not in (None, ""))
+        export.add_item(_item(row, of_trace.get(word(row.get("id")), ""), wanted))
+    export.count(averages.total())
+    export.skip("an average over people and judges in a column of the traces", averages.total())
+    for _, row in tables["observations"]:
+        if word(row.get("id")) in scored:
+            export.add_item(_item(row, of_trace.get(word(row.get("traceId")), ""), wanted))
+        else:
+            export.skip("an observation that has no score")
+
+
+def _item(row: Row, dataset_item: str, wanted: dict[str, Row]) -> Item:
+    """The traces that answer one dataset item are of one group."""
+    question, fields = question_of(row.get("input"))
+    source = wanted.get(dataset_item, {})
+    reference = answer_of(source.get("expectedOutput"))
+    turns = conversation_of(row.get("input"))
+    return Item(
+        word(row.get("id")),
+        question_of(source.get("input"))[0] or question,
+        question,
+        answer_of(row.get("output")),
+        (reference,) if reference else (),
+        word(row.get("version")) or word(row.get("release")) or None,
+        conversation=turns if len(turns) > 1 else (),
+        fields=fields,
+    )
+
+
+def _take(row: Row, where: str, export: Export) -> None:
+    """One score, as a rating, a judgement or a skip."""
+    subject, kind, source = object_of(row.get("subject")), word(row.get("dataType")), word(row.get("source"))
+    inner = word(subject.get("id")) if subject.get("kind") == "observation" else word(row.get("observationId"))
+    trace = word(subject.get("traceId")) or word(subject.get("id")) or word(row.get("traceId"))
+    name, note = word(row.get("name")), word(row.get("comment"))
+    if (other := _OTHER_SUBJECTS.get(word(subject.get("kind")))) or not (inner or trace):
+        export.skip(f"a score of {other or 'a session or a run'}, not of a trace")
+    elif kind in ("TEXT", "CORRECTION"):
+        export.skip("a text where a score would stand" if kind == "TEXT" else "a corrected output, which is no score")
+    elif source == "ANNOTATION":
+        by = person(word(row.get("authorUserName")) or word(row.get("authorUserId")))
+        export.add_rating(Score(inner or trace, name, by, _value(row, kind), note, where))
+    elif source in ("EVAL", "API"):
+        export.add_judgement(Score(inner or trace, name, judge_of(name), _value(row, kind), note, where))
+    else:
+        export.skip(f"a score of the source {source or 'nobody'}")
+
+
+def _value(row: Row, kind: str) -> Value:
+    """A category is its word, which the batch export has beside a number; a truth value is 0 or 1 there."""
+    value = row.get("value")
+    if kind == "CATEGORICAL":
+        return scalar(row.get("stringValue")) or (scalar(value) if isinstance(value, str) else None)
+    if kind == "BOOLEAN" and not isinstance(value, bool):
+        return {0.0: False, 1.0: True}.get(number(value) if number(value) is not None else -1.0, None)
+    return value if isinstance(value, bool) else number(value)
+
+
+FORMAT = ExportFormat("langfuse", _holds, _read, "the batch exports of scores and of traces")

@@ -1,0 +1,221 @@
+"""MLflow: traces with their assessments, as `search_traces()` and the `result_df` of `mlflow.genai.evaluate` hold them.
+
+An assessment tells its source, and only the list of them tells all: the columns `{name}/value` of a `result_df` hold
+the last one of each name, whoever gave it. A trace has another id in every run, so traces of one input, output and
+contexts are one item.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from judgecal.records import ITEM_UNIT, Context, Item
+from judgecal.tables.exports import Export, ExportFormat, Score, id_of, person, text_of
+from judgecal.tables.nested import nested
+from judgecal.tables.traced import (
+    Row, answer_of, contexts_of, conversation_of, fields_of, judge_of, moment_of, number, object_of, objects,
+    question_of, records_of, scalar, word,
+)  # fmt: skip
+
+_SESSION = ("mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId")
+_NO_MODEL = ("", "default", "unknown")
+
+
+def _holds(files: Sequence[Path]) -> bool:
+    return any(
+        {"trace_id", "assessments"} <= fields or {"trace_id", "trace_metadata"} <= fields or _is_trace(fields)
+        for fields in map(fields_of, files)
+    )
+
+
+def _is_trace(fields: frozenset[str]) -> bool:
+    """A trace as `to_json` writes it, one a line or in an array."""
+    return {"info", "data"} <= fields and len(fields) <= 3
+
+
+@dataclass
+class _Trace:
+    """A trace as it is read: its item, what is said of it, and where the contexts of each retriever begin."""
+
+    item: Item
+    assessments: list[Row]
+    where: str
+    root: str = ""
+    retrievers: dict[str, int] = field(default_factory=dict)
+
+
+def _read(files: Sequence[Path], export: Export) -> None:
+    traces = [trace for file in files for where, row in records_of(file) if (trace := _trace(row, where, export))]
+    items: dict[str, Item] = {}
+    for trace in traces:
+        item = items.setdefault(trace.item.item_id, trace.item)
+        if item is not trace.item:
+            export.skip("a trace of the same input, output and contexts as another one")
+            items[item.item_id] = _joined(item, trace.item)
+    for item in items.values():
+        export.add_item(item)
+    said = [(trace, one) for trace in traces for one in trace.assessments]
+    judged: list[Score] = []
+    for trace, one in sorted(said, key=lambda pair: moment_of(pair[1].get("create_time"))):
+        judged += _take(trace, one, export)
+    for score in _with_models(judged):
+        export.add_judgement(score)
+
+
+def _trace(row: Row, where: str, export: Export) -> _Trace | None:
+    trace = row if {"info", "data"} <= row.keys() else object_of(row.get("trace"))
+    info, data = object_of(trace.get("info")), object_of(trace.get("data"))
+    spans = objects(row.get("spans")) or objects(data.get("spans"))
+    root = next((span for span in spans if not span.get("parent_span_id")), {})
+    tags, about = object_of(_either(row, info, "tags")), object_of(_either(row, info, "trace_metadata"))
+    assessments = nested(_either(row, info, "assessments"))
+    export.count()
+    if assessments is None:
+        export.notes.append(f"{where}: has no list `assessments`, so nothing tells who gave its scores: export it too")
+        export.count(n := sum(name.endswith("/value") and row[name] not in (None, "") for name in row))
+        export.skip("a `{name}/value` without the list of assessments, which would tell whose it is", n)
+    said = export.objects(assessments, "assessment")
+    asked = nested(row.get("request") if row.get("request") is not None else _attribute(root, "mlflow.spanInputs"))
+    answered = row.get("response") if row.get("response") is not None else _attribute(root, "mlflow.spanOutputs")
+    if "mlflow.trace.sourceScorer" in tags or (not asked and not answered):
+        own = "mlflow.trace.sourceScorer" in tags
+        export.skip("a trace of a scorer's own call" if own else "a trace without input and output")
+        export.skip("a score of a trace that is no item", len(said))
+        return None
+    retrievers, contexts = _retrieved(spans)
+    question, fields = question_of(asked)
+    item = Item(
+        id_of(asked, answered, [context.text for context in contexts]),
+        question,
+        question,
+        answer_of(answered),
+        system=word(about.get("mlflow.modelId")) or word(about.get("mlflow.sourceRun")) or None,
+        contexts=contexts,
+        conversation=turns if len(turns := conversation_of(asked)) > 1 else (),
+        fields=fields,
+    )
+    expected = {word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
+    return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
+
+
+def _either(row: Row, info: Row, name: str) -> Any:
+    return info.get(name) if row.get(name) in (None, "") else row[name]
+
+
+def _attribute(span: Row, name: str) -> Any:
+    """An attribute of a span, which holds JSON."""
+    value = object_of(span.get("attributes")).get(name)
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _retrieved(spans: list[Row]) -> tuple[dict[str, int], tuple[Context, ...]]:
+    """Where the contexts of each retriever begin, and all contexts."""
+    starts: dict[str, int] = {}
+    contexts: list[Context] = []
+    for span in spans:
+        if _attribute(span, "mlflow.spanType") == "RETRIEVER":
+            starts[_hex(span.get("span_id"))] = len(contexts)
+            contexts += contexts_of(_attribute(span, "mlflow.spanOutputs"))
+    return starts, tuple(contexts)
+
+
+def _hex(value: Any) -> str:
+    """A span's id, which stands as hexadecimal digits or in base64."""
+    text = word(value)
+    try:
+        return base64.b64decode(text, validate=True).hex() if len(text) == 12 else text
+    except binascii.Error:
+        return text
+
+
+def _is_expectation(assessment: Row) -> bool:
+    return isinstance(assessment.get("expectation"), dict) and assessment.get("valid") is not False
+
+
+def _expected(assessment: Row) -> Any:
+    expectation = object_of(assessment.get("expectation"))
+    return nested(object_of(expectation.get("serialized_value")).get("value")) or expectation.get("value")
+
+
+def _with_expected(item: Item, expected: Row) -> Item:
+    """The item with what people expect of its answer; facts are one reference answer together."""
+    facts = expected.pop("expected_facts", None)
+    lines = "\n".join(map(text_of, facts)) if isinstance(facts, list) else text_of(facts)
+    reference = text_of(expected.pop("expected_response", None)) or lines
+    documents = contexts_of(expected.get("expected_retrieved_context"))
+    found = [word(one.get("doc_uri")) for one in objects(expected.pop("expected_retrieved_context", None))]
+    names = dict.fromkeys(name for name in (*found, *(one.document_id or "" for one in documents)) if name)
+    texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
+    return replace(
+        item,
+        reference_answers=(reference,) if reference else (),
+        reference_documents=tuple(names),
+        fields={**item.fields, **texts},
+    )
+
+
+def _joined(item: Item, other: Item) -> Item:
+    return replace(
+        item,
+        reference_answers=item.reference_answers or other.reference_answers,
+        reference_documents=item.reference_documents or other.reference_documents,
+        fields={**other.fields, **item.fields},
+    )
+
+
+def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
+    """One assessment: the judgement where it is one; else it is taken as a rating or skipped."""
+    source, feedback, metadata = (object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
+    kind, name = word(source.get("source_type")).upper(), word(one.get("assessment_name"))
+    span, chunk = _hex(one.get("span_id")), number(metadata.get("chunk_index"))
+    is_item = span in ("", trace.root) and chunk is None
+    if "feedback" not in one:
+        export.skip("an expectation, taken as the item's reference or field" if "expectation" in one else "an issue")
+    elif any(name in metadata for name in _SESSION):
+        export.skip("a score of a whole session")
+    elif kind == "HUMAN" and one.get("valid") is False:
+        export.skip("a rating that was overridden")
+    elif kind == "HUMAN" and not is_item:
+        export.skip("a rating of a step within the trace")
+    elif kind == "HUMAN":
+        export.add_rating(_score(trace, one, name, by=person(word(source.get("source_id")))))
+    elif kind not in ("LLM_JUDGE", "AI_JUDGE", "CODE"):
+        export.skip(f"a score of the source {kind or 'nobody'}")
+    elif not is_item and span not in trace.retrievers:
+        export.skip("a judgement of a step within the trace")
+    else:
+        model = word(source.get("source_id"))
+        model = "" if kind == "CODE" or model in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else model
+        error = object_of(feedback.get("error"))
+        unit = ITEM_UNIT if chunk is None else f"chunk:{trace.retrievers.get(span, 0) + int(chunk)}"
+        score = _score(trace, one, name, by=judge_of(name, model))
+        said = word(error.get("error_message")) or word(error.get("error_code")) or None
+        return [replace(score, unit=unit, error=said, cost_usd=number(metadata.get("mlflow.assessment.judgeCost")))]
+    return []
+
+
+def _score(trace: _Trace, one: Row, name: str, *, by: str) -> Score:
+    value = object_of(one.get("feedback")).get("value")
+    return Score(trace.item.item_id, name, by, scalar(value), word(one.get("rationale")), trace.where)
+
+
+def _with_models(judged: list[Score]) -> list[Score]:
+    """A judge that raised is recorded as code, without its model: it is the one judge of that name."""
+    models: dict[str, set[str]] = {}
+    for score in judged:
+        if score.by != score.name:
+            models.setdefault(score.name, set()).add(score.by)
+    known = {name: next(iter(found)) for name, found in models.items() if len(found) == 1}
+    return [score if score.error is None else replace(score, by=known.get(score.by, score.by)) for score in judged]
+
+
+FORMAT = ExportFormat("mlflow", _holds, _read, "the data frame of mlflow.search_traces(), or result_df of evaluate")

@@ -1,0 +1,213 @@
+"""Records of traces and scores as tools export them, and the texts of an item that lie in inputs and outputs.
+
+An input is a text, an object (`{"question": ...}`), or a chat; an output too. What a record holds may be of any type:
+each function here takes any value and gives an empty one where it is not what was looked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from judgecal.records import Context, Turn
+from judgecal.tables.exports import Value, text_of
+from judgecal.tables.formats import open_source
+from judgecal.tables.json_files import one_array, read_json
+from judgecal.tables.nested import nested
+from judgecal.tables.outline import outline
+from judgecal.workspace import shown
+
+Row = dict[str, Any]
+
+_SEPARATED = frozenset({".csv", ".tsv", ".tab"})
+_QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
+_ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
+_PASSAGE = ("text", "content", "page_content", "document", "chunk", "doc_content")
+_DOCUMENT_ID = ("document_id", "doc_id", "doc_uri", "source", "id")
+_PASSAGES = ("documents", "contexts", "chunks", "results")
+
+
+def fields_of(path: Path) -> frozenset[str]:
+    """The names of a file's columns, of the fields of its first records, or of its one JSON object; none where it
+    cannot be read.
+    """
+    value = outline(path)
+    rows = value if isinstance(value, list) else [value]
+    names = {name for row in rows if isinstance(row, dict) for name in row}
+    if isinstance(value, dict):
+        if isinstance(columns := value.get("columns"), list):
+            names |= set(map(str, columns))
+        names |= {name for part in value.values() for row in objects(part)[:1] for name in row}
+    return frozenset(names)
+
+
+def records_of(path: Path) -> Iterator[tuple[str, Row]]:
+    """Each record with where it stands, as messages name it (`scores.csv:12`).
+
+    Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as pandas writes
+    it (its index is the column `index`). Lists and objects in a CSV file's cells are lists and objects.
+
+    Raises:
+        InputError: as `read_table`.
+    """
+    if path.suffix.lower() == ".json":
+        yield from _json_rows(read_json(path), shown(path))
+        return
+    source = open_source(path)
+    separated = path.suffix.lower() in _SEPARATED
+    for piece in source.pieces():
+        for row in piece.rows:
+            where = f"{source.where}:{row.line}" if source.unit == "line" else f"{source.where}:row {row.line}"
+            yield where, {name: nested(cell) for name, cell in row.raw.items()} if separated else dict(row.raw)
+
+
+def _json_rows(value: Any, where: str) -> Iterator[tuple[str, Row]]:
+    for number, row in enumerate(_of_frame(value) or one_array(value, where)[1], start=1):
+        yield f"{where}:row {number}", row
+
+
+def _of_frame(value: Any) -> list[Row]:
+    """The rows of a frame by columns, or split into columns and data; none where the value is no frame."""
+    if not isinstance(value, dict) or len(value) < 2:
+        return []
+    if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
+        index = index if isinstance(index := value.get("index"), list) else []
+        rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
+        return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
+    first = next(iter(value.values()))
+    if all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
+        return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
+    return []
+
+
+def object_of(value: Any) -> Row:
+    """A value as an object, out of a cell's text too."""
+    value = nested(value)
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: Any) -> list[Row]:
+    """The objects of a list, out of a cell's text too."""
+    value = nested(value)
+    return [one for part in value if (one := object_of(part))] if isinstance(value, list) else []
+
+
+def word(value: Any) -> str:
+    """An id or a name, which may be a number."""
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def scalar(value: Any) -> Value:
+    """A label or a verdict: a truth value, a finite number, or a text that is not blank; else None."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, bool | int) else None
+
+
+def number(value: Any) -> float | None:
+    """A finite number, out of a cell's text too."""
+    try:
+        found = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The text that an object has under the first of the names that has one."""
+    return next((text for name in names if isinstance(text := value.get(name), str) and text.strip()), "")
+
+
+def question_of(value: Any) -> tuple[str, dict[str, str]]:
+    """What was asked, and the texts of the further fields of an input that is an object."""
+    if turns := conversation_of(value):
+        asked = [turn.content for turn in turns if turn.role in ("user", "human")]
+        return (asked or [turns[-1].content])[-1], {}
+    if not isinstance(value, dict):
+        return _text(value), {}
+    name = next((name for name in _QUESTION if named_text(value, (name,))), None)
+    if name is None and len(value) == 1:
+        return question_of(next(iter(value.values())))
+    if name is None:
+        return _text(value), {}
+    return value[name], {key: text for key, part in value.items() if key != name and (text := _text(part))}
+
+
+def answer_of(value: Any) -> str:
+    """What was answered: a text, the text of an object under a usual name, the last message of a chat, else JSON."""
+    if isinstance(value, dict):
+        if choices := objects(value.get("choices")) or objects(value.get("generations")):
+            return answer_of(choices[0].get("message", choices[0]))
+        if text := named_text(value, _ANSWER):
+            return text
+        for name in _ANSWER:
+            if isinstance(value.get(name), dict):
+                return answer_of(value[name])
+    turns = conversation_of(value)
+    return turns[-1].content if turns else _text(value)
+
+
+def conversation_of(value: Any) -> tuple[Turn, ...]:
+    """The turns of a list of chat messages, or of an object's `messages`."""
+    messages = value.get("messages") if isinstance(value, dict) else value
+    if not isinstance(messages, list) or not messages:
+        return ()
+    if len(messages) == 1 and isinstance(messages[0], list):  # LangChain's batch of one conversation
+        messages = messages[0]
+    turns = [Turn(word(one.get("role")) or word(one.get("type")), _said(one.get("content"))) for one in objects(messages)]
+    return tuple(turns) if len(turns) == len(messages) and all(turn.role for turn in turns) else ()
+
+
+def _said(content: Any) -> str:
+    if isinstance(content, list):  # the parts of a message: its texts
+        return "\n".join(text for part in objects(content) if (text := named_text(part, ("text",))))
+    return content if isinstance(content, str) else _text(content)
+
+
+def contexts_of(value: Any) -> tuple[Context, ...]:
+    """The passages of a list, or of an object's `documents`: texts, or objects as retrievers give them."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _PASSAGES if value.get(name)), None)
+    if isinstance(value, str):
+        value = [value]
+    found = map(_context, value if isinstance(value, list) else [])
+    return tuple(context for context in found if context is not None)
+
+
+def _context(value: Any) -> Context | None:
+    if isinstance(value, str):
+        return Context(value) if value.strip() else None
+    if not isinstance(value, dict):
+        return None
+    if isinstance(inner := value.get("document"), dict):
+        value = {**value, **inner}
+    name = named_text(value, _DOCUMENT_ID) or named_text(object_of(value.get("metadata")), _DOCUMENT_ID)
+    text = named_text(value, _PASSAGE)
+    return Context(text, name or None, number(value.get("score"))) if text else None
+
+
+def _text(value: Any) -> str:
+    return "" if value in ([], {}) else text_of(value)
+
+
+def judge_of(name: str, model: str = "") -> str:
+    """A judge as judgecal prints one: `name@model`, or the name where no model is told."""
+    model = model.strip().replace(":/", "/")
+    return f"{name or 'unnamed'}@{model}" if model else name or "unnamed"
+
+
+def moment_of(value: Any) -> float:
+    """A time as seconds: ISO text, or a number; 0 where it is none."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(value.strip())
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return number(value) or 0.0
