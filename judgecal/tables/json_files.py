@@ -115,7 +115,7 @@ class _ArraySource(RecordSource):
     unit: Unit = "row"
 
     def _survey(self) -> None:
-        path, self._array = _one_array(read_json(self.path), self.where)
+        path, self._array = one_array(read_json(self.path), self.where)
         if path:
             taken = f"the array {path} ({len(self._array):,} objects)"
             self.notes = (f"{self.where}: took {taken}",)
@@ -126,7 +126,7 @@ class _ArraySource(RecordSource):
         return iter(enumerate(self._array, start=1))
 
 
-def _one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
+def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     """The keys that lead to the one array of objects, such as `data.items`, and the array.
 
     InputError: there is none, there are several, or an element is no object.

@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from judgecal.records import Context, Turn
-from judgecal.tables.exports import Value, text_of
+from judgecal.tables.exports import Value, contexts_of, objects_of, spoken, text_of, turns_of
 from judgecal.tables.formats import open_source
 from judgecal.tables.json_files import one_array, read_json
 from judgecal.tables.nested import nested
@@ -26,8 +27,6 @@ Row = dict[str, Any]
 _SEPARATED = frozenset({".csv", ".tsv", ".tab"})
 _QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
 _ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
-_PASSAGE = ("text", "content", "page_content", "document", "chunk", "doc_content")
-_DOCUMENT_ID = ("document_id", "doc_id", "doc_uri", "source", "id")
 _PASSAGES = ("documents", "contexts", "chunks", "results")
 
 
@@ -92,8 +91,7 @@ def object_of(value: Any) -> Row:
 
 def objects(value: Any) -> list[Row]:
     """The objects of a list, out of a cell's text too."""
-    value = nested(value)
-    return [one for part in value if (one := object_of(part))] if isinstance(value, list) else []
+    return objects_of(nested(value))
 
 
 def word(value: Any) -> str:
@@ -126,23 +124,31 @@ def named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return next((text for name in names if isinstance(text := value.get(name), str) and text.strip()), "")
 
 
-def question_of(value: Any) -> tuple[str, dict[str, str]]:
-    """What was asked, and the texts of the further fields of an input that is an object."""
-    if turns := conversation_of(value):
-        asked = [turn.content for turn in turns if turn.role in ("user", "human")]
-        return (asked or [turns[-1].content])[-1], {}
+class Asked(NamedTuple):
+    """What an input asks: the question, the turns before it, and the texts of the further fields of an object."""
+
+    question: str
+    conversation: tuple[Turn, ...] = ()
+    fields: Mapping[str, str] = MappingProxyType({})
+
+
+def asked_of(value: Any) -> Asked:
+    """What was asked: a text, the last question of a chat, or the text of an object under a usual name; else JSON."""
+    if turns := _chat(value):
+        before, question, _ = spoken(turns)
+        return Asked(question, before)
     if not isinstance(value, dict):
-        return _text(value), {}
+        return Asked(_text(value))
     name = next((name for name in _QUESTION if named_text(value, (name,))), None)
-    if name is None and len(value) == 1:
-        return question_of(next(iter(value.values())))
     if name is None:
-        return _text(value), {}
-    return value[name], {key: text for key, part in value.items() if key != name and (text := _text(part))}
+        return asked_of(next(iter(value.values()))) if len(value) == 1 else Asked(_text(value))
+    return Asked(value[name], (), {key: text for key, part in value.items() if key != name and (text := _text(part))})
 
 
 def answer_of(value: Any) -> str:
-    """What was answered: a text, the text of an object under a usual name, the last message of a chat, else JSON."""
+    """What was answered: a text, the last message of a chat, or the text of an object under a usual name; else JSON."""
+    if turns := _chat(value):
+        return turns[-1].content
     if isinstance(value, dict):
         if choices := objects(value.get("choices")) or objects(value.get("generations")):
             return answer_of(choices[0].get("message", choices[0]))
@@ -151,57 +157,29 @@ def answer_of(value: Any) -> str:
         for name in _ANSWER:
             if isinstance(value.get(name), dict):
                 return answer_of(value[name])
-    turns = conversation_of(value)
-    return turns[-1].content if turns else _text(value)
+    return _text(value)
 
 
-def conversation_of(value: Any) -> tuple[Turn, ...]:
-    """The turns of a list of chat messages, or of an object's `messages`."""
+def _chat(value: Any) -> tuple[Turn, ...]:
+    """The turns of a list of chat messages, or of an object's `messages`; none where it is no chat."""
     messages = value.get("messages") if isinstance(value, dict) else value
-    if not isinstance(messages, list) or not messages:
+    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        messages = messages[0]  # LangChain's batch of one conversation
+    if not isinstance(messages, list) or len(listed := objects_of(messages)) < len(messages):
         return ()
-    if len(messages) == 1 and isinstance(messages[0], list):  # LangChain's batch of one conversation
-        messages = messages[0]
-    turns = [Turn(word(one.get("role")) or word(one.get("type")), _said(one.get("content"))) for one in objects(messages)]
-    return tuple(turns) if len(turns) == len(messages) and all(turn.role for turn in turns) else ()
+    is_chat = all("content" in one and ("role" in one or "type" in one) for one in listed)
+    return turns_of(listed) if is_chat else ()
 
 
-def _said(content: Any) -> str:
-    if isinstance(content, list):  # the parts of a message: its texts
-        return "\n".join(text for part in objects(content) if (text := named_text(part, ("text",))))
-    return content if isinstance(content, str) else _text(content)
-
-
-def contexts_of(value: Any) -> tuple[Context, ...]:
-    """The passages of a list, or of an object's `documents`: texts, or objects as retrievers give them."""
+def passages_of(value: Any) -> tuple[Context, ...]:
+    """The passages that a retriever gave: a list of texts or objects, or an object's list of them."""
     if isinstance(value, dict):
         value = next((value[name] for name in _PASSAGES if value.get(name)), None)
-    if isinstance(value, str):
-        value = [value]
-    found = map(_context, value if isinstance(value, list) else [])
-    return tuple(context for context in found if context is not None)
-
-
-def _context(value: Any) -> Context | None:
-    if isinstance(value, str):
-        return Context(value) if value.strip() else None
-    if not isinstance(value, dict):
-        return None
-    if isinstance(inner := value.get("document"), dict):
-        value = {**value, **inner}
-    name = named_text(value, _DOCUMENT_ID) or named_text(object_of(value.get("metadata")), _DOCUMENT_ID)
-    text = named_text(value, _PASSAGE)
-    return Context(text, name or None, number(value.get("score"))) if text else None
+    return contexts_of(value)
 
 
 def _text(value: Any) -> str:
     return "" if value in ([], {}) else text_of(value)
-
-
-def judge_of(name: str, model: str = "") -> str:
-    """A judge as judgecal prints one: `name@model`, or the name where no model is told."""
-    model = model.strip().replace(":/", "/")
-    return f"{name or 'unnamed'}@{model}" if model else name or "unnamed"
 
 
 def moment_of(value: Any) -> float:

@@ -25,6 +25,8 @@ from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
 
+_DOCUMENT = ("document_id", "doc_id", "doc_uri", "id", "source", "name")
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -205,7 +207,10 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
         raise unknown_name("tool", tool, tuple(known))
     refuse([f"{shown(file)}: there is no such file" for file in files if not file.exists()])
     export = Export(tool, ", ".join(shown(file) for file in files))
-    known[tool].read(files, export)
+    try:
+        known[tool].read(files, export)
+    except RecursionError:
+        raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
     refuse(export.problems, most=50)
     export.settle()
     return export
@@ -291,8 +296,11 @@ def number_of(value: Any) -> float | None:
 def _context(value: Any) -> Context:
     if not isinstance(value, dict):
         return Context(text_of(value))
+    if isinstance(inner := value.get("document"), dict):
+        value = {**value, **inner}
+    about = value.get("metadata")
     text = field_of(value, "text", "content", "context", "page_content", "document")
-    document = field_of(value, "document_id", "doc_id", "id", "source", "name")
+    document = field_of(value, *_DOCUMENT) or (field_of(about, *_DOCUMENT) if isinstance(about, dict) else None)
     return Context(text_of(value if text is None else text), text_of(document) or None, number_of(value.get("score")))
 
 

@@ -12,9 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judgecal.records import Item
-from judgecal.tables.exports import Export, ExportFormat, Score, Value, person
+from judgecal.tables.exports import Export, ExportFormat, Score, Value, judge_name, person
 from judgecal.tables.traced import (
-    Row, answer_of, conversation_of, fields_of, judge_of, moment_of, number, object_of, question_of, records_of, scalar,
+    Row,
+    answer_of,
+    asked_of,
+    fields_of,
+    moment_of,
+    number,
+    object_of,
+    records_of,
+    scalar,
     word,
 )  # fmt: skip
 
@@ -29,12 +37,12 @@ _TABLES = {
     "scores": _SCORES, "dataset_run_items": _RUN_ITEMS, "dataset_items": _DATASET_ITEMS, "traces": _TRACES,
     "observations": _OBSERVATIONS,
 }  # fmt: skip
-_NO_SCORE = frozenset(
-    "id projectId timestamp createdAt updatedAt name userId sessionId release version environment tags bookmarked "
-    "public input output metadata latency usage inputCost outputCost totalCost level errorCount warningCount "
-    "defaultCount debugCount observationCount inputTokens outputTokens totalTokens comments externalId htmlPath "
-    "observations scores".split()
-)
+_NO_SCORE = frozenset({
+    "id", "projectId", "externalId", "timestamp", "createdAt", "updatedAt", "name", "userId", "sessionId", "release",
+    "version", "environment", "tags", "bookmarked", "public", "input", "output", "metadata", "latency", "usage",
+    "inputCost", "outputCost", "totalCost", "level", "errorCount", "warningCount", "defaultCount", "debugCount",
+    "observationCount", "inputTokens", "outputTokens", "totalTokens", "comments", "htmlPath", "observations", "scores",
+})  # fmt: skip
 _OTHER_SUBJECTS = {"session": "a session", "experiment": "a run", "dataset_run": "a run"}
 
 
@@ -98,19 +106,18 @@ def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> Non
 
 def _item(row: Row, dataset_item: str, wanted: dict[str, Row]) -> Item:
     """The traces that answer one dataset item are of one group."""
-    question, fields = question_of(row.get("input"))
+    asked = asked_of(row.get("input"))
     source = wanted.get(dataset_item, {})
     reference = answer_of(source.get("expectedOutput"))
-    turns = conversation_of(row.get("input"))
     return Item(
         word(row.get("id")),
-        question_of(source.get("input"))[0] or question,
-        question,
+        asked_of(source.get("input")).question or asked.question,
+        asked.question,
         answer_of(row.get("output")),
         (reference,) if reference else (),
         word(row.get("version")) or word(row.get("release")) or None,
-        conversation=turns if len(turns) > 1 else (),
-        fields=fields,
+        conversation=asked.conversation,
+        fields=asked.fields,
     )
 
 
@@ -128,7 +135,7 @@ def _take(row: Row, where: str, export: Export) -> None:
         by = person(word(row.get("authorUserName")) or word(row.get("authorUserId")))
         export.add_rating(Score(inner or trace, name, by, _value(row, kind), note, where))
     elif source in ("EVAL", "API"):
-        export.add_judgement(Score(inner or trace, name, judge_of(name), _value(row, kind), note, where))
+        export.add_judgement(Score(inner or trace, name, judge_name(name), _value(row, kind), note, where))
     else:
         export.skip(f"a score of the source {source or 'nobody'}")
 
@@ -139,7 +146,8 @@ def _value(row: Row, kind: str) -> Value:
     if kind == "CATEGORICAL":
         return scalar(row.get("stringValue")) or (scalar(value) if isinstance(value, str) else None)
     if kind == "BOOLEAN" and not isinstance(value, bool):
-        return {0.0: False, 1.0: True}.get(number(value) if number(value) is not None else -1.0, None)
+        found = number(value)
+        return bool(found) if found in (0.0, 1.0) else {"true": True, "false": False}.get(word(value).lower())
     return value if isinstance(value, bool) else number(value)
 
 

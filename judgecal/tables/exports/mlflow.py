@@ -16,11 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.records import ITEM_UNIT, Context, Item
-from judgecal.tables.exports import Export, ExportFormat, Score, id_of, person, text_of
+from judgecal.tables.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
 from judgecal.tables.nested import nested
 from judgecal.tables.traced import (
-    Row, answer_of, contexts_of, conversation_of, fields_of, judge_of, moment_of, number, object_of, objects,
-    question_of, records_of, scalar, word,
+    Row,
+    answer_of,
+    asked_of,
+    fields_of,
+    moment_of,
+    number,
+    object_of,
+    objects,
+    passages_of,
+    records_of,
+    scalar,
+    word,
 )  # fmt: skip
 
 _SESSION = ("mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId")
@@ -89,16 +99,16 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
         export.skip("a score of a trace that is no item", len(said))
         return None
     retrievers, contexts = _retrieved(spans)
-    question, fields = question_of(asked)
+    input_ = asked_of(asked)
     item = Item(
         id_of(asked, answered, [context.text for context in contexts]),
-        question,
-        question,
+        input_.question,
+        input_.question,
         answer_of(answered),
         system=word(about.get("mlflow.modelId")) or word(about.get("mlflow.sourceRun")) or None,
         contexts=contexts,
-        conversation=turns if len(turns := conversation_of(asked)) > 1 else (),
-        fields=fields,
+        conversation=input_.conversation,
+        fields=input_.fields,
     )
     expected = {word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
     return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
@@ -124,7 +134,7 @@ def _retrieved(spans: list[Row]) -> tuple[dict[str, int], tuple[Context, ...]]:
     for span in spans:
         if _attribute(span, "mlflow.spanType") == "RETRIEVER":
             starts[_hex(span.get("span_id"))] = len(contexts)
-            contexts += contexts_of(_attribute(span, "mlflow.spanOutputs"))
+            contexts += passages_of(_attribute(span, "mlflow.spanOutputs"))
     return starts, tuple(contexts)
 
 
@@ -151,7 +161,7 @@ def _with_expected(item: Item, expected: Row) -> Item:
     facts = expected.pop("expected_facts", None)
     lines = "\n".join(map(text_of, facts)) if isinstance(facts, list) else text_of(facts)
     reference = text_of(expected.pop("expected_response", None)) or lines
-    documents = contexts_of(expected.get("expected_retrieved_context"))
+    documents = passages_of(expected.get("expected_retrieved_context"))
     found = [word(one.get("doc_uri")) for one in objects(expected.pop("expected_retrieved_context", None))]
     names = dict.fromkeys(name for name in (*found, *(one.document_id or "" for one in documents)) if name)
     texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
@@ -197,7 +207,7 @@ def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
         model = "" if kind == "CODE" or model in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else model
         error = object_of(feedback.get("error"))
         unit = ITEM_UNIT if chunk is None else f"chunk:{trace.retrievers.get(span, 0) + int(chunk)}"
-        score = _score(trace, one, name, by=judge_of(name, model))
+        score = _score(trace, one, name, by=judge_name(name, model.replace(":/", "/")))
         said = word(error.get("error_message")) or word(error.get("error_code")) or None
         return [replace(score, unit=unit, error=said, cost_usd=number(metadata.get("mlflow.assessment.judgeCost")))]
     return []

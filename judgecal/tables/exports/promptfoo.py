@@ -14,12 +14,10 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.records import Item
-from judgecal.tables.exports import Export, ExportFormat, Score, id_of, person, text_of
+from judgecal.tables.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
 from judgecal.tables.json_files import read_json
 from judgecal.tables.outline import outline
-from judgecal.tables.traced import (
-    Row, answer_of, contexts_of, judge_of, number, object_of, question_of, records_of, scalar, word,
-)  # fmt: skip
+from judgecal.tables.traced import Row, answer_of, asked_of, number, object_of, passages_of, records_of, scalar, word
 from judgecal.workspace import shown
 
 _REFERENCE = ("reference_answer", "reference", "expected_answer", "expected", "ground_truth", "ideal", "target")
@@ -84,17 +82,19 @@ def _item(row: Row, *, several: bool) -> Item | None:
     provider = row.get("provider")
     names = object_of(provider)
     system = word(names.get("label")) or word(names.get("id")) or word(provider)
-    question, fields = question_of(variables)
+    asked = asked_of(variables)
+    fields = asked.fields
     reference = next((fields[name] for name in _REFERENCE if name in fields), "")
     passages = next((variables[name] for name in _CONTEXTS if name in fields), None)
     return Item(
         id_of(variables, _prompt(row), system, output),
-        question,
-        question,
+        asked.question,
+        asked.question,
         answer_of(output),
         (reference,) if reference else (),
         f"{system}, prompt {word(row.get('promptIdx'))}" if several else system or None,
-        contexts=contexts_of(passages),
+        contexts=passages_of(passages),
+        conversation=asked.conversation,
         fields={name: text for name, text in fields.items() if name not in (*_REFERENCE, *_CONTEXTS)},
     )
 
@@ -166,7 +166,7 @@ def _take(one: _Result, item_id: str, where: str, export: Export) -> None:
     score = number(result.get("score"))
     value = score if score is not None else scalar(passed)
     error = (note or "the grader failed") if failed else None
-    export.add_judgement(Score(item_id, one.name, judge_of(one.name, model), value, note, where, error=error))
+    export.add_judgement(Score(item_id, one.name, judge_name(one.name, model), value, note, where, error=error))
 
 
 FORMAT = ExportFormat("promptfoo", _holds, _read, "the file of promptfoo eval --output results.json")
