@@ -213,6 +213,9 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
         raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
     refuse(export.problems, most=50)
     export.settle()
+    if not export.items:
+        why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
+        raise InputError(f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {known[tool].files}")
     return export
 
 

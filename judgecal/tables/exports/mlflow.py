@@ -87,9 +87,8 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
     assessments = nested(_either(row, info, "assessments"))
     export.count()
     if assessments is None:
-        export.notes.append(f"{where}: has no list `assessments`, so nothing tells who gave its scores: export it too")
         export.count(n := sum(name.endswith("/value") and row[name] not in (None, "") for name in row))
-        export.skip("a `{name}/value` without the list of assessments, which would tell whose it is", n)
+        export.skip("a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n)
     said = export.objects(assessments, "assessment")
     asked = nested(row.get("request") if row.get("request") is not None else _attribute(root, "mlflow.spanInputs"))
     answered = row.get("response") if row.get("response") is not None else _attribute(root, "mlflow.spanOutputs")
@@ -187,21 +186,23 @@ def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
     source, feedback, metadata = (object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
     kind, name = word(source.get("source_type")).upper(), word(one.get("assessment_name"))
     span, chunk = _hex(one.get("span_id")), number(metadata.get("chunk_index"))
-    is_item = span in ("", trace.root) and chunk is None
+    on_top = span in ("", trace.root)
+    if chunk is not None and on_top and len(trace.retrievers) == 1:  # evaluate() hangs every score on the root
+        span = next(iter(trace.retrievers))
     if "feedback" not in one:
         export.skip("an expectation, taken as the item's reference or field" if "expectation" in one else "an issue")
     elif any(name in metadata for name in _SESSION):
         export.skip("a score of a whole session")
     elif kind == "HUMAN" and one.get("valid") is False:
         export.skip("a rating that was overridden")
-    elif kind == "HUMAN" and not is_item:
+    elif kind == "HUMAN" and not (on_top and chunk is None):
         export.skip("a rating of a step within the trace")
     elif kind == "HUMAN":
         export.add_rating(_score(trace, one, name, by=person(word(source.get("source_id")))))
     elif kind not in ("LLM_JUDGE", "AI_JUDGE", "CODE"):
         export.skip(f"a score of the source {kind or 'nobody'}")
-    elif not is_item and span not in trace.retrievers:
-        export.skip("a judgement of a step within the trace")
+    elif span not in trace.retrievers and (chunk is not None or not on_top):
+        export.skip("a judgement of a step within the trace, or of a context of one among several retrievers")
     else:
         model = word(source.get("source_id"))
         model = "" if kind == "CODE" or model in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else model

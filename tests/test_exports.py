@@ -1,0 +1,101 @@
+"""Exports of every tool: whose a file is, and that what comes in is accounted for, on files that lie in `fixtures`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.tables.exports import formats, guess, read_export
+from tests.support.exports import FIXTURES, accounted
+
+_NO_DATA = (".py", ".md", ".yaml", ".sh")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.iterdir()) if file.is_file() and file.suffix not in _NO_DATA]
+
+
+def _exports() -> list[tuple[str, list[Path]]]:
+    """Each file of a tool's folder is an export; a folder within holds files that are handed over together."""
+    exports = []
+    for tool in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
+        exports += [(tool.name, [file]) for file in _files(tool)]
+        exports += [
+            (tool.name, _files(part)) for part in sorted(tool.iterdir()) if part.is_dir() and part.name != "__pycache__"
+        ]
+    return exports
+
+
+EXPORTS = _exports()
+each_export = pytest.mark.parametrize(
+    ("tool", "files"), EXPORTS, ids=[f"{tool}-{files[0].relative_to(FIXTURES / tool)}" for tool, files in EXPORTS]
+)
+
+
+@each_export
+def test_a_file_is_its_own_tools_and_nobody_elses(tool: str, files: list[Path]) -> None:
+    assert [name for name, one in formats().items() if one.holds(files)] == [tool]
+    assert guess(files) == tool
+
+
+@each_export
+def test_counted_in_is_counted_out(tool: str, files: list[Path]) -> None:
+    export = read_export(files, tool)
+    assert accounted(export) == export.n_records > 0
+    assert export.items
+    assert all(score.item_id in export.items and score.by for score in (*export.ratings, *export.judgements))
+    assert all(score.error for score in export.judgements if score.value is None)
+    assert not [score.by for score in export.ratings if "@" in score.by], "a rater is named by an e-mail address"
+
+
+@each_export
+def test_items_have_the_same_ids_in_every_reading(tool: str, files: list[Path]) -> None:
+    assert list(read_export(files, tool).items) == list(read_export(files, tool).items)
+
+
+@each_export
+def test_a_file_that_is_cut_off_is_refused_or_counted(tool: str, files: list[Path], tmp_path: Path) -> None:
+    for share in (0.1, 0.5, 0.97):
+        cut = [tmp_path / file.name for file in files]
+        for short, file in zip(cut, files, strict=True):
+            data = file.read_bytes()
+            short.write_bytes(data[: int(len(data) * share)])
+        assert guess(cut) in (tool, None)
+        try:
+            export = read_export(cut, tool)
+        except InputError as error:
+            assert all(str(tmp_path) in problem for problem in error.problems)
+        else:
+            assert accounted(export) == export.n_records
+
+
+@pytest.mark.parametrize("tool", formats())
+def test_what_is_nobodys_is_told_apart(tool: str, tmp_path: Path) -> None:
+    texts = {
+        "a.json": "[]", "b.json": "{}", "c.json": "7", "e.json": "{", "d.csv": "question,answer\nWhat?,This.\n",
+        "f.jsonl": '{"question": "What?", "answer": "This.", "label": 1}\n', "g.csv": "", "h.txt": "x",
+    }  # fmt: skip
+    for name, text in texts.items():
+        file = tmp_path / name
+        file.write_text(text, encoding="utf-8")
+        assert not formats()[tool].holds([file]), name
+        with pytest.raises(InputError):
+            read_export([file], tool)
+    with pytest.raises(InputError, match="no such file"):
+        read_export([tmp_path / "missing.json"], tool)
+
+
+@pytest.mark.parametrize("depth", [300, 900, 3000, 30_000])
+def test_what_is_nested_deeply_is_read_or_refused(depth: int, tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    deep = '{"a":' * depth + "1" + "}" * depth
+    file.write_text('[{"trace_id": "t", "assessments": [], "response": "x", "request": ' + deep + "}]")
+    assert guess([file]) in ("mlflow", None)
+    try:
+        export = read_export([file], "mlflow")
+    except InputError as error:
+        assert "deep" in str(error)
+    else:
+        assert len(export.items) == 1
