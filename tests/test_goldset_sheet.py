@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, import_sheets, load_gold, write_gold, write_sheets
 from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.label_cells import read_label
 from judgecal.goldset.sheet import code_of
-from judgecal.goldset.sheet_import import read_label
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
 from judgecal.tables import defuse, same_text, undo
@@ -285,14 +285,14 @@ def test_every_problem_has_its_line(gold: GoldSet, workspace: Workspace, tmp_pat
     ("text", "message"),
     [
         ("item_id,question,answer\nx,y,z\n", "unknown column 'label'"),
-        ("item_id,question,answer,label,Label\n", "'label' names two columns"),
-        ("item_id;question;answer;label\nx;y;z;1;2\n", "more cells than the header names"),
+        ("item_id,question,answer,label,Label\n1,,,,\n", "'label' names two columns"),
+        ("item_id;question;answer;label\nx;y;z;1;2\n", "5 cells where the header names 4"),
         (
             'item_id,question,answer,label\nx,"y\n',
             "s.csv:2: a quote opened in the row that begins here is never closed",
         ),
-        ("\n\n", "the sheet is empty"),
-        ("item_id,question,answer,label\n", "no row has a label"),
+        ("\n\n", "s.csv:1: the file holds no rows"),
+        ("item_id,question,answer,label\n1,Q,A,N/A\n", "no item '1'"),
     ],
 )
 def test_broken_sheets(gold: GoldSet, workspace: Workspace, tmp_path: Path, text: str, message: str) -> None:

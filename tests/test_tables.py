@@ -79,12 +79,13 @@ def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
         ('q,a\n1,2\n"x\ny,2\n1,2\n', "t.csv:3: a quote opened in the row that begins here is never closed"),
         ('q,a\n1,2\n"x"y,2\n', "t.csv:3: broken quoting in the row that begins in line 3"),
         ("q,a,q\n1,2,3\n", "t.csv:1: 2 columns are named 'q': rename all but one"),
-        ("q;a\n1;2\n", "t.csv:1: one column only, and a semicolon in its name"),
+        ("q;a\n1\n2\n", "t.csv:1: one column only, and a semicolon in its name"),
         ("", "t.csv:1: the file holds no rows"),
         ("q,a\n,\n", "t.csv:1: the file holds no rows"),
-        (b"q,a\n1,2\n1,caf\xe9\n", "t.csv:3: not UTF-8: byte 0xe9 at byte 6 of the line, byte 13 of the file"),
-        ("q,a\n1,2\n".encode("utf-16"), "t.csv:1: the file is UTF-16"),
-        ("q,a\n1,2\n".encode("utf-16-le"), "t.csv:1: holds a NUL byte, so it may be UTF-16"),
+        (b"q,a\n1,2\n1,z\xb3oty\n", "t.csv:3: not UTF-8: byte 0xb3 at byte 4 of the line, byte 11 of the file"),
+        ("q,a\n1,2\n".encode("utf-16")[:-1], "t.csv: broken UTF-16"),
+        ("q,a\n1,2\n".encode("utf-32"), "t.csv: the file is UTF-32"),
+        (b"q,a\n1,2\0\n", "t.csv:2: holds a NUL byte, so it may be UTF-16"),
     ],
 )
 def test_malformed_csv(tmp_path: Path, text: str | bytes, message: str) -> None:

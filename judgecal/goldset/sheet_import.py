@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.gold_set import GOLD, GoldSet, list_gold, load_gold
 from judgecal.goldset.imports import LISTED, Imported
+from judgecal.goldset.label_cells import missing_notes, read_label, says_nothing
 from judgecal.goldset.sheet import (
     ANSWER,
     CONTEXTS,
@@ -30,9 +29,9 @@ from judgecal.goldset.sheet import (
 )
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Item, Rating
-from judgecal.scale import Label, Scale
-from judgecal.tables import same_text, separated_records, text_lines, undo
-from judgecal.workspace import Workspace, shown
+from judgecal.scale import Scale
+from judgecal.tables import PaddedSource, open_source, same_text, undo
+from judgecal.workspace import Workspace
 
 
 def import_sheets(
@@ -59,21 +58,21 @@ def import_sheets(
     raters = [_rater_of(file, problems) if rater is None else rater.strip() for file in files]
     if not all(raters):
         problems.append("--rater is empty: give the rater's name")
-    tables = _read_tables(files, problems)
-    if problems:
-        raise InputError(problems)
+    sheets = _read_sheets(files, problems)
+    refuse(problems)
     gold = load_gold(name, workspace=workspace) if there else None
     reading = _Reading(gold.scale if gold else Scale.parse(scale or "", pass_at=pass_at), gold)
-    for table, who in zip(tables, raters, strict=True):
-        reading.read(table, who)
+    for sheet, who in zip(sheets, raters, strict=True):
+        reading.read(sheet.rows, who)
     _refuse(reading, files)
     ratings = list(reading.ratings.values())
+    read_as = [note for sheet in sheets for note in sheet.notes]
     if gold is not None:
         done = add_ratings(gold, ratings, workspace=workspace, replace=replace)
-        return reading.imported(done, _who_notes(done, ratings))
+        return reading.imported(done, [*read_as, *_who_notes(done, ratings)])
     card = _card(name, reading, command=_command(files, name, rater=rater, scale=scale, pass_at=pass_at))
     done = write_gold(card, reading.items.values(), ratings, workspace=workspace)
-    return reading.imported(done, ["a sheet holds no systems and no groups: each question is a group"])
+    return reading.imported(done, [*read_as, "a sheet holds no systems and no groups: each question is a group"])
 
 
 def _refuse(reading: _Reading, files: Sequence[Path]) -> None:
@@ -106,14 +105,14 @@ def _option_problems(
     return problems
 
 
-def _read_tables(files: Iterable[Path], problems: list[str]) -> list[list[SheetRow]]:
-    tables = []
+def _read_sheets(files: Iterable[Path], problems: list[str]) -> list[FilledSheet]:
+    sheets = []
     for file in files:
         try:
-            tables.append(read_sheet(file, columns=(ITEM, QUESTION, ANSWER, LABEL)))
+            sheets.append(read_sheet(file, columns=(ITEM, QUESTION, ANSWER, LABEL)))
         except InputError as error:
             problems.extend(error.problems)
-    return tables
+    return sheets
 
 
 def _rater_of(file: Path, problems: list[str]) -> str:
@@ -133,6 +132,7 @@ class _Reading:
         self.ratings: dict[tuple[str, str], Rating] = {}
         self.problems: list[str] = []
         self._empty: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._n_rows = 0
         self._seen: dict[tuple[str, str], str] = {}
         if gold is not None:
@@ -201,8 +201,9 @@ class _Reading:
 
     def _rate(self, row: SheetRow, item: Item, rater: str) -> None:
         cell = row.cells[LABEL].strip()
-        if not cell:
+        if not cell or says_nothing(cell, self.scale):
             self._empty[rater] += 1
+            self._missing[cell] += bool(cell)
             return
         unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in self.scale.categories
         try:
@@ -222,7 +223,7 @@ class _Reading:
             gold,
             n_rows=self._n_rows,
             skipped={"without a label": self._empty.total()},
-            notes=[*left, *_slipped_notes(self.ratings.values(), self.scale), *notes],
+            notes=[*left, *missing_notes(self._missing), *_slipped_notes(self.ratings.values(), self.scale), *notes],
         )
 
 
@@ -263,20 +264,6 @@ def _command(files: Iterable[Path], name: str, *, rater: str | None, scale: str 
     return shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])])
 
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}(?:\s*%)?", re.ASCII)
-
-
-def read_label(cell: str, scale: Scale) -> Label:
-    """One label; ValueError where it is no label of the scale, or lies between two of its steps."""
-    text = undo(cell).strip()
-    if scale.numeric and _DECIMAL_COMMA.fullmatch(text):
-        text = text.replace(",", ".")
-    label = scale.read(text)
-    if isinstance(label, float) and not scale.on_step(label):
-        raise ValueError(f"{label:g} lies between the steps of {scale.step:g}")
-    return label
-
-
 def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
     """Raters all of whose labels lie in 0..1 of a percentage, fractions among them: meant as parts of one, likely."""
     if scale.kind != "percentage":
@@ -293,9 +280,6 @@ def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
     ]
 
 
-_DELIMITERS = ",;\t"
-
-
 @dataclass(frozen=True, slots=True)
 class SheetRow:
     """One row: `file:line` of where it begins, and its cells by column."""
@@ -304,54 +288,31 @@ class SheetRow:
     cells: Mapping[str, str]
 
 
-def read_sheet(path: Path, *, columns: tuple[str, ...]) -> list[SheetRow]:
-    """The rows of a sheet by the names of its columns in lower case; empty rows and nameless columns are left out.
+@dataclass(frozen=True, slots=True)
+class FilledSheet:
+    """The rows of a sheet, and what its owner should know of how it was read."""
 
-    InputError, each with its line: no text in UTF-8, one of `columns` missing, a column twice, more cells than the
-    header.
+    rows: list[SheetRow]
+    notes: tuple[str, ...]
+
+
+def read_sheet(path: Path, *, columns: tuple[str, ...]) -> FilledSheet:
+    """The rows of a sheet by the names of its columns in lower case; empty rows are left out.
+
+    InputError, each with its line: no table, one of `columns` missing, a column twice, more cells than the header.
     """
-    where = shown(path)
-    if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
-        raise InputError(f"{where}: a sheet comes back as CSV in UTF-8: save it so, not as {path.suffix or 'this'}")
-    first = next(text_lines(path), "")
-    # Excel itself takes this line, and some programs write it for Excel.
-    has_hint = first.strip().casefold() in ("sep=,", "sep=;", "sep=\t")
-    records = [
-        (line, cells)
-        for line, cells in separated_records(path, _delimiter(path), skip=int(has_hint))
-        if any(cell.strip() for cell in cells)
-    ]
-    if not records:
-        raise InputError(f"{where}:1: the sheet is empty")
-    header_line, header = records[0]
-    names = [name.strip().casefold() for name in header]
-    problems = _header_problems(names, columns, f"{where}:{header_line}")
-    rows = []
-    for line, cells in records[1:]:
-        if any(cell.strip() for cell in cells[len(names) :]):
-            problems.append(f"{where}:{line}: more cells than the header names: save the sheet as CSV once more")
-        padded = [*cells, *[""] * (len(names) - len(cells))]
-        rows.append(SheetRow(f"{where}:{line}", dict(zip(names, padded, strict=False))))
-    if problems:
-        raise InputError(problems)
-    return rows
+    separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
+    table = (PaddedSource(path) if separated else open_source(path)).table()
+    names = {name: name.casefold() for name in table.columns}
+    refuse(_header_problems(list(names.values()), columns, table.top))
+    rows = [SheetRow(table.at(row), {names[name]: cell for name, cell in row.cells.items()}) for row in table.rows]
+    return FilledSheet(rows, table.notes)
 
 
 def _header_problems(names: list[str], columns: tuple[str, ...], where: str) -> list[str]:
-    twice = [name for name, count in Counter(names).items() if name and count > 1]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     missing = [name for name in columns if name not in names]
-    known = [name for name in names if name]
     return [
         *(f"{where}: {name!r} names two columns: keep one" for name in twice),
-        *(f"{where}: {unknown_name('column', name, known)}" for name in missing),
+        *(f"{where}: {unknown_name('column', name, names)}" for name in missing),
     ]
-
-
-def _delimiter(path: Path) -> str:
-    """The separator under which one of the first lines names the id column; a comma where none does."""
-    for line in islice(text_lines(path), 3):
-        for delimiter in _DELIMITERS:
-            names = [name.strip(' "\r\n').casefold() for name in line.split(delimiter)]
-            if ITEM in names and len(names) > 1:
-                return delimiter
-    return ","

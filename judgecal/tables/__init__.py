@@ -5,13 +5,13 @@ from judgecal.tables.formats import Format, Kind, Output, Write, check_output, o
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.nested import nested
 from judgecal.tables.outline import outline
-from judgecal.tables.separated import separated_records
+from judgecal.tables.separated import PaddedSource
 from judgecal.tables.table import FileSource, Piece, Record, RecordSource, Row, Source, Table, record_row
-from judgecal.tables.text import decode, read_bytes, text_lines
+from judgecal.tables.text import decode, read_bytes
 
 __all__ = [
-    "CELL_LIMIT", "FileSource", "Format", "Kind", "Output", "Piece", "Record", "RecordSource", "Row", "Source",
-    "Table", "Write", "check_output", "decode", "defuse", "json_line", "json_lines", "json_value", "nested",
-    "open_source", "outline", "read_bytes", "read_json", "read_table", "record_row", "same_text", "separated_records",
-    "text_lines", "undo", "write_json_lines", "writing",
+    "CELL_LIMIT", "FileSource", "Format", "Kind", "Output", "PaddedSource", "Piece", "Record", "RecordSource", "Row",
+    "Source", "Table", "Write", "check_output", "decode", "defuse", "json_line", "json_lines", "json_value", "nested",
+    "open_source", "outline", "read_bytes", "read_json", "read_table", "record_row", "same_text", "undo",
+    "write_json_lines", "writing",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
+from judgecal.tables.dialect import dialect_of
 from judgecal.tables.json_files import json_value, read_json
 from judgecal.tables.separated import separated_records
 from judgecal.tables.text import text_lines
@@ -45,7 +46,7 @@ def _beginning(path: Path) -> Any:
         lines = (line for line in text_lines(path, newline="\n") if line.strip())
         return [json_value(line, str(path)) for line in islice(lines, _ROWS)]
     if ending in (".csv", ".tsv", ".tab"):
-        records = separated_records(path, "," if ending == ".csv" else "\t")
+        records = separated_records(path, dialect_of(path))
         header = next(records, (1, []))[1]
         rows = [dict(zip(header, cells, strict=False)) for _, cells in islice(records, _ROWS)]
         return rows or [dict.fromkeys(header, "")]

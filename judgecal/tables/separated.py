@@ -1,4 +1,4 @@
-"""CSV and TSV: the one reader of them, with the line of every row, and their writer."""
+"""CSV, TSV and their like: the one reader of them, with the line of every row, and their writer."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import runs
+from judgecal.tables.dialect import SEPARATORS, Dialect, dialect_of
 from judgecal.tables.formats import Format, Output, Write
+from judgecal.tables.header import column_names, header_place, named_twice
 from judgecal.tables.table import FileSource, Piece, Row
-from judgecal.tables.text import text_lines
+from judgecal.tables.text import NotUtf8, text_lines
 from judgecal.workspace import shown
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
+_TOP = 50  # records in which the header is looked for
 _LONGEST_CELL = 2**31 - 1
 _Record = tuple[int, list[str]]
 
 
-def separated_records(path: Path, delimiter: str, *, skip: int = 0) -> Iterator[_Record]:
-    """Each record that is no blank line, as its cells, with the line where it begins, from 1; `skip` lines are passed
-    over.
+def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
+    """Each record that is no blank line, as its cells, with the line where it begins, from 1.
 
-    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is no UTF-8, or
-    its quoting is broken: nothing after that is sure.
+    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is not in the
+    encoding (`NotUtf8`), or its quoting is broken: nothing after that is sure.
     """
     limit = csv.field_size_limit(_LONGEST_CELL)
-    reader = csv.reader(islice(text_lines(path), skip, None), delimiter=delimiter, strict=True)
+    skip = dialect.skip
+    lines = islice(text_lines(path, encoding=dialect.encoding), skip, None)
+    reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
     line = 1 + skip
     try:
         for cells in reader:
@@ -55,24 +57,33 @@ def _quoting_problem(error: csv.Error, where: str, first: int, last: int) -> str
     )
 
 
-class _SeparatedSource(FileSource):
+class SeparatedSource(FileSource):
     """Separated cells with a header line; every cell is text.
 
-    Many files of tab-separated cells do not quote at all. So where one cannot be read as quoted, and every line of it
-    has the tabs of its header, each line is a row and every quote is text; a note says so.
+    How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the notes, and
+    so do titles above the header. Many files of tab-separated cells do not quote at all. So where one cannot be read as
+    quoted, and every line of it has the tabs of its header, each line is a row and every quote is text.
     """
 
+    pads = False
+    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does."""
+
     def _survey(self) -> None:
-        self._delimiter = _DELIMITERS[self.path.suffix.lower()]
+        self.dialect = dialect_of(self.path)
         self._records = self._quoted
-        problems = self._problems()
-        if problems and self._delimiter == "\t":
+        try:
+            problems = self._problems()
+        except NotUtf8 as problem:
+            self.dialect = self.dialect.as_windows_1252(self.path, problem)
+            problems = self._problems()
+        if problems and self.dialect.separator == "\t":
             self._records = self._unquoted
             if not self._problems() and len(self.columns) > 1:
                 line = next((number for number, text in self._lines() if not _is_quoted(text)), 1)
-                self.notes = (f'{self.where}: the cells are not quoted (see line {line}), so every " is text',)
-                return
+                self._notes.append(f'{self.where}: the cells are not quoted (see line {line}), so every " is text')
+                problems = []
         refuse(problems, most=50)
+        self.notes = (*self.dialect.notes, *self._notes)
 
     def _problems(self) -> list[str]:
         """Read the whole file; what is wrong with it."""
@@ -80,35 +91,57 @@ class _SeparatedSource(FileSource):
         self.n_rows = 0
         try:
             records = self._records()
-            line, header = next(records, (1, []))
-            self.columns, problems = _header(header, f"{self.where}:{line}", self._delimiter)
-            for line, cells in records:
+            top = list(islice(records, _TOP))
+            header = self._header(top, problems)
+            for line, cells in chain(top[self._above + 1 :], records):
                 self.n_rows += 1
-                if len(cells) != len(self.columns):
+                short = len(cells) < len(header) and not self.pads
+                if short or any(cells[len(header) :]):
                     problems.append(
                         f"{self.where}:{line}: {len(cells)} cells where the header names {len(self.columns)} columns: "
-                        f'put "..." round cells that hold {_NAMES[self._delimiter]} or a line end'
+                        f'put "..." round cells that hold {SEPARATORS[self.dialect.separator]} or a line end'
                     )
+        except NotUtf8:
+            raise
         except InputError as error:
             return [*error.problems, *problems]
         return problems
 
+    def _header(self, top: Sequence[_Record], problems: list[str]) -> list[str]:
+        """The cells of the header, which is looked for among the records that the file begins with."""
+        self._above = header_place([cells for _, cells in top])
+        line, cells = top[self._above] if top else (1, [])
+        self.columns = column_names(cells)
+        problems += named_twice(self.columns, f"{self.where}:{line}")
+        others = [name for one, name in SEPARATORS.items() if len(cells) == 1 and one in cells[0]]
+        problems += [f"{self.where}:{line}: one column only, and {name} in its name: quote it" for name in others[:1]]
+        titled = any(any(above) for _, above in top[: self._above])
+        self._notes = [f"{self.where}:{line}: the header: titles above it are left out"] * titled
+        return cells
+
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(
-            Row(line, row := dict(zip(self.columns, cells, strict=True)), row)
-            for line, cells in islice(self._records(), 1, None)
+            Row(line, row := dict(zip(self.columns, cells, strict=False)), row)
+            for line, cells in islice(self._records(), self._above + 1, None)
         )
 
     def _quoted(self) -> Iterator[_Record]:
-        return separated_records(self.path, self._delimiter)
+        return separated_records(self.path, self.dialect)
 
     def _unquoted(self) -> Iterator[_Record]:
-        yield from ((number, line.split(self._delimiter)) for number, line in self._lines())
+        yield from ((number, line.split(self.dialect.separator)) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        for number, line in enumerate(text_lines(self.path, newline="\n"), start=1):
+        lines = text_lines(self.path, newline="\n", encoding=self.dialect.encoding)
+        for number, line in islice(enumerate(lines, start=1), self.dialect.skip, None):
             if text := line.rstrip("\r\n"):
                 yield number, text
+
+
+class PaddedSource(SeparatedSource):
+    """A table whose rows may end before their last cells; what these cells mean must be told by something else."""
+
+    pads = True
 
 
 def _is_quoted(line: str) -> bool:
@@ -117,23 +150,6 @@ def _is_quoted(line: str) -> bool:
         return len(list(csv.reader([line], delimiter="\t", strict=True))) == 1
     except csv.Error:
         return False
-
-
-def _header(cells: Sequence[str], where: str, delimiter: str) -> tuple[tuple[str, ...], list[str]]:
-    """The names of the columns, and what is wrong with them."""
-    names = tuple(cell.strip() or f"column {position}" for position, cell in enumerate(cells, start=1))
-    problems = [
-        f"{where}: {count} columns are named {name!r}: rename all but one"
-        for name, count in Counter(names).items()
-        if count > 1
-    ]
-    others = [other for other in (";", "\t", ",") if names and other in names[0]]
-    if len(names) == 1 and others:
-        problems.append(
-            f"{where}: one column only, and {_NAMES[others[0]]} in its name: save the file with "
-            f"{_NAMES[delimiter]} between the cells"
-        )
-    return names, problems
 
 
 @contextlib.contextmanager
@@ -178,6 +194,7 @@ def _cell(value: Any) -> str:
 
 
 FORMATS = (
-    Format("CSV", (".csv",), _SeparatedSource, functools.partial(_writer, delimiter=",")),
-    Format("TSV", (".tsv", ".tab"), _SeparatedSource, functools.partial(_writer, delimiter="\t")),
+    Format("CSV", (".csv",), SeparatedSource, functools.partial(_writer, delimiter=",")),
+    Format("TSV", (".tsv", ".tab"), SeparatedSource, functools.partial(_writer, delimiter="\t")),
+    Format("separated text", (".txt",), SeparatedSource),
 )

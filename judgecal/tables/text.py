@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from judgecal.errors import InputError
+from judgecal.tables.encoding import UTF_8
 from judgecal.workspace import shown
 
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
@@ -55,26 +56,41 @@ def decode(data: bytes, where: str) -> tuple[str, list[str]]:
         return data.decode("utf-8-sig", errors="replace"), [_encoding_problem(io.BytesIO(data), where)]
 
 
-def text_lines(path: Path, *, newline: str = "") -> Iterator[str]:
-    """The lines of a file in UTF-8, one at a time, each with its line end; InputError as `read_text`.
+class NotUtf8(InputError):
+    """A file that was read as UTF-8 holds a byte that is none."""
 
-    `newline` is as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there.
+
+def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Iterator[str]:
+    """The lines of a file, one at a time, each with its line end; InputError as `read_text` (`NotUtf8` for that cause).
+
+    `newline` is as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there. Any
+    `encoding` but UTF-8 is one that was told from the file (`encoding_of`).
     """
     try:
-        with path.open("rb") as raw:
-            start = raw.read(2)
-        if start in _OTHER_ENCODINGS:
-            raise InputError(decode(start, shown(path))[1])
-        # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as file:
-            for number, line in enumerate(file, start=1):
-                if not line.isascii() and not _has_utf8(line):
-                    raise InputError(_problem_of(path))
-                if "\0" in line:
-                    raise _holds_nul(shown(path), number)
-                yield line
+        if encoding == UTF_8:
+            with path.open("rb") as raw:
+                start = raw.read(2)
+            if start in _OTHER_ENCODINGS:
+                raise InputError(decode(start, shown(path))[1])
+            yield from _utf8_lines(path, newline)
+            return
+        with path.open(encoding=encoding, newline=newline) as file:
+            yield from file
+    except UnicodeError as error:
+        raise InputError(f"{shown(path)}: broken {encoding.upper()} ({error}): save the file as UTF-8") from None
     except OSError as error:
         raise unreadable(path, error) from None
+
+
+def _utf8_lines(path: Path, newline: str) -> Iterator[str]:
+    # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
+    with path.open(encoding=UTF_8, errors="surrogateescape", newline=newline) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.isascii() and not _has_utf8(line):
+                raise NotUtf8(_problem_of(path))
+            if "\0" in line:
+                raise _holds_nul(shown(path), number)
+            yield line
 
 
 def _has_utf8(line: str) -> bool:
