@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.columns import Columns
 from judgecal.goldset.gold_set import GOLD
-from judgecal.goldset.scale_fit import NARROW, fitting_scale, narrow_labels
+from judgecal.goldset.label_cells import missing_notes, number_in, read_label, says_nothing
+from judgecal.goldset.scale_fit import NARROW, LabelNumbers, narrow_labels
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row, Table
 
-_MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
-_GRADES = 3  # fewer different labels tell no scale
 UNKNOWN_LICENCE = "unknown: see the source"
 """What a card says of the licence where the source does not tell."""
 
@@ -43,8 +42,8 @@ class Reading:
         self._lines: dict[str, int] = {}  # by item id: the line, or the row, where it first stands
         self._rated: dict[tuple[str, str], int] = {}
         self._ids: dict[tuple[str | None, ...], str] = {}
-        self._cells: list[str] = []  # with a label, as the scale reads them
-        self._n_off = 0  # of them, those that are none
+        self._numbers = LabelNumbers(scale)
+        self._missing: Counter[str] = Counter()  # cells that say that there is no label
         self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._mapped: set[str] = set()
 
@@ -81,16 +80,8 @@ class Reading:
 
         The second is for the owner to decide: with `force` the card says so.
         """
-        try:
-            numbers = [float(cell) for cell in self._cells]
-        except ValueError:
-            return
-        if not numbers or not all(map(math.isfinite, numbers)):
-            return
-        if len(set(numbers)) >= _GRADES and self._n_off >= _MANY_OFF * len(numbers) and self.scale.numeric:
-            scale = "fraction" if self.scale.from_fraction else self.scale
-            off = f"{self._n_off} of {len(numbers)} labels are none of the scale {scale}"
-            self.problems.insert(0, f"{self._labelled.top}: {off}: --scale {fitting_scale(numbers)} fits them all")
+        if better := self._numbers.better():
+            self.problems.insert(0, f"{self._labelled.top}: {better}")
         labels = [rating.label for rating in self.ratings.values() if isinstance(rating.label, float)]
         narrow = narrow_labels(labels, self.scale)
         if narrow and (force or self.scale.from_fraction):
@@ -176,17 +167,18 @@ class Reading:
         if cell in self.mapping:
             self._mapped.add(cell)
             cell = self.mapping[cell].strip()
-        if not cell:
+        if not cell or says_nothing(cell, self.scale):
+            self._missing.update([cell] if cell else [])
             return None
-        self._cells.append(cell)
         try:
-            label = self.scale.read(cell)
+            label = read_label(cell, self.scale)
         except (ValueError, OverflowError) as error:
-            self._n_off += 1
+            self._numbers.add(number_in(cell), fits=False)
             self.problems.append(
                 f"{self._labelled.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
             )
             return None
+        self._numbers.add(number_in(cell), fits=True)
         return percent(label) if self.scale.from_fraction and isinstance(label, float) else label
 
     def card(self, command: str) -> Card:
@@ -217,9 +209,13 @@ class Reading:
         return f"column {rater} of {file}"
 
     def notes(self) -> list[str]:
-        """The remarks, and maps that no cell asked for: likely a slip of the pen."""
+        """The remarks, labels that are missing by a word, and maps that no cell asked for: likely a slip of the pen."""
         unused = [f"{cell}={to}" for cell, to in self.mapping.items() if cell not in self._mapped]
-        return [*self.remarks, *(f"--map {text}: no label cell holds that" for text in unused)]
+        return [
+            *self.remarks,
+            *missing_notes(self._missing),
+            *(f"--map {text}: no label cell holds that" for text in unused),
+        ]
 
 
 def _difference(first: Item, second: Item) -> str:

@@ -203,7 +203,7 @@ class _Reading:
         cell = row.cells[LABEL].strip()
         if not cell or says_nothing(cell, self.scale):
             self._empty[rater] += 1
-            self._missing[cell] += bool(cell)
+            self._missing.update([cell] if cell else [])
             return
         unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in self.scale.categories
         try:

@@ -18,8 +18,8 @@ from typing import Any
 from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
+from judgecal.goldset.label_cells import read_label
 from judgecal.goldset.ratings_file import RatingKey, RatingsFile
-from judgecal.goldset.sheet_import import read_label
 from judgecal.records import CANNOT_TELL, Item, Rating
 from judgecal.scale import Label
 from judgecal.web.label_journal import LabelEntry, LabelJournal, now
