@@ -9,39 +9,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.records import Context, Item
 from judgecal.tables import exports
-from judgecal.tables.exports import Export, ExportFormat, Score
+from judgecal.tables.exports import ExportFormat
 from tests.support.command import Ran, Run, one_object
+from tests.support.made_up_tool import MADE_UP, is_made_up, items, read_made_up, scores
 
 AGREE = ("agreement", "--gold", "brought", "--name", "seen")
-
-
-def _read(files: Sequence[Path], export: Export) -> None:
-    """The made-up tool: {"items": [...], "scores": [{item, name, by, human, value, ...}], "spans": n}."""
-    for file in files:
-        whole = json.loads(file.read_text(encoding="utf-8"))
-        for row in whole.get("items", []):
-            export.count()
-            contexts = tuple(map(Context, row.get("contexts", [])))
-            group = row.get("group", row.get("question", ""))
-            export.add_item(Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts))
-        for place, row in enumerate(whole.get("scores", []), start=1):
-            export.count()
-            score = Score(
-                row["item"], row.get("name", "correct"), row["by"], row.get("value"), row.get("note", ""),
-                where=f"{file.name}:{place}", error=row.get("error"), unit=row.get("unit", "item"),
-            )  # fmt: skip
-            (export.add_rating if row.get("human") else export.add_judgement)(score)
-        export.count(whole.get("spans", 0))
-        export.skip("a span without a score", whole.get("spans", 0))
-
-
-def _is(files: Sequence[Path]) -> bool:
-    return all(file.suffix == ".json" and '"made-up"' in file.read_text(encoding="utf-8") for file in files)
-
-
-MADE_UP = ExportFormat("made-up", _is, _read, "what it writes, and its scores")
 
 
 @pytest.fixture(autouse=True)
@@ -50,14 +23,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     known = exports.formats()
     monkeypatch.setattr(exports, "formats", lambda: {**known, "made-up": MADE_UP})
     yield
-
-
-def items(n: int = 40) -> list[dict[str, Any]]:
-    return [{"id": f"i{k}", "question": f"What is {k}?", "answer": f"It is {k}."} for k in range(n)]
-
-
-def scores(by: str, values: Sequence[Any], *, human: bool = False, **more: Any) -> list[dict[str, Any]]:
-    return [{"item": f"i{k}", "by": by, "value": value, "human": human, **more} for k, value in enumerate(values)]
 
 
 PEOPLE = [*scores("ann", [k % 3 > 0 for k in range(40)], human=True),
@@ -195,7 +160,7 @@ def test_a_scale_that_the_labels_contradict(bring: Callable[..., Ran]) -> None:
     assert ran.code == 2
     assert "export.json:2: label '2' of 8: '2' is none of yes/no" in ran.err
     assert "--scale ordinal:1:5 fits them all" in ran.err
-    assert len(ran.err.splitlines()) == 5, "one line a value, and what to do"
+    assert len(ran.err.splitlines()) == 2, "the values in one line, and what to do"
     ran = bring(said, "--scale", "percentage")
     assert ran.code == 2 and "the scale ordinal:1:5 fits them" in ran.err
     assert brought(bring, said, "--scale", "percentage", "--force")["n_ratings"] == 40
@@ -335,7 +300,7 @@ def test_bad_use_is_one_message(
     assert ran.code == 2 and "--from with --sheet" in ran.err
     ran = bring(PEOPLE, "--label", "a", "--label", "b")
     assert ran.code == 2 and "a gold set has one label" in ran.err
-    twin = ExportFormat("twin", _is, _read, "the same")
+    twin = ExportFormat("twin", is_made_up, read_made_up, "the same")
     known = exports.formats()
     monkeypatch.setattr(exports, "formats", lambda: {**known, "twin": twin})
     ran = bring(PEOPLE)
@@ -374,7 +339,4 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     ran = bring([], "--replace", these=[{"id": "a", "question": "Q?"}, {"id": "a", "question": "R?"}])
     assert ran.code == 2 and "two items with other texts have the id 'a'" in ran.err
     ran = bring(PEOPLE, "--replace", these=[])
-    assert (
-        ran.code == 2
-        and "there is no item in it; skipped: a score of an item that the export does not hold (80)" in ran.err
-    )
+    assert ran.code == 2 and "holds no item (a score of an item that the export does not hold: 80)" in ran.err

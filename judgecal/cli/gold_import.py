@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgecal.cli.options import Full, Json, workspace_of
+from judgecal.cli.options import Full, Json, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
 
 if TYPE_CHECKING:
     from judgecal.goldset import Beside, Columns, Imported
     from judgecal.goldset.export_labels import LabelOptions
+    from judgecal.goldset.understood import Understood
     from judgecal.workspace import Workspace
 
 _OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings")
@@ -183,6 +184,9 @@ class ImportChoices:
     force: Annotated[bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")] = (
         False
     )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the file is understood, and write nothing.")] = (
+        False
+    )
     full: Full = False
     json: Json = False
 
@@ -206,13 +210,37 @@ def import_command(
 
     Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
     """
-    from judgecal.report.gold import import_document
+    from judgecal.report.gold_import import import_document, understood_document
 
     tool = None if choices.sheet else _tool_of(files, choices.tool, table)
-    how = dataclasses.replace(choices, tool=choices.tool or tool)
-    result = _imported(files, name, how, table, workspace_of(ctx))
-    document = import_document(result, guessed=tool is not None and choices.tool is None)
-    print_result(result, document, json=how.json, full=how.full)
+    how, guessed = dataclasses.replace(choices, tool=choices.tool or tool), tool if choices.tool is None else None
+    workspace = workspace_of(ctx)
+    if choices.dry_run:
+        seen = _understood(files, name, how, table, workspace)
+        following = typed_command(ctx, "gold import", without=("dry_run", "json", "full"))
+        print_result(seen, understood_document(seen, following, guessed=guessed), json=how.json, full=how.full)
+        return
+    result = _imported(files, name, how, table, workspace)
+    print_result(result, import_document(result, guessed=guessed), json=how.json, full=how.full)
+
+
+def _understood(
+    files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
+) -> Understood:
+    """What the import would come to."""
+    from judgecal.errors import InputError
+    from judgecal.goldset.understood import understand
+
+    if how.sheet:
+        raise InputError("--dry-run with --sheet: a sheet's columns are known: leave one of them out")
+    return understand(
+        lambda scratch: _imported(files, name, how, table, scratch),
+        name=name,
+        workspace=workspace,
+        replace=how.replace,
+        columns={} if how.tool else table.columns().taken(),
+        declared=table.scale is not None,
+    )
 
 
 def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:

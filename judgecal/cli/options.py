@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +167,21 @@ def workspace_of(ctx: typer.Context) -> Workspace:
     from judgecal.workspace import find_workspace
 
     return find_workspace(ctx.obj.workspace)
+
+
+def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = ()) -> str:
+    """The command as it was typed, but for some parameters, by their names in Python."""
+    words = ["judgecal", *(["--workspace", str(ctx.obj.workspace)] if ctx.obj.workspace is not None else [])]
+    words += command.split()
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(str(parameter.name))
+        if parameter.name in without or source is None or source.name != "COMMANDLINE":
+            continue
+        value = ctx.params[str(parameter.name)]
+        values = list(value) if isinstance(value, list | tuple) else [value]
+        option = () if parameter.param_type_name == "argument" else parameter.opts[:1]
+        words += [str(part) for one in values for part in (*option, *([] if one is True else [one]))]
+    return shlex.join(words)
 
 
 def names(text: str | None) -> list[str]:

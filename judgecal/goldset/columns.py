@@ -141,8 +141,22 @@ class Columns:
             fields=fields,
         )
 
+    def taken(self) -> dict[str, str]:
+        """The columns that are taken, some with a `*`, and what each is taken as."""
+        found: dict[str, list[str]] = {}
+        for option, column in self._typed():
+            if option != "--reference-separator":
+                name, _, inner = column.partition("=") if option == "--field" else (column, "", "")
+                what = f"field {name}" if option == "--field" else option.removeprefix("--").replace("-", " ")
+                found.setdefault(inner or name, []).append(what)
+        return {column: " and ".join(what) for column, what in found.items()}
+
     def options(self) -> str:
         """The options as they are typed."""
+        typed = shlex.join(part for pair in self._typed() for part in pair)
+        return f"{typed} --chunks" if self.chunks else typed
+
+    def _typed(self) -> list[tuple[str, str]]:
         single: Sequence[tuple[str, str | None]] = (
             ("--question", self.question),
             ("--answer", self.answer),
@@ -160,8 +174,7 @@ class Columns:
             ("--rater", self.rater),
             ("--reference-separator", self.reference_separator),
         )
-        typed = shlex.join(part for option, value in single if value is not None for part in (option, value))
-        return f"{typed} --chunks" if self.chunks else typed
+        return [(option, value) for option, value in single if value is not None]
 
 
 def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:

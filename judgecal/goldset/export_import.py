@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import refuse
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.export_labels import LabelOptions, Labels, read_labels, read_verdicts
 from judgecal.goldset.gold_set import CARD, GOLD
@@ -45,9 +45,6 @@ def import_export(
     options = labels or LabelOptions()
     refuse(name_problems(name, workspace=workspace, replace=replace))
     export = read_export(files, tool)
-    if not export.items:
-        skipped = ", ".join(f"{why} ({count:,})" for why, count in export.skipped.items())
-        raise InputError(f"{export.where}: there is no item in it; skipped: {skipped or 'nothing'}")
     _well_formed(export)
     people = read_labels(export, options)
     judges = read_verdicts(export, people)

@@ -1,22 +1,20 @@
-"""The documents of `gold list`, `gold check`, `gold agreement`, `gold import` and `gold sheet`."""
+"""The documents of `gold list`, `gold check`, `gold agreement` and `gold sheet`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from judgecal.errors import listed
 from judgecal.experiment.gold_agreement import RaterAgreement, RaterAmongOthers
-from judgecal.goldset import GoldCheck, GoldChecks, GoldList, Imported, ListedSet, Problem, Sheets
+from judgecal.goldset import GoldCheck, GoldChecks, GoldList, ListedSet, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.numbers import between, count, estimate, plain
-from judgecal.report.wording import path_from_here, sentence
+from judgecal.report.wording import sentence
 from judgecal.stats import columns_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED
 
-_NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
 _SHOWN = 6  # kinds of findings in the short form
 
 
@@ -83,7 +81,7 @@ def _about(result: GoldCheck) -> str:
 
 def _check_section(result: GoldCheck) -> Section:
     tags = [(tag, str(count)) for tag, count in result.tags.items()]
-    blocks: list[Block] = [_splits(result.splits)]
+    blocks: list[Block] = [splits_table(result.splits)]
     blocks += [Table(("tag", "items"), tags)] if tags else []
     blocks += [Bullets(list(_baselines(result)), short=True)]
     still_open = [problem for problem in result.problems if problem.explained is None]
@@ -96,7 +94,8 @@ def _check_section(result: GoldCheck) -> Section:
     return Section(result.set_, result.set_, "Serves whoever relies on the set.", blocks)
 
 
-def _splits(splits: Mapping[str, SplitCounts]) -> Table:
+def splits_table(splits: Mapping[str, SplitCounts]) -> Table:
+    """How many items and questions each split has."""
     rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
     return Table(("split", "items", "questions"), rows, short=True)
 
@@ -217,55 +216,6 @@ def _estimates(found: Mapping[str, Estimate]) -> list[Block]:
     header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
     blocks: list[Block] = [Table(header, rows, left=2)] if rows else []
     return blocks + ([Bullets(reasons)] if reasons else [])
-
-
-def import_document(result: Imported, *, guessed: bool = False) -> Document:
-    """What was read, and what is left to be said of the set; `guessed`: whether the tool was told by the file."""
-    blocks: list[Block] = [_splits(result.splits)]
-    lines = [*_accounted(result), *result.notes]
-    blocks += [Bullets(lines, short=True)] if lines else []
-    raters = listed(result.gold.raters, _NAMED) or "no single rater"
-    said = f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
-    following = f"judgecal gold check {result.set_}"
-    if not result.n_ratings:
-        following = f"judgecal gold sheet {result.set_} -o labels.csv"
-    elif result.judges:
-        following = f"judgecal agreement --gold {result.set_}"
-    read_as = (f"Read as an export of {result.tool}, told by what stands in it (--from says another).",) * guessed
-    card = f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it."
-    headline = Headline(
-        "imported" if result.n_ratings else "waits for labels",
-        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, {said}.",
-        (*read_as, card, *_judged(result)),
-        next=following,
-    )
-    about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"
-    return Document(f"Gold set {result.set_}", about, headline, [Section("set", "The set", "", blocks)])
-
-
-def _accounted(result: Imported) -> list[str]:
-    """What became of what was read: of a table the rows that gave nothing, of an export every item and score."""
-    if result.tool is None:
-        return [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
-    n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
-    parts = [_counted(result.n_items, "item"), _counted(result.n_ratings, "rating"), _counted(n_judged, "judgement")]
-    total = f"{result.n_rows:,} items and scores read: {', '.join(parts)}, {n_skipped:,} skipped."
-    return [total, *(f"{count:,} skipped: {why}." for why, count in result.skipped.items())]
-
-
-def _judged(result: Imported) -> tuple[str, ...]:
-    """How many judgements came with the set; of many judges the sum."""
-    if len(result.judges) <= _NAMED:
-        return tuple(
-            f"{judge} gave {_counted(count, 'judgement')}{_without(result.unscored.get(judge, 0))}."
-            for judge, count in result.judges.items()
-        )
-    total, unscored = sum(result.judges.values()), sum(result.unscored.values())
-    return (f"{len(result.judges):,} judges gave {total:,} judgements{_without(unscored)}.",)
-
-
-def _without(unscored: int) -> str:
-    return f", {unscored:,} of them without a verdict" if unscored else ""
 
 
 def sheets_document(result: Sheets, following: str) -> Document:

@@ -17,7 +17,7 @@ _DOCUMENTS = {
     "GoldCheck": "gold:check_document",
     "GoldChecks": "gold:checks_document",
     "GoldList": "gold:list_document",
-    "Imported": "gold:import_document",
+    "Imported": "gold_import:import_document",
     "JudgeResult": "judge:judge_document",
     "MigrateResult": "migrate:migrate_document",
     "OptimizeResult": "optimize:optimize_document",

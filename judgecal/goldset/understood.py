@@ -1,0 +1,212 @@
+"""What an import would come to: the set is made in a folder of its own, looked at, and thrown away.
+
+So what `--dry-run` says of a file cannot differ from what the import does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from judgecal.errors import refuse
+from judgecal.goldset.card import plain_label, read_card
+from judgecal.goldset.gold_set import CARD, GOLD, ITEMS, JUDGEMENTS, RATINGS
+from judgecal.goldset.imports import Imported
+from judgecal.goldset.verdicts import read_verdict, verdict_scale
+from judgecal.goldset.write import name_problems
+from judgecal.records import Result
+from judgecal.scale import Label, Scale
+from judgecal.tables.table import record_row
+from judgecal.workspace import Workspace
+
+ScaleFrom = Literal["declared", "labels", "assumed"]
+"""Who says what the scale is: an option, the labels, or nobody, as there is no label yet."""
+_FEW = 7  # different labels are each told with their share; more as quantiles
+_SHOWN = 160  # characters of a text
+_QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSpread:
+    """One rater's labels: the share of each where they are few or words, else quantiles; `n` counts those who could
+    not tell too, who are in no share.
+    """
+
+    n: int
+    n_cannot_tell: int
+    shares: Mapping[str, float]
+    quantiles: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVerdicts:
+    """One judge's rows: how many, how many of them hold no verdict, and the scale that the others are read on."""
+
+    n: int
+    n_unscored: int
+    scale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Understood(Result):
+    """How a file was understood; nothing has been written.
+
+    The counts are as those of `Imported`. `scale_from`: who says so. `columns`: a table's columns and what each is
+    taken as. `labels`, `verdicts`: by rater and by judge. `first_item`: the first one outside test, its texts
+    shortened; None where there is none.
+    """
+
+    set_: str
+    tool: str | None
+    scale: str
+    scale_from: ScaleFrom
+    n_rows: int
+    n_items: int
+    n_groups: int
+    n_ratings: int
+    raters: Mapping[str, int]
+    judges: Mapping[str, int]
+    skipped: Mapping[str, int]
+    columns: Mapping[str, str]
+    left_out: tuple[str, ...]
+    labels: Mapping[str, LabelSpread]
+    verdicts: Mapping[str, RecordedVerdicts]
+    first_item: Mapping[str, str] | None
+    notes: tuple[str, ...]
+
+
+def understand(
+    run: Callable[[Workspace], Imported],
+    *,
+    name: str,
+    workspace: Workspace,
+    replace: bool,
+    columns: Mapping[str, str],
+    declared: bool,
+) -> Understood:
+    """Run an import in a workspace that is thrown away.
+
+    Args:
+        run: the import, into the workspace that it is given.
+        columns: what the options say of the columns.
+        declared: whether the options say the scale.
+
+    Raises:
+        InputError: what the import itself would be refused for.
+    """
+    workspace.require_writable("gold import")
+    refuse(name_problems(name, workspace=workspace, replace=replace))
+    with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
+        scratch = Workspace(Path(root), Path(root) / "experiments")
+        place = scratch.gold / name
+        place.mkdir(parents=True)
+        old = workspace.gold / name / CARD
+        if old.is_file():
+            shutil.copyfile(old, place / CARD)  # what a replaced card keeps: splits, raters
+        else:
+            place.rmdir()
+        return _seen(run(scratch), place, columns, declared=declared)
+
+
+def _seen(result: Imported, place: Path, columns: Mapping[str, str], *, declared: bool) -> Understood:
+    card = read_card(place / CARD)
+    outside_test = (row for row in _rows(place / ITEMS) if card.splits.of(_group(row)) != "test")
+    return Understood(
+        set_=result.set_,
+        tool=result.tool,
+        scale=str(card.scale),
+        scale_from="declared" if declared else "labels" if result.n_ratings else "assumed",
+        n_rows=result.n_rows,
+        n_items=result.n_items,
+        n_groups=result.n_groups,
+        n_ratings=result.n_ratings,
+        raters=result.raters,
+        judges=result.judges,
+        skipped=result.skipped,
+        columns=columns,
+        left_out=result.left_out,
+        labels=_spreads(_rows(place / RATINGS)),
+        verdicts=_recorded(_rows(place / JUDGEMENTS), card.scale),
+        first_item=next(map(_shortened, outside_test), None),
+        notes=result.notes,
+    )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file that an import has just written."""
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="\n") as lines:
+            yield from map(json.loads, lines)
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    return str(row.get("group") or row.get("question") or row["item_id"])
+
+
+def _spreads(rows: Iterable[Mapping[str, Any]]) -> dict[str, LabelSpread]:
+    counts: dict[str, Counter[Label | None]] = {}
+    for row in rows:
+        counts.setdefault(row["rater"], Counter())[row.get("label")] += 1
+    ordered = sorted(counts, key=lambda rater: (rater != GOLD, rater))
+    return {rater: _spread(counts[rater]) for rater in ordered}
+
+
+def _spread(counts: Counter[Label | None]) -> LabelSpread:
+    """Of one rater's labels, by their counts; None is who could not tell."""
+    n, unknown = counts.total(), counts.pop(None, 0)
+    labels = sorted((label for label in counts if label is not None), key=lambda label: (isinstance(label, str), label))
+    known = counts.total()
+    if len(labels) <= _FEW or isinstance(labels[-1], str):
+        return LabelSpread(n, unknown, {str(plain_label(one)): counts[one] / known for one in labels}, {})
+    return LabelSpread(n, unknown, {}, {name: _quantile(labels, counts, at) for name, at in _QUANTILES.items()})
+
+
+def _quantile(labels: list[Label], counts: Counter[Label | None], at: float) -> float:
+    """The label at a share of all labels, from below."""
+    left = at * (counts.total() - 1)
+    for label in labels:
+        left -= counts[label]
+        if left < 0.0:
+            return float(label)
+    return float(labels[-1])
+
+
+def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, RecordedVerdicts]:
+    """By judge what `agreement` will make of the rows."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        cells.setdefault(str(row["judge"]), []).append(record_row(0, {"verdict": row.get("verdict")}).cells["verdict"])
+    found: dict[str, RecordedVerdicts] = {}
+    for judge, own in cells.items():
+        scale = verdict_scale(people, own)
+        scored = sum(read_verdict(scale, cell)[0] is not None for cell in own)
+        found[judge] = RecordedVerdicts(
+            len(own), len(own) - scored, "fractions of 1" if scale.from_fraction else str(scale)
+        )
+    return found
+
+
+def _shortened(row: Mapping[str, Any]) -> dict[str, str]:
+    """An item's fields as texts, long ones cut."""
+    found: dict[str, str] = {}
+    for name, value in row.items():
+        parts = value if isinstance(value, list) else [value]
+        if isinstance(value, dict):
+            found |= {f"{name}: {inner}": _cut(text) for inner, text in value.items()}
+            continue
+        first = parts[0] if parts else ""
+        told = first.get("text", first.get("content", "")) if isinstance(first, dict) else first
+        more = f" (and {len(parts) - 1} more)" if len(parts) > 1 else ""
+        found[name] = _cut(told) + more
+    return found
+
+
+def _cut(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

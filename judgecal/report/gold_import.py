@@ -1,0 +1,145 @@
+"""The documents of `gold import`: what was read, and with --dry-run how it was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from judgecal.errors import listed
+from judgecal.goldset import GOLD, Imported
+from judgecal.goldset.understood import LabelSpread, Understood
+from judgecal.records import Headline
+from judgecal.report.document import Block, Bullets, Document, Section, Table
+from judgecal.report.gold import splits_table
+from judgecal.report.numbers import count_of as _counted
+from judgecal.report.numbers import percent
+from judgecal.report.wording import path_from_here
+
+_NAMED = 4  # raters or judges in a sentence, and in a short table; of more the first ones, or their number
+_LEFT_OUT = 8
+_LABELS = 4  # of a rater's labels, in a table
+_OF_ITEM = ("item_id", "question", "answer", "reference_answer", "contexts")
+_FACT = 100  # characters of a text of the first item
+
+
+def import_document(result: Imported, *, guessed: str | None = None) -> Document:
+    """What was read, and what is left to be said of the set; `guessed`: the tool, where the file told whose it is."""
+    blocks: list[Block] = [splits_table(result.splits)]
+    lines = [*_accounted(result), *result.notes]
+    blocks += [Bullets(lines, short=True)] if lines else []
+    raters = listed(result.gold.raters, _NAMED) or "no single rater"
+    said = f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
+    following = f"judgecal gold check {result.set_}"
+    if not result.n_ratings:
+        following = f"judgecal gold sheet {result.set_} -o labels.csv"
+    elif result.judges:
+        following = f"judgecal agreement --gold {result.set_}"
+    card = f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it."
+    headline = Headline(
+        "imported" if result.n_ratings else "waits for labels",
+        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, {said}.",
+        (*_guessed(guessed), card, *_judged(result)),
+        next=following,
+    )
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"
+    return Document(f"Gold set {result.set_}", about, headline, [Section("set", "The set", "", blocks)])
+
+
+def _accounted(result: Imported | Understood) -> list[str]:
+    """What became of what was read: of a table the rows that gave nothing, of an export every item and score."""
+    if result.tool is None:
+        return [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
+    n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
+    parts = [_counted(result.n_items, "item"), _counted(result.n_ratings, "rating"), _counted(n_judged, "judgement")]
+    total = f"{result.n_rows:,} items and scores read: {', '.join(parts)}, {n_skipped:,} skipped."
+    return [total, *(f"{count:,} skipped: {why}." for why, count in result.skipped.items())]
+
+
+def _judged(result: Imported) -> tuple[str, ...]:
+    """How many judgements came with the set; of many judges the sum."""
+    if len(result.judges) <= _NAMED:
+        return tuple(
+            f"{judge} gave {_counted(count, 'judgement')}{_without(result.unscored.get(judge, 0))}."
+            for judge, count in result.judges.items()
+        )
+    total, unscored = sum(result.judges.values()), sum(result.unscored.values())
+    return (f"{len(result.judges):,} judges gave {total:,} judgements{_without(unscored)}.",)
+
+
+def _without(unscored: int) -> str:
+    return f", {unscored:,} of them without a verdict" if unscored else ""
+
+
+def _guessed(tool: str | None) -> tuple[str, ...]:
+    return () if tool is None else (f"Read as an export of {tool}, told by what stands in it (--from says another).",)
+
+
+def understood_document(result: Understood, following: str, *, guessed: str | None = None) -> Document:
+    """How a file was understood; `following` is the command that imports it, `guessed` as `import_document` has it."""
+    said = f"{_counted(result.n_ratings, 'rating')} by {_who(result.raters)}" if result.n_ratings else "no label"
+    headline = Headline(
+        "understood" if result.n_ratings else "waits for labels",
+        f"{result.set_} would have {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
+        f"and {said}. Nothing is written.",
+        (*_guessed(guessed), _scale_said(result)),
+        next=following,
+    )
+    blocks: list[Block] = [Bullets([*_columns_said(result), *_accounted(result), *result.notes], short=True)]
+    blocks += _tables(
+        ("rater", "labels", "ratings"), [(rater, _labels(one), f"{one.n:,}") for rater, one in result.labels.items()]
+    )
+    verdicts = result.verdicts.items()
+    blocks += _tables(
+        ("judge", "verdicts read as", "judgements", "unscored"),
+        [(judge, one.scale, f"{one.n:,}", f"{one.n_unscored:,}") for judge, one in verdicts],
+    )
+    blocks += _first_item(result)
+    return Document(f"Gold set {result.set_}", "", headline, [Section("file", "The file", "", blocks)])
+
+
+def _who(raters: Iterable[str]) -> str:
+    return listed([rater for rater in raters if rater != GOLD], _NAMED) or "no single rater"
+
+
+def _scale_said(result: Understood) -> str:
+    why = {
+        "declared": "as --scale says",
+        "labels": "as the labels tell; --scale says another",
+        "assumed": "which nobody says: there is no label",
+    }
+    return f"The labels' scale is {result.scale}, {why[result.scale_from]}."
+
+
+def _columns_said(result: Understood) -> list[str]:
+    taken = [f"{column} as {what}" for column, what in result.columns.items()]
+    lines = [f"Columns taken: {', '.join(taken)}."] if taken else []
+    return lines + ([f"Columns left: {listed(result.left_out, _LEFT_OUT)}."] if result.left_out else [])
+
+
+def _labels(one: LabelSpread) -> str:
+    """`no 33%, yes 67%`, or quantiles."""
+    ranked = sorted(one.shares.items(), key=lambda pair: -pair[1])
+    kept = dict(ranked[:_LABELS]) if len(ranked) > _LABELS + 1 else one.shares
+    told = [f"{label} {percent(share)}" for label, share in one.shares.items() if label in kept]
+    told += [f"{len(one.shares) - len(kept)} more"] * (len(kept) < len(one.shares))
+    told += [f"{name} {value:g}" for name, value in one.quantiles.items()]
+    return ", ".join([*told, *[f"{one.n_cannot_tell:,} cannot tell"] * bool(one.n_cannot_tell)])
+
+
+def _tables(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Block]:
+    """The first rows where the document is short, and all of them where it is whole."""
+    if not rows:
+        return []
+    if len(rows) <= _NAMED + 1:
+        return [Table(header, rows, left=2, short=True)]
+    more = (f"and {len(rows) - _NAMED:,} more", *[""] * (len(header) - 1))
+    return [Table(header, [*rows[:_NAMED], more], left=2, short=True), Table(header, rows, left=2)]
+
+
+def _first_item(result: Understood) -> list[Block]:
+    if result.first_item is None:
+        return [Bullets(["Every item is of test, and none of these is shown."], short=True)]
+    facts = result.first_item
+    short = {name: text for name, text in facts.items() if name in _OF_ITEM or name.startswith("fields")}
+    rows = [(name, text if len(text) <= _FACT else f"{text[:_FACT]}...") for name, text in short.items()]
+    header = ("first item", "as understood")
+    return [Table(header, rows, left=2, short=True), Table(header, list(facts.items()), left=2, title="All of it")]

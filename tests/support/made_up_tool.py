@@ -1,0 +1,48 @@
+"""A tool that nobody has, whose exports tests write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from judgecal.records import Context, Item
+from judgecal.tables.exports import Export, ExportFormat, Score
+
+
+def read_made_up(files: Sequence[Path], export: Export) -> None:
+    """The made-up tool: {"items": [...], "scores": [{item, name, by, human, value, ...}], "spans": n}."""
+    for file in files:
+        whole = json.loads(file.read_text(encoding="utf-8"))
+        for row in whole.get("items", []):
+            export.count()
+            contexts = tuple(map(Context, row.get("contexts", [])))
+            group = row.get("group", row.get("question", ""))
+            export.add_item(Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts))
+        for place, row in enumerate(whole.get("scores", []), start=1):
+            export.count()
+            score = Score(
+                row["item"], row.get("name", "correct"), row["by"], row.get("value"), row.get("note", ""),
+                where=f"{file.name}:{place}", error=row.get("error"), unit=row.get("unit", "item"),
+            )  # fmt: skip
+            (export.add_rating if row.get("human") else export.add_judgement)(score)
+        export.count(whole.get("spans", 0))
+        export.skip("a span without a score", whole.get("spans", 0))
+
+
+def is_made_up(files: Sequence[Path]) -> bool:
+    return all(file.suffix == ".json" and '"made-up"' in file.read_text(encoding="utf-8") for file in files)
+
+
+MADE_UP = ExportFormat("made-up", is_made_up, read_made_up, "what it writes, and its scores")
+
+
+def items(n: int = 40) -> list[dict[str, Any]]:
+    """Questions with an answer each."""
+    return [{"id": f"i{k}", "question": f"What is {k}?", "answer": f"It is {k}."} for k in range(n)]
+
+
+def scores(by: str, values: Sequence[Any], *, human: bool = False, **more: Any) -> list[dict[str, Any]]:
+    """One score an item, in their order."""
+    return [{"item": f"i{k}", "by": by, "value": value, "human": human, **more} for k, value in enumerate(values)]
