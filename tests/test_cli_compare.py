@@ -130,6 +130,9 @@ def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, 
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     found = one_object(judgecal("compare", slug, "sharp", "twin", "--json"))
     assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)
+    assert found["headline"]["next"] == f"judgecal plan {found['experiment']}"
+    planned = one_object(judgecal("plan", found["experiment"], "--json"))
+    assert (planned["a"], planned["b"]) == ("sharp", "twin")
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
     said = judgecal("compare", slug, "sharp", "twin").said
     assert said.startswith("Cannot tell sharp from twin by agreement with people. sharp reaches 100.0%, twin 100.0%: ")

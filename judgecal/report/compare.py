@@ -69,6 +69,12 @@ def _headline(result: CompareResult) -> Headline:
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()
         values = filter(None, (_values(judges, found, result), sentence(found.why)))
+        if (
+            found.decision == "cannot tell"
+            and found.smallest_detectable
+            and metric_facts(result.metric).unit == "share"
+        ):
+            again = f"judgecal plan {result.experiment}"  # how many questions would tell
         return Headline(found.decision, _in_words(judges, found, by), tuple(values), unknown, again)
     told = {pair: found for pair, found in result.pairs.items() if found.decision != "cannot tell"}
     unclear = [f"{a} from {b}" for a, b in result.pairs if (a, b) not in told]
