@@ -20,6 +20,12 @@ from judgecal.tables.outline import outline
 from judgecal.tables.traced import Row, answer_of, asked_of, number, object_of, passages_of, records_of, scalar, word
 from judgecal.workspace import shown
 
+_GRADED = frozenset({
+    "agent-rubric", "answer-relevance", "context-faithfulness", "context-recall", "context-relevance",
+    "conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa", "model-graded-factuality",
+    "pi", "search-rubric", "select-best", "trajectory:goal-success",
+})  # fmt: skip
+"""The types of assertion that ask a model."""
 _REFERENCE = ("reference_answer", "reference", "expected_answer", "expected", "ground_truth", "ideal", "target")
 _CONTEXTS = ("context", "contexts", "documents")
 _NO_ANSWER = "a row without an output: the provider failed"
@@ -49,9 +55,11 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.skip("a result of an assertion in such a row", len(components))
             continue
         export.add_item(item)
-        asserted = object_of(row.get("testCase")).get("assert")
+        test = object_of(row.get("testCase"))
+        grader = object_of(test.get("options")).get("provider")
+        asserted = test.get("assert")
         for one in _single(components, asserted if isinstance(asserted, list) else [], export):
-            _take(one, item.item_id, where, export)
+            _take(one, Score(item.item_id, one.name, "", None, word(one.result.get("reason")), where), grader, export)
 
 
 def _rows(file: Path, export: Export) -> Iterator[tuple[str, Row]]:
@@ -153,20 +161,21 @@ def _named(results: list[_Result]) -> list[_Result]:
     return named
 
 
-def _take(one: _Result, item_id: str, where: str, export: Export) -> None:
-    result, assertion = one.result, one.assertion
-    note, passed = word(result.get("reason")), result.get("pass")
-    if assertion.get("type") == "human":
-        said = word(result.get("comment"))
-        export.add_rating(Score(item_id, "pass", person(""), passed if isinstance(passed, bool) else None, said, where))
+def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
+    """One result, as a rating or a judgement; `grader` is the test's own model for assertions that name none."""
+    result, assertion, passed = one.result, one.assertion, one.result.get("pass")
+    kind = word(assertion.get("type"))
+    if kind == "human":
+        label = passed if isinstance(passed, bool) else None
+        export.add_rating(replace(score, name="pass", by=person(""), value=label, note=word(result.get("comment"))))
         return
-    provider = assertion.get("provider")
+    provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
     model = word(object_of(provider).get("id")) or word(provider)
     failed = object_of(result.get("metadata")).get("graderError") is True or not result.get("assertion")
-    score = number(result.get("score"))
-    value = score if score is not None else scalar(passed)
-    error = (note or "the grader failed") if failed else None
-    export.add_judgement(Score(item_id, one.name, judge_name(one.name, model), value, note, where, error=error))
+    value = number(result.get("score"))
+    error = (score.note or "the grader failed") if failed else None
+    value_or_pass = value if value is not None else scalar(passed)
+    export.add_judgement(replace(score, by=judge_name(one.name, model), value=value_or_pass, error=error))
 
 
 FORMAT = ExportFormat("promptfoo", _holds, _read, "the file of promptfoo eval --output results.json")

@@ -1,0 +1,134 @@
+"""promptfoo's results, and what is easily taken for something else in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from judgecal.tables.exports import Export, read_export
+from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
+
+ITSELF = FIXTURES / "promptfoo"
+RUBRIC = {"type": "llm-rubric", "value": "is right", "provider": "openai:gpt-4o"}
+
+
+def component(assertion: dict[str, Any] | None, *, score: float = 1, **further: Any) -> dict[str, Any]:
+    own = {"pass": score >= 0.5, "score": score, "reason": "so", **further}
+    return {**own, "assertion": assertion} if assertion else own
+
+
+def row(*components: dict[str, Any], output: Any = "So.", n: int = 0, **further: Any) -> dict[str, Any]:
+    grading = {"pass": True, "score": 1, "reason": "", "componentResults": list(components)}
+    own = {"testIdx": n, "promptIdx": 0, "promptId": "p", "provider": {"id": "small", "label": ""}, "failureReason": 0}
+    own |= {"vars": {"question": "Why?", "expected": "So."}, "response": {"output": output}, "gradingResult": grading}
+    return {**own, "success": True, "score": 1, "testCase": {"vars": {}, "assert": [], "options": {}}, **further}
+
+
+def read(tmp_path: Path, *rows: dict[str, Any]) -> Export:
+    whole = {"evalId": "eval-1", "results": {"version": 3, "prompts": [], "results": list(rows)}, "config": {}}
+    return read_export([written(tmp_path / "results.json", whole)], "promptfoo")
+
+
+def verdicts(export: Export) -> list[tuple[str, Any]]:
+    return [(one.by, one.value) for one in export.judgements]
+
+
+def test_its_own_results_are_read_whole() -> None:
+    export = read_export([ITSELF / "results.json"], "promptfoo")
+    assert (len(export.items), len(export.ratings), len(export.judgements)) == (2, 2, 14)
+    first, second = export.items.values()
+    assert (first.question, first.answer) == ("What is the capital of France?", "Paris is the capital of France.")
+    assert (first.reference_answer, first.system, len(first.contexts)) == ("Paris", "answers", 2)
+    assert second.answer == "Goethe wrote it."
+    assert {one.by for one in export.judgements} == {
+        "names_it", "correctness@file://judge.js", "llm-rubric@file://judge.js", "javascript", "icontains",
+        "fragile@file://judge.js",
+    }  # fmt: skip
+    assert {(one.by, one.error) for one in export.judgements if one.value is None} == {
+        ("fragile@file://judge.js", "the judge is not to be had")
+    }
+    repeats = {(one.item_id, one.by): 0 for one in export.judgements}
+    for one in export.judgements:
+        repeats[one.item_id, one.by] += 1
+    assert set(repeats.values()) == {2}, "each test was run twice"
+    assert [(one.name, one.by, one.note) for one in export.ratings] == [
+        ("pass", "unnamed", "read 1"), ("pass", "unnamed", "read 3"),
+    ]  # fmt: skip
+    assert export.skipped["a row without an output: the provider failed"] == 2
+
+
+def test_json_lines_give_the_same_judgements() -> None:
+    whole, lines = (read_export([ITSELF / name], "promptfoo") for name in ("results.json", "results.jsonl"))
+    assert whole.items == lines.items
+    assert sorted(map(str, verdicts(whole))) == sorted(map(str, verdicts(lines)))
+    assert not lines.ratings, "the person rated after that file was written"
+
+
+def test_a_persons_override_is_a_rating_and_leaves_the_judge_its_verdict(tmp_path: Path) -> None:
+    """The person turns `success`, `score` and the reason of the row over; neither is read."""
+    human = component({"type": "human"}, score=0, comment="It is wrong.")
+    grading = {"pass": False, "score": 0, "reason": "Manual result", "componentResults": [component(RUBRIC), human]}
+    export = read(tmp_path, row(gradingResult=grading, success=False, score=0))
+    assert verdicts(export) == [("llm-rubric@openai:gpt-4o", 1.0)]
+    assert [(one.value, one.note) for one in export.ratings] == [(False, "It is wrong.")]
+
+
+def test_the_members_of_a_set_of_assertions_count_once(tmp_path: Path) -> None:
+    members = [component({"type": "contains", "value": "a"}), component(RUBRIC, score=0.25)]
+    whole = component(None, score=0.6, componentResults=members)
+    export = read(tmp_path, row(whole, *members, component({"type": "latency"})))
+    assert verdicts(export) == [("contains", 1.0), ("llm-rubric@openai:gpt-4o", 0.25), ("latency", 1.0)]
+    assert export.skipped == {"a set of assertions, whose members were taken": 1}
+
+
+def test_the_parts_of_an_assertion_are_not_further_verdicts_of_it(tmp_path: Path) -> None:
+    script = {"type": "python", "value": "file://x.py"}
+    parts = [component(script, score=0), component(script)]
+    export = read(tmp_path, row(component(script, score=0.5, componentResults=parts), *parts, component(RUBRIC)))
+    assert verdicts(export) == [("python", 0.5), ("llm-rubric@openai:gpt-4o", 1.0)]
+
+
+def test_a_judge_that_failed_is_unscored_and_not_a_zero(tmp_path: Path) -> None:
+    """Recent versions mark it; older ones leave its assertion out, which the test then tells by the place."""
+    marked = component(RUBRIC, score=0, metadata={"graderError": True}, reason="429")
+    bare = component(None, score=0, reason="no JSON")
+    test = {"assert": [RUBRIC, {"type": "g-eval", "metric": "sense"}], "options": {"provider": {"id": "judge"}}}
+    export = read(tmp_path, row(marked, bare, testCase=test))
+    assert [(one.by, one.value, one.error) for one in export.judgements] == [
+        ("llm-rubric@openai:gpt-4o", None, "429"), ("sense@judge", None, "no JSON"),
+    ]  # fmt: skip
+
+
+def test_two_rubrics_of_one_row_are_two_judges_and_one_twice_is_a_repeat(tmp_path: Path) -> None:
+    other = {**RUBRIC, "value": "is kind"}
+    export = read(tmp_path, row(component(RUBRIC), component(other), component(RUBRIC)))
+    assert [(one.by.split("@")[0], one.repeat) for one in export.judgements] == [
+        ("llm-rubric", 0), ("llm-rubric (2)", 0), ("llm-rubric", 1),
+    ]  # fmt: skip
+
+
+def test_a_row_without_an_output_is_a_skip_and_an_object_is_an_answer(tmp_path: Path) -> None:
+    failed = row(output=None, n=1, failureReason=2, gradingResult=None, error="503")
+    answers = ({"answer": "So.", "sources": ["a"]}, {"a": 1, "b": 2}, 7)
+    export = read(tmp_path, failed, *(row(output=output, n=n) for n, output in enumerate(answers, start=2)))
+    assert [item.answer for item in export.items.values()] == ["So.", '{"a": 1, "b": 2}', "7"]
+    assert export.skipped == {"a row without an output: the provider failed": 1}
+
+
+def test_repeats_without_an_index_are_one_item_where_the_output_is_the_same(tmp_path: Path) -> None:
+    rows = [row(component(RUBRIC, score=score), n=n) for n, score in enumerate((1, 0))]
+    export = read(tmp_path, *rows, row(component(RUBRIC), n=2, output="Otherwise."))
+    assert len(export.items) == 2
+    assert [(one.repeat, one.value) for one in export.judgements] == [(0, 1.0), (1, 0.0), (0, 1.0)]
+    assert len({item.group for item in export.items.values()}) == 1
+
+
+def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_path: Path) -> None:
+    members = [component({"type": "contains", "metric": "m"}), component(RUBRIC)]
+    test = {"assert": [RUBRIC], "options": {"provider": "j"}}
+    rated = row(component(None, componentResults=members), *members, component({"type": "human"}))
+    rows = [rated, row(component(None, score=0), n=1, testCase=test)]
+    whole = {"evalId": "eval-1", "results": {"version": 3, "results": rows}, "config": {}}
+    for n, other in enumerate(spoilt(whole)):
+        read_or_refused(written(tmp_path / f"{n}.json", other), "promptfoo")
+    assert n > 300
