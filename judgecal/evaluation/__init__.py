@@ -1,0 +1,1 @@
+"""Whole systems: what answers questions, sweeps over its settings, and what the answers come to."""

@@ -1,0 +1,94 @@
+"""What a system is: anything that answers questions and may show the contexts that it answered from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from judgecal.answering.questions import Question
+from judgecal.engine import Budget
+from judgecal.experiment import RunOptions
+from judgecal.records import Context, Failure
+
+Setting = str | int | float | bool
+"""The value of a factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemAnswer:
+    """What a system gave for one question, or the failure in its place.
+
+    Attributes:
+        system: its name, with the settings that differ in a sweep.
+        question: the group of the question.
+        answer: the text, "" where the system said nothing; None where there is no answer, then `error` says why.
+        contexts: what it answered from, best first; None where the system shows none.
+        error: why there is no answer; None where there is one.
+        latency_s: from the request to the whole answer, None where the system was not asked now.
+        first_s: from the request to the first token or byte, None where that cannot be told.
+        prompt_tokens, completion_tokens: as the model told them, None where it did not.
+        cost_usd: summed over attempts, None where it is not known.
+        at: UTC, ISO 8601; "" where it is not known.
+    """
+
+    system: str
+    question: str
+    answer: str | None
+    contexts: tuple[Context, ...] | None = None
+    error: Failure | None = None
+    latency_s: float | None = None
+    first_s: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How systems are asked.
+
+    Attributes:
+        folder: the system's own, in the experiment: its journals and what it has built are kept there.
+        options: of calls to models.
+        budget: shared by all systems of the run.
+    """
+
+    folder: Path
+    options: RunOptions
+    budget: Budget
+
+
+class System(Protocol):
+    """A system, made of its table in the configuration; making it calls nobody and reads no document."""
+
+    @property
+    def name(self) -> str:
+        """As tables show it: `NAME`, in a sweep `NAME(chunk=512, top_n=2)`."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """The factors with their values, in the order of the configuration."""
+        ...
+
+    @property
+    def shows_contexts(self) -> bool:
+        """Whether answers come with their contexts."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Everything that decides what it answers, as JSON values and without a key: what a run resumes by."""
+        ...
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        """What would keep it from answering, said before the first call."""
+        ...
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """One answer a question, in their order. What the folder holds of an earlier run is not asked again, but for
+        failures of the wire.
+        """
+        ...
