@@ -23,7 +23,8 @@ from judgecal.goldset.gold_set import (
     require_splits,
     split_counts,
 )
-from judgecal.goldset.imports import Beside, Imported, import_gold, read_mapping, read_where
+from judgecal.goldset.import_tables import Beside, read_where
+from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.reading import percent
 from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets

@@ -11,7 +11,7 @@ from judgecal.errors import refuse
 from judgecal.goldset.cells import read_contexts, read_conversation, read_tags
 from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
-from judgecal.tables import Row, Table
+from judgecal.tables import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +195,12 @@ def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple((name.strip(), column or name.strip()) for name, _, column in cut)
 
 
-def left_out(table: Table, *used: str) -> list[str]:
+def left_out(columns: Sequence[str], *used: str) -> list[str]:
     """The columns that nothing is taken from, in their order; of an object in part used the fields that are not."""
-    taken, known = set(used), set(table.columns)
+    taken, known = set(used), set(columns)
     partly = {one for name in taken for one in _above(name)}
     found = []
-    for column in table.columns:
+    for column in columns:
         above = [one for one in _above(column) if one in known]
         if taken.isdisjoint((column, *above)) and column not in partly and (not above or above[-1] in partly):
             found.append(column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
+from judgecal.tables.text import byte_lines
 from judgecal.workspace import Workspace, find_workspace, shown
 
 GOLD = "gold"
@@ -349,10 +350,14 @@ def content_sha(folder: Path) -> str:
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         path = folder / name
         if path.exists():
-            data = read_bytes(path).replace(b"\r\n", b"\n")
-            total.update(f"{name}:{len(data)}\n".encode())
-            total.update(data)
+            total.update(f"{name}:{sum(map(len, _unix_lines(path)))}\n".encode())
+            for line in _unix_lines(path):
+                total.update(line)
     return total.hexdigest()
+
+
+def _unix_lines(path: Path) -> Iterator[bytes]:
+    return (line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in byte_lines(path))
 
 
 @dataclass(frozen=True, slots=True)

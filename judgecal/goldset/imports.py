@@ -4,34 +4,29 @@ problem in one message.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.goldset.card import CARD_KEPT, Card, read_card
-from judgecal.goldset.columns import Columns, left_out
-from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.card import CARD_KEPT, Card, Splits, read_card
+from judgecal.goldset.columns import Columns
+from judgecal.goldset.gold_set import CARD, GOLD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
+from judgecal.goldset.import_tables import Beside, Judgements, attempt, tables_of
 from judgecal.goldset.reading import UNKNOWN_LICENCE, Reading, percent
-from judgecal.goldset.reshape import split_chunks, unpivot, with_labels
-from judgecal.goldset.write import name_problems, write_gold
+from judgecal.goldset.reshape import Progress, Stream
+from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
-from judgecal.tables import Row, Table, read_table
 from judgecal.workspace import Workspace
 
-_JUDGE, _VERDICT = "judge", "verdict"
-_KEPT = ("repeat", "reasoning", "cost_usd", "latency_s")  # of a recorded judgement, where the file has them
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
 LISTED = 50
 """How many problems of one file are printed; the rest is counted."""
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,8 @@ class Imported(Result):
     ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's owner should know of how it was
     read. `left_out`: columns of the table, and of a file of ratings, that nothing is taken from. `tool`: whose export
     it was, None for a table; of an export `n_rows` are its items and scores, and what is not skipped is an item, a
-    rating or a judgement. `unscored`: how many of a judge's judgements have an error in the verdict's place.
+    rating or a judgement. `unscored`: how many of a judge's judgements have an error in the verdict's place. `path`:
+    the set's folder.
     """
 
     set_: str
@@ -56,10 +52,21 @@ class Imported(Result):
     skipped: Mapping[str, int]
     splits: Mapping[str, SplitCounts]
     notes: tuple[str, ...]
-    left_out: tuple[str, ...]
-    tool: str | None
-    unscored: Mapping[str, int]
-    gold: GoldSet = field(metadata={"json": False})
+    path: Path = field(metadata={"json": False})
+    scale: str = field(metadata={"json": False})
+    left_out: tuple[str, ...] = ()
+    tool: str | None = None
+    unscored: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gold(self) -> GoldSet:
+        """The set, read from its files each time that it is asked for."""
+        return load_gold(self.path)
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """The human raters by name; `gold` is none of them."""
+        return tuple(rater for rater in self.raters if rater != GOLD)
 
     @classmethod
     def of(
@@ -90,38 +97,9 @@ class Imported(Result):
             left_out=tuple(left_out),
             tool=tool,
             unscored=dict(unscored or {}),
-            gold=gold,
+            path=gold.path,
+            scale=str(gold.scale),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What stands in files of its own: people's `ratings`, and `judgements` that judges gave; both name their items by
-    id, in a column that is called as the items' own.
-
-    `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in it.
-    """
-
-    ratings: str | Path | None = None
-    judgements: str | Path | None = None
-    where: tuple[tuple[str, str], ...] = ()
-
-    def problems(self, columns: Columns) -> list[str]:
-        """What contradicts the columns."""
-        found = []
-        files = (("--ratings", self.ratings), ("--judgements", self.judgements))
-        if columns.item is None or columns.chunks:
-            why = "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
-            found = [f"{option} names its items by their ids: {why}" for option, file in files if file is not None]
-        if self.ratings is not None and not columns.label_names:
-            found.append("--ratings without --label: name the columns of the labels in that file")
-        return found
-
-    def options(self) -> list[str]:
-        """The options as they are typed, files by their names."""
-        files = (("--ratings", self.ratings), ("--judgements", self.judgements))
-        typed = [part for option, file in files if file is not None for part in (option, Path(file).name)]
-        return [*typed, *(part for name, value in self.where for part in ("--where", f"{name}={value}"))]
 
 
 def import_gold(
@@ -136,6 +114,7 @@ def import_gold(
     beside: Beside | None = None,
     replace: bool = False,
     force: bool = False,
+    progress: Progress | None = None,
 ) -> Imported:
     """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
 
@@ -145,141 +124,51 @@ def import_gold(
     rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
     another split because a set grew. `force` takes labels that use a small part of the scale. Columns that nothing is
     taken from are named on stderr. InputError lists the first `LISTED` problems; then nothing has been written.
+
+    Rows are written as they are read, and of each an id and some numbers are held; only a JSON array and a data set of
+    the Hub are held whole. `progress` is told how many rows have been read.
     """
     workspace.require_writable("gold import")
     mapping, beside = mapping or {}, beside or Beside()
     problems = name_problems(name, workspace=workspace, replace=replace)
-    labels = _attempt(lambda: labels_scale(scale, pass_at), problems)
-    found = _attempt(lambda: _tables(file, columns, beside), problems)
+    labels = attempt(lambda: labels_scale(scale, pass_at), problems)
+    found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
     if found is None or labels is None:
         raise InputError(problems)
     typed, (tables, columns) = columns, found
-    reading = Reading(tables.items, columns, name=name, scale=labels, mapping=mapping)
-    reading.read(tables.ratings)
-    reading.hold_to_scale(force=force)
-    judgements = _judgements(tables.judgements, columns, reading)
-    refuse(problems + reading.problems, most=LISTED)
-    how = [*beside.options(), *["--force"] * force]
-    card, notes = _card(reading, _command(name, tables.items, typed, (scale, pass_at, mapping), how), workspace)
-    into: dict[str, Any] = {"workspace": workspace, "replace": replace, "readme": _readme(card)}
-    gold = write_gold(card, reading.items.values(), reading.ratings.values(), **into, judgements=judgements)
-    notes = [*tables.notes, *reading.notes(), *notes, *_unlabelled(gold)]
+    splits = Splits() if problems else _splits(workspace.gold / name / CARD)
+    reading = Reading(tables.items, columns, name=name, scale=labels, mapping=mapping, splits=splits)
+    judgements = Judgements(tables.judgements, columns, reading)
+    with contextlib.ExitStack() as stack:
+        draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
+        reading.read(tables.ratings, draft, force=force)
+        judgements.read(draft)
+        refuse(problems + reading.problems.told(), most=LISTED)
+        assert draft is not None
+        command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force))
+        card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
+        draft.complete(card, readme=_readme(card))
     unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
-    judges = dict(sorted(Counter(str(row[_JUDGE]) for row in judgements).items()))
-    rows: dict[str, Any] = {"n_rows": tables.items.n_rows, "skipped": tables.skipped, "judges": judges}
-    return Imported.of(gold, **rows, notes=notes, left_out=unused)
+    notes = (*tables.notes, *reading.notes(), *kept, *_unlabelled(reading))
+    return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The tables of an import; `ratings` is that of the items where the labels are in it. `skipped`: rows by reason."""
-
-    items: Table
-    ratings: Table
-    judgements: Table | None
-    skipped: Mapping[str, int]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.items.notes if self.ratings is self.items else (*self.items.notes, *self.ratings.notes)
-
-    def left_out(self, columns: Columns, typed: Sequence[str]) -> list[str]:
-        """The columns that nothing is taken from; `typed`: those that the options name, some with a `*`, and those that
-        choose the rows.
-        """
-        item, apart = columns.item or "", self.ratings is not self.items
-        if not apart:
-            used = [name for name in self.items.columns if any(fnmatchcase(name, one) for one in typed)]
-            found = left_out(self.items, *columns.names, *typed, *used)
-        else:
-            found = left_out(self.items, *columns.item_names)
-        beside = [(self.ratings, (item, *columns.label_names, *typed))] if apart else []
-        beside += [(self.judgements, (item, _JUDGE, _VERDICT, *_KEPT))] if self.judgements is not None else []
-        return [*found, *(f"{name} of {table.name}" for table, used in beside for name in left_out(table, *used))]
-
-
-def _tables(file: str | Path, columns: Columns, beside: Beside) -> tuple[_Tables, Columns]:
-    """The tables with the columns that the options name, a row an item; where the options make sense."""
-    problems = [*columns.problems(), *beside.problems(columns)]
-    items, ratings, judgements = (
-        None if path is None else _attempt(partial(read_table, path), problems)
-        for path in (file, beside.ratings, beside.judgements)
+def _imported(
+    card: Card, workspace: Workspace, table: Stream, reading: Reading, *, judges: Mapping[str, int], **about: Any
+) -> Imported:
+    """The result, of a set that is in its place; `about` are the notes and what was left out."""
+    folder = workspace.gold / card.name
+    return Imported(
+        card.name,
+        content_sha(folder),
+        n_rows=table.source.n_rows,
+        judges=dict(sorted(judges.items())),
+        skipped={why: count for why, count in table.skipped.items() if count},
+        path=folder,
+        scale=str(card.scale),
+        **reading.counts(),
+        **about,
     )
-    found = None
-    if items is not None and (ratings is not None or beside.ratings is None):
-        tables = _Tables(items, ratings or items, judgements, {"without any content": items.n_empty})
-        found = _attempt(partial(_shaped, tables, columns, beside.where), problems)
-    if problems or found is None:
-        raise InputError(problems)
-    return found
-
-
-def _shaped(tables: _Tables, columns: Columns, where: Iterable[tuple[str, str]]) -> tuple[_Tables, Columns]:
-    """The rows that are asked for, a row an item, with the columns that say what is what in them."""
-    items, skipped, apart = tables.items, dict(tables.skipped), tables.ratings is not tables.items
-    labelled, without = _only(tables.ratings, where)
-    if not apart:
-        skipped |= {without: len(items.rows) - len(labelled.rows)}
-        items, columns = unpivot(labelled, columns)
-        labelled = items
-    columns = with_labels(columns, labelled)
-    item = () if columns.item is None else (columns.item,)
-    problems: list[str] = []
-    _attempt(partial(items.require, *(columns.item_names if apart else columns.names)), problems)
-    if apart:
-        _attempt(partial(labelled.require, *item, *columns.label_names), problems)
-    if tables.judgements is not None:
-        _attempt(partial(tables.judgements.require, *item, _VERDICT), problems)
-    refuse(problems)
-    items, skipped["without a context"] = split_chunks(items, columns)
-    return _Tables(items, labelled if apart else items, tables.judgements, skipped), columns
-
-
-def _only(table: Table, where: Iterable[tuple[str, str]]) -> tuple[Table, str]:
-    """The rows whose cells have the values asked for, and how the others are called; InputError for none."""
-    wanted = dict(where)
-    if not wanted:
-        return table, ""
-    table.require(*wanted)
-    rows = [row for row in table.rows if all(row.cells[name].strip() == value for name, value in wanted.items())]
-    told = ", ".join(f"{name}={value}" for name, value in wanted.items())
-    if not rows:
-        raise InputError(f"{table.top}: no row has {told} (--where)")
-    note = f"{table.where}: {len(rows):,} of {len(table.rows):,} rows have {told}"
-    return replace(table, rows=rows, notes=(*table.notes, note)), f"without {told}"
-
-
-def _judgements(table: Table | None, columns: Columns, reading: Reading) -> list[dict[str, object]]:
-    """What judges said of the items, as `agreement` reads it; rows of other items are counted in the notes."""
-    if table is None:
-        return []
-    known = [row for row in table.rows if row.cells[str(columns.item)].strip() in reading.items]
-    if not known:
-        reading.problems.append(f"{table.where}: no value of column {columns.item} is the id of an item")
-    elif len(known) < len(table.rows):
-        reading.remarks.append(f"{len(table.rows) - len(known):,} rows of {table.name} name no item of the set")
-    single = Path(table.name).stem
-    return [_judgement(row, str(columns.item), single) for row in known]
-
-
-def _judgement(row: Row, item: str, single: str) -> dict[str, object]:
-    cells = row.cells
-    kept = {name: row.raw[name] for name in _KEPT if cells.get(name, "").strip()}
-    judge = cells.get(_JUDGE, "").strip() or single
-    return {"item_id": cells[item].strip(), _JUDGE: judge, _VERDICT: row.raw.get(_VERDICT), **kept}
-
-
-def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The `--where COL=VALUE` options, cut at the first `=`; InputError where one has none."""
-    cut = [(entry, *entry.partition("=")) for entry in entries]
-    refuse(
-        [
-            f"--where {entry}: write COL=VALUE, such as --where metric=faithfulness"
-            for entry, _, sign, _ in cut
-            if not sign
-        ]
-    )
-    return tuple((column.strip(), value.strip()) for _, column, _, value in cut)
 
 
 def read_mapping(entries: Iterable[str]) -> dict[str, str]:
@@ -297,14 +186,6 @@ def read_mapping(entries: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
-    try:
-        return step()
-    except InputError as error:
-        problems.extend(error.problems)
-        return None
-
-
 def labels_scale(text: str, pass_at: float | None) -> Scale:
     """The scale that labels are read on, with its pass mark: on `fraction` that is a fraction too."""
     if text != "fraction" or pass_at is None:
@@ -314,27 +195,37 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
 
 
-def _say_left_out(columns: list[str]) -> list[str]:
+def _say_left_out(columns: list[str]) -> tuple[str, ...]:
     """The columns that nothing is taken from, which are named on stderr."""
     if columns:
         notice(f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)")
-    return columns
+    return tuple(columns)
 
 
 def _command(
-    name: str, table: Table, columns: Columns, scale: tuple[str, float | None, Mapping[str, str]], more: Sequence[str]
+    name: str,
+    table: Stream,
+    columns: Columns,
+    scale: tuple[str, float | None, Mapping[str, str]],
+    how: tuple[Beside, bool],
 ) -> str:
-    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels."""
-    form, pass_at, mapping = scale
+    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels, `how`
+    with the files beside it and whether a narrow scale was kept by force.
+    """
+    (form, pass_at, mapping), (beside, force) = scale, how
+    more = [*beside.options(), *["--force"] * force]
     maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
     mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
     start = shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
     return f"{start} {columns.options()} {shlex.join([*maps, '--scale', form, *mark, *more])}"
 
 
-def _card(reading: Reading, command: str, workspace: Workspace) -> tuple[Card, list[str]]:
-    card = reading.card(command)
-    return keep_card(card, workspace.gold / card.name / CARD)
+def _splits(card: Path) -> Splits:
+    """How a set that is replaced is split."""
+    try:
+        return read_card(card).splits if card.exists() else Splits()
+    except InputError:  # then nothing of it is kept, as `keep_card` says
+        return Splits()
 
 
 def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
@@ -356,13 +247,14 @@ def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
     return replace(card, raters=raters, anchors=anchors, **kept), [note]
 
 
-def _unlabelled(gold: GoldSet) -> list[str]:
-    missing = len(gold.items) - len(gold.labels)
-    if not missing:
-        return []
-    if not gold.ratings:
-        return [f"no labels yet: `judgecal gold sheet {gold.name} -o labels.csv` writes a sheet for people to fill in"]
-    return [f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie): see `gold check`"]
+def _unlabelled(reading: Reading) -> list[str]:
+    if not reading.n_ratings:
+        return [
+            f"no labels yet: `judgecal gold sheet {reading.name} -o labels.csv` writes a sheet for people to fill in"
+        ]
+    missing = reading.n_items - reading.n_labelled
+    why = f"{missing} of {reading.n_items} items have no gold label (no rating, or a tie): see `gold check`"
+    return [why] if missing else []
 
 
 def _readme(card: Card) -> str:

@@ -1,19 +1,29 @@
-"""What the rows of tables say: items, and the ratings that people gave them."""
+"""What the rows of tables say: items, and the ratings that people gave them.
+
+The rows are read once, and written as they are read: of each an id and some numbers are held, and never a text.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import groupby
+from typing import Any
 
-from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.card import SPLITS, Card, RaterCard, Splits
 from judgecal.goldset.columns import Columns
-from judgecal.goldset.gold_set import GOLD
+from judgecal.goldset.gold_set import GOLD, SplitCounts, common_label
 from judgecal.goldset.label_cells import missing_notes, number_in, read_label, says_nothing
+from judgecal.goldset.reshape import Problems, Stream
+from judgecal.goldset.rows import item_row, rating_row, read_item, read_rating
 from judgecal.goldset.scale_fit import NARROW, LabelNumbers, narrow_labels
+from judgecal.goldset.write import Draft
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import Row, Table
+from judgecal.tables import Row
 
 UNKNOWN_LICENCE = "unknown: see the source"
 """What a card says of the licence where the source does not tell."""
@@ -24,117 +34,224 @@ def percent(value: float) -> float:
     return round(value, 9)
 
 
-class Reading:
-    """What the rows of a table say: items by id, ratings by item id and rater, both in the order of the rows.
+class _Ratings:
+    """What is held of the ratings that were taken: numbers, in their order."""
 
-    `problems`: each with its file and line; items and ratings are whole only where there is none. `remarks`: what else
-    the set's owner should know.
+    def __init__(self) -> None:
+        self.items, self.raters, self.lines, self.labels = array("Q"), array("Q"), array("Q"), array("d")
+        self.names: dict[str, int] = {}  # of the raters
+        self.words: dict[str, int] = {}  # the labels of a nominal scale
+        self._places: dict[int, int] = {}
+
+    def first(self, item: int, rater: str) -> int | None:
+        """The place of what a rater said of an item before; None where this is the first, which takes its place now."""
+        key = item << 32 | self.names.get(rater, len(self.names))
+        place = self._places.setdefault(key, len(self.labels))
+        return None if place == len(self.labels) else place
+
+    def add(self, item: int, rater: str, label: Label, *, line: int) -> None:
+        self.items.append(item)
+        self.raters.append(self.names.setdefault(rater, len(self.names)))
+        self.lines.append(line)
+        self.labels.append(self.number(label))
+
+    def number(self, label: Label) -> float:
+        """The label; a number in place of a word."""
+        return label if isinstance(label, float) else float(self.words.setdefault(label, len(self.words)))
+
+    def n_labelled(self, scale: Scale) -> int:
+        """How many items have a gold label."""
+        gold, found = self.names.get(GOLD), 0
+        order = sorted(range(len(self.items)), key=self.items.__getitem__)
+        for _, places in groupby(order, key=self.items.__getitem__):
+            own = list(places)
+            adjudicated = any(self.raters[place] == gold for place in own)
+            found += adjudicated or common_label([self.labels[place] for place in own], scale) is not None
+        return found
+
+
+_NO_ITEM = ("", -1)
+_COMPARED = (
+    "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields", "tags",
+)  # fmt: skip
+
+
+class Reading:
+    """What the rows of a table say: items, and ratings by item and rater, written in the order of the rows.
+
+    `problems`: each with its file and line; the set is whole only where there is none. `remarks`: what else its owner
+    should know. `splits` say which split a question falls in.
     """
 
-    def __init__(self, table: Table, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str]) -> None:
+    def __init__(
+        self, table: Stream, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str], splits: Splits
+    ) -> None:
         self.table, self.columns, self.name = table, columns, name
-        self.scale, self.mapping = scale, mapping
-        self.items: dict[str, Item] = {}
-        self.ratings: dict[tuple[str, str], Rating] = {}
-        self.problems: list[str] = []
+        self.scale, self.mapping, self._splits = scale, mapping, splits
+        self.problems: Problems = table.problems
         self.remarks: list[str] = []
+        self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._labelled = table  # where the labels stand
-        self._lines: dict[str, int] = {}  # by item id: the line, or the row, where it first stands
-        self._rated: dict[tuple[str, str], int] = {}
-        self._ids: dict[tuple[str | None, ...], str] = {}
+        self._draft: Draft | None = None
+        self._shared = self._apart = False
+        self._index: dict[str | bytes, int] = {}  # the place of an item, by its id or by a hash of its texts
+        self._lines = array("Q")  # by that place: the line, or the row, where it first stands
+        self._texts = array("q")  # and, where several rows may be of one item, a hash of each part of it
+        self._groups: dict[bytes, str] = {}  # the split of each question
+        self._n_items = Counter[str]()  # by split
+        self._given = _Ratings()
         self._numbers = LabelNumbers(scale)
         self._missing: Counter[str] = Counter()  # cells that say that there is no label
-        self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._mapped: set[str] = set()
 
-    def read(self, ratings: Table) -> None:
-        """Read every row; the problems of all of them are in `problems`. `ratings` is the same table where the labels
-        stand in it; another one names the items by their ids.
+    def read(self, ratings: Stream, draft: Draft | None, *, force: bool) -> None:
+        """Read every row, and write what it says into the draft as long as nothing is wrong; None writes nothing.
+
+        `ratings` is the same table where the labels stand in it; another one names the items by their ids. `force`
+        takes labels that use a small part of their scale, and the card says so.
         """
-        self._labelled = ratings
-        apart = ratings is not self.table
+        self._labelled, self._draft = ratings, draft
+        self._apart = ratings is not self.table
+        self._shared = self.columns.rater is not None and not self._apart
         for row in self.table.rows:
-            item_id = self._read_item(row, shared=self.columns.rater is not None and not apart)
-            if not apart:
-                self._read_labels(row, item_id)
-        if apart:
+            item = self._read_item(row)
+            if not self._apart:
+                self._read_labels(row, item)
+        if self._apart:
             self._read_apart(ratings)
         labels = ", ".join(dict.fromkeys((*self.columns.labels, self.columns.gold_label or "")))
-        if labels and not self.ratings and not self.problems:
+        if labels and not self.n_ratings and not self.problems:
             self.problems.append(f"{ratings.top}: no row has a label in {labels.rstrip(', ')}: fill some in")
+        self._hold_to_scale(force=force)
 
-    def _read_apart(self, ratings: Table) -> None:
-        column, unmatched = str(self.columns.item), 0
+    def _read_apart(self, ratings: Stream) -> None:
+        count = unmatched = 0
         for row in ratings.rows:
-            item_id = row.cells[column].strip()
-            unmatched += item_id not in self.items
-            if item_id in self.items:
-                self._read_labels(row, item_id)
-        if unmatched == len(ratings.rows):
-            self.problems.append(f"{ratings.where}: no value of column {column} is the id of an item")
+            count += 1
+            item_id = row.cells[str(self.columns.item)].strip()
+            if self.holds(item_id):
+                self._read_labels(row, (item_id, self._index[item_id]))
+            else:
+                unmatched += 1
+        if count and unmatched == count:
+            self.problems.append(f"{ratings.where}: no value of column {self.columns.item} is the id of an item")
         elif unmatched:
             self.remarks.append(f"{unmatched:,} rows of {ratings.name} name no item of the set")
 
-    def hold_to_scale(self, *, force: bool) -> None:
-        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it.
+    def holds(self, item_id: str) -> bool:
+        """Whether there is an item of this id, where a column gives the ids."""
+        return item_id in self._index
 
-        The second is for the owner to decide: with `force` the card says so.
+    @property
+    def n_items(self) -> int:
+        """How many items were read."""
+        return len(self._lines)
+
+    @property
+    def n_ratings(self) -> int:
+        """How many ratings they have, `gold`'s among them."""
+        return len(self._given.labels)
+
+    @property
+    def n_labelled(self) -> int:
+        """How many items have a gold label."""
+        return self._given.n_labelled(self.scale)
+
+    def counts(self) -> dict[str, Any]:
+        """How many items, questions and ratings there are, and what each split and rater has of them, by the names that
+        `Imported` has for it.
         """
+        groups = Counter(self._groups.values())
+        return {
+            "n_items": self.n_items,
+            "n_groups": len(self._groups),
+            "n_ratings": self.n_ratings,
+            "raters": self.raters(),
+            "splits": {split: SplitCounts(self._n_items[split], groups[split]) for split in SPLITS},
+        }
+
+    def raters(self) -> dict[str, int]:
+        """How many ratings each rater gave, by name."""
+        counts = Counter(self._given.raters)
+        return {rater: counts[code] for rater, code in sorted(self._given.names.items())}
+
+    def _hold_to_scale(self, *, force: bool) -> None:
+        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it."""
         if better := self._numbers.better():
             self.problems.insert(0, f"{self._labelled.top}: {better}")
-        labels = [rating.label for rating in self.ratings.values() if isinstance(rating.label, float)]
-        narrow = narrow_labels(labels, self.scale)
+        narrow = narrow_labels(self._given.labels, self.scale)
         if narrow and (force or self.scale.from_fraction):
             self.explained[NARROW] = "the import was told that the scale is right" if force else "they are fractions"
         elif narrow:
             self.problems.append(f"{self._labelled.top}: {narrow}: give --scale so, or --force if it is right as it is")
 
-    def _read_item(self, row: Row, *, shared: bool) -> str:
-        """The id of a row's item; `shared`: whether several rows may be of one."""
-        where = self.table.at(row)
+    def _read_item(self, row: Row) -> tuple[str, int]:
+        """The id of a row's item, and its place among the items."""
+        where, before = self.table.at(row), self.problems.total
         item = self.columns.read_item(row, where, item_id="", problems=self.problems)
-        item_id = self._item_id(row, item, shared=shared)
-        item = replace(item, item_id=item_id, group=item.group or item_id)
-        if not item.item_id:
+        key, new = self._key(row, item), len(self._lines)
+        if key == "":
             self.problems.append(f"{where}: column {self.columns.item!r}: the item id is empty: fill it in")
-            return ""
-        first = self.items.setdefault(item.item_id, item)
-        line = self._lines.setdefault(item.item_id, row.line)
-        if line == row.line:
-            return item.item_id
-        if not shared:
-            self.problems.append(
-                f"{where}: item {item.item_id!r} stands in {self.table.number(line)} already: ids must differ "
-                "(several rows may share an item only with --rater)"
-            )
-        elif first != item:
-            self.problems.append(
-                f"{where}: item {item.item_id!r} has another {_difference(first, item)} than in "
-                f"{self.table.number(line)}: rows of one item must have the same texts"
-            )
-        return item.item_id
+            return _NO_ITEM
+        place = new if key is None else self._index.setdefault(key, new)
+        item_id = key if isinstance(key, str) else f"{self.name}-{place + 1:05d}"
+        item = replace(item, item_id=item_id, group=item.group or item_id)
+        if place == new:
+            self._take(item, row, sound=self.problems.total == before)
+        elif self._lines[place] != row.line:
+            self._compare(item, place, where)
+        return item_id, place
 
-    def _item_id(self, row: Row, item: Item, *, shared: bool) -> str:
+    def _key(self, row: Row, item: Item) -> str | bytes | None:
+        """What makes an item one: its id, where a column has it, else its texts; None where each row is an item."""
         if self.columns.item is not None:
             return row.cells[self.columns.item].strip()
-        number = f"{self.name}-{len(self.items) + 1:05d}"
-        if not shared:
-            return number
         texts = [context.text for context in item.contexts]
-        key = (item.group, item.question, item.answer, item.system, *texts, *item.fields.values())
-        return self._ids.setdefault(key, number)
+        parts = (item.group, item.question, item.answer, item.system, *texts, *item.fields.values())
+        return _hash(repr(parts)) if self._shared else None
 
-    def _read_labels(self, row: Row, item_id: str) -> None:
+    def _take(self, item: Item, row: Row, *, sound: bool) -> None:
+        """Note a new item and write it; where it is `sound` so far, it is held against the format of items.jsonl."""
+        self._lines.append(row.line)
+        if self._shared:
+            self._texts.extend(_hashes(item))
+        group = _hash(item.group)
+        split = self._groups.get(group) or self._groups.setdefault(group, self._splits.of(item.group))
+        self._n_items[split] += 1
+        if sound:
+            line = item_row(item)
+            read_item(line, self.table.at(row), self.problems)
+            if self._draft is not None and not self.problems:
+                self._draft.add_item(line)
+
+    def _compare(self, item: Item, place: int, where: str) -> None:
+        """Hold a further row of an item against its first one."""
+        first = self.table.number(self._lines[place])
+        if not self._shared:
+            self.problems.append(
+                f"{where}: item {item.item_id!r} stands in {first} already: ids must differ "
+                "(several rows may share an item only with --rater)"
+            )
+            return
+        old = self._texts[place * len(_COMPARED) : (place + 1) * len(_COMPARED)]
+        differ = [name for name, one, two in zip(_COMPARED, old, _hashes(item), strict=True) if one != two]
+        if differ:
+            self.problems.append(
+                f"{where}: item {item.item_id!r} has another {', '.join(differ)} than in "
+                f"{first}: rows of one item must have the same texts"
+            )
+
+    def _read_labels(self, row: Row, item: tuple[str, int]) -> None:
         columns = self.columns
         if columns.rater is None:
             for column in columns.raters:
-                self._rate(row, item_id, column=column, rater=column)
+                self._rate(row, item, column=column, rater=column)
         else:
-            self._read_named(row, item_id, columns.rater)
+            self._read_named(row, item, columns.rater)
         if columns.gold_label is not None:
-            self._rate(row, item_id, column=columns.gold_label, rater=GOLD)
+            self._rate(row, item, column=columns.gold_label, rater=GOLD)
 
-    def _read_named(self, row: Row, item_id: str, column: str) -> None:
+    def _read_named(self, row: Row, item: tuple[str, int], column: str) -> None:
         rater, label = row.cells[column].strip(), self.columns.labels[0]
         if not rater and row.cells[label].strip():
             self.problems.append(f"{self._labelled.at(row)}: column {column!r}: no rater for this label: fill it in")
@@ -144,23 +261,33 @@ class Reading:
                 "already: leave one out"
             )
         elif rater:
-            self._rate(row, item_id, column=label, rater=rater)
+            self._rate(row, item, column=label, rater=rater)
 
-    def _rate(self, row: Row, item_id: str, *, column: str, rater: str) -> None:
-        label = self._label(row, column)
-        if label is None or not item_id:
+    def _rate(self, row: Row, item: tuple[str, int], *, column: str, rater: str) -> None:
+        label, (item_id, place), given = self._label(row, column), item, self._given
+        if label is None or place < 0:
             return
-        first = self._rated.setdefault((item_id, rater), row.line)
-        noted = self.columns.note_of(column)
-        note = None if noted is None else row.cells[noted].strip() or None
-        old = self.ratings.setdefault((item_id, rater), Rating(item_id, rater, label, note))
-        if first == row.line or (column == self.columns.gold_label and old.label == label):
+        several = self._apart or self.columns.rater is not None  # else an item's second row is a problem already
+        first = given.first(place, rater) if several else None
+        if first is None:
+            self._take_rating(row, item, rater=rater, label=label, note=self.columns.note_of(column))
             return
-        if self.columns.rater is not None:  # else the item's second row is reported already
+        line = given.lines[first]
+        if given.labels[first] != given.number(label) or (line != row.line and column != self.columns.gold_label):
             self.problems.append(
                 f"{self._labelled.at(row)}: a second label of {rater!r} for item {item_id!r}, the first is in "
-                f"{self._labelled.number(first)}: keep one"
+                f"{self._labelled.number(line)}: keep one"
             )
+
+    def _take_rating(self, row: Row, item: tuple[str, int], *, rater: str, label: Label, note: str | None) -> None:
+        """Note a rating and write it; `note` is the column of what the rater wrote."""
+        text = None if note is None else row.cells[note].strip() or None
+        rating = Rating(item[0], rater, label, text)
+        if rater not in self._given.names:
+            read_rating(rating_row(rating), self._labelled.at(row), scale=None, problems=self.problems)
+        self._given.add(item[1], rater, label, line=row.line)
+        if self._draft is not None and not self.problems:
+            self._draft.add_rating(rating)
 
     def _label(self, row: Row, column: str) -> Label | None:
         cell = row.cells[column].strip()
@@ -185,18 +312,16 @@ class Reading:
         """What is known of the set: where it was read from, and how."""
         scale = replace(self.scale, from_fraction=False)
         if scale.kind == "nominal":
-            words = sorted({str(rating.label) for rating in self.ratings.values() if rating.label is not None})
-            scale = replace(scale, categories=tuple(words))
-        raters = sorted({rating.rater for rating in self.ratings.values()})
+            scale = replace(scale, categories=tuple(sorted(self._given.words)))
         return Card(
             name=self.name,
             scale=scale,
             version="1",
-            licence=self.table.licence or UNKNOWN_LICENCE,
-            source=self.table.source,
+            licence=self.table.source.licence or UNKNOWN_LICENCE,
+            source=self.table.source.source,
             made_by=command,
-            labels_by="people" if self.ratings else "unknown",
-            raters={rater: RaterCard(who=self._who(rater)) for rater in raters},
+            labels_by="people" if self.n_ratings else "unknown",
+            raters={rater: RaterCard(who=self._who(rater)) for rater in self.raters()},
             explained=self.explained,
         )
 
@@ -218,16 +343,11 @@ class Reading:
         ]
 
 
-def _difference(first: Item, second: Item) -> str:
-    fields = (
-        "group",
-        "question",
-        "answer",
-        "reference_answers",
-        "system",
-        "contexts",
-        "conversation",
-        "fields",
-        "tags",
-    )
-    return ", ".join(name for name in fields if getattr(first, name) != getattr(second, name))
+def _hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _hashes(item: Item) -> list[int]:
+    """A number for each part of an item that rows of one item share."""
+    parts = (getattr(item, name) for name in _COMPARED)
+    return [hash(tuple(part.items()) if isinstance(part, Mapping) else part) for part in parts]

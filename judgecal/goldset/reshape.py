@@ -1,45 +1,138 @@
-"""Tables with several answers, contexts or raters in a row: brought into a row an item."""
+"""Rows on their way into a set: read one at a time, and brought into a row an item where they have several answers,
+contexts or raters.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.cells import listed_cell, read_contexts
 from judgecal.goldset.columns import Columns
-from judgecal.tables import Row, Table
+from judgecal.tables import Row, Source
+from judgecal.tables.table import Places
 
 _ANY = "*"
+_MOST_PROBLEMS = 10_000  # are held
+_STEP = 1000  # rows between two looks at the progress
+Progress = Callable[[int, int], None]
+"""Told now and then how many rows have been read, of how many."""
 
 
-def unpivot(table: Table, columns: Columns) -> tuple[Table, Columns]:
-    """The table with a row for each system's answer, and the columns that say what is what in it.
+class Problems(list[str]):
+    """What is wrong, in the order in which it was found; of very many problems the later ones are counted alone."""
 
-    Without a `*` in the answer's column, or with a column of that very name, both come back as they are. An item's id
+    n_more = 0
+
+    @property
+    def total(self) -> int:
+        """How many were found."""
+        return len(self) + self.n_more
+
+    def append(self, problem: str) -> None:
+        """Take one more."""
+        if len(self) < _MOST_PROBLEMS:
+            super().append(problem)
+        else:
+            self.n_more += 1
+
+    def extend(self, problems: Iterable[str]) -> None:
+        """Take some more."""
+        for problem in problems:
+            self.append(problem)
+
+    def told(self) -> list[str]:
+        """The problems, and how many are not among them."""
+        more = [f"... and {self.n_more:,} more problems that are not told apart: mend these first"]
+        return [*self, *more[: self.n_more]]
+
+
+class Stream(Places):
+    """A table whose rows are read once, in order, and never held.
+
+    `columns` are those that the rows have. `skipped` (rows by reason), `notes` and `problems` are whole once the rows
+    have been read; `rows` may be wrapped before.
+    """
+
+    def __init__(self, source: Source, problems: Problems, progress: Progress | None = None) -> None:
+        self.where, self.unit, self.name = source.where, source.unit, source.name
+        self.source, self.columns, self.problems = source, source.fields, problems
+        self.notes = list(source.remarks)
+        self.skipped: dict[str, int] = {}
+        self.rows = self._read(progress or (lambda _done, _total: None))
+
+    def _read(self, progress: Progress) -> Iterator[Row]:
+        count, total = 0, self.source.n_rows
+        for count, row in enumerate(self.source.filled_rows(), start=1):
+            if not count % _STEP:
+                progress(count, total)
+            yield row
+        self.skipped["without any content"] = total - count
+        if not count:
+            self.problems.append(f"{self.top}: the file holds no rows")
+
+    def require(self, *columns: str) -> None:
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are there."""
+        missing = [name for name in dict.fromkeys(columns) if name not in self.columns]
+        refuse([f"{self.top}: {unknown_name('column', name, self.columns)}" for name in missing])
+
+    def keep_where(self, where: Iterable[tuple[str, str]]) -> None:
+        """Keep the rows whose cells have the values asked for; none is a problem. InputError: there is no such
+        column.
+        """
+        wanted = dict(where)
+        self.require(*wanted)
+        if wanted:
+            self.rows = self._only(self.rows, wanted)
+
+    def _only(self, rows: Iterator[Row], wanted: Mapping[str, str]) -> Iterator[Row]:
+        count = taken = 0
+        for row in rows:
+            count += 1
+            if all(row.cells[name].strip() == value for name, value in wanted.items()):
+                taken += 1
+                yield row
+        having = ", ".join(f"{name}={value}" for name, value in wanted.items())
+        self.notes.append(f"{self.where}: {taken:,} of {count:,} rows have {having}")
+        self.skipped[f"without {having}"] = count - taken
+        if count and not taken:
+            self.problems.append(f"{self.top}: no row has {having} (--where)")
+
+
+def unpivot(table: Stream, columns: Columns) -> Columns:
+    """Give the table a row for each system's answer; the columns that say what is what in it.
+
+    Without a `*` in the answer's column, or with a column of that very name, all is as it was. An item's id
     is the row's with the system's name behind it. A row in which a system has neither an answer nor a label gives no
     item of it. InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
     """
     answer = columns.answer
     if answer is None or _ANY not in answer or answer in table.columns:
-        return table, columns
+        return columns
     systems = list(_systems(answer, table.columns))
-    problems = _problems(table, columns, systems)
-    if problems:
-        raise InputError(problems)
+    refuse(_problems(table, columns, systems))
     labels = _label_names(table, columns)
-    found = (_one(row, columns, {**labels, answer: answer}, system) for row in table.rows for system in systems)
-    rows = [row for row in found if row is not None]
-    note = (
-        f"{table.where}: {len(rows):,} answers in {len(table.rows):,} rows, of {len(systems)} systems: "
-        f"{', '.join(systems)}"
-    )
-    added = (answer, *labels.values(), _ANY)
-    whole = replace(table, rows=rows, columns=(*table.columns, *added), notes=(*table.notes, note))
-    return whole, _named(columns, labels)
+    table.rows = _answers(table, table.rows, columns, {**labels, answer: answer}, systems)
+    table.columns = (*table.columns, answer, *labels.values(), _ANY)
+    return _named(columns, labels)
+
+
+def _answers(
+    table: Stream, rows: Iterator[Row], columns: Columns, names: Mapping[str, str], systems: list[str]
+) -> Iterator[Row]:
+    count = n_answers = 0
+    for row in rows:
+        count += 1
+        for system in systems:
+            if (one := _one(row, columns, names, system)) is not None:
+                n_answers += 1
+                yield one
+    of = f"of {len(systems)} systems: {', '.join(systems)}"
+    table.notes.append(f"{table.where}: {n_answers:,} answers in {count:,} rows, {of}")
 
 
 def _systems(pattern: str, columns: Iterable[str]) -> Iterable[str]:
@@ -49,7 +142,7 @@ def _systems(pattern: str, columns: Iterable[str]) -> Iterable[str]:
             yield column[len(before) : len(column) - len(after)]
 
 
-def _problems(table: Table, columns: Columns, systems: list[str]) -> list[str]:
+def _problems(table: Stream, columns: Columns, systems: list[str]) -> list[str]:
     answer = columns.answer or ""
     if answer.count(_ANY) > 1:
         return [f"--answer {answer}: write one {_ANY}, where the columns have the system's name"]
@@ -76,7 +169,7 @@ def _of(pattern: str, system: str) -> str:
     return pattern.replace(_ANY, system)
 
 
-def _label_names(table: Table, columns: Columns) -> dict[str, str]:
+def _label_names(table: Stream, columns: Columns) -> dict[str, str]:
     """Label pattern -> the column that takes its place, named by what all have in common: the rater."""
     names = {label: label.replace(_ANY, "").strip("_-. ") for label in _labels(columns)}
     taken = [*table.columns, *names.values()]
@@ -102,7 +195,7 @@ def _one(row: Row, columns: Columns, names: Mapping[str, str], system: str) -> R
     return Row(row.line, {**row.cells, **cells, _ANY: system}, {**row.raw, **raw, _ANY: system})
 
 
-def with_labels(columns: Columns, table: Table) -> Columns:
+def with_labels(columns: Columns, table: Stream) -> Columns:
     """The columns with every `*` in a label's name filled in: all columns of the table that fit it.
 
     InputError: none fits.
@@ -119,30 +212,36 @@ def with_labels(columns: Columns, table: Table) -> Columns:
     return replace(columns, labels=tuple(labels))
 
 
-def split_chunks(table: Table, columns: Columns) -> tuple[Table, int]:
-    """The table with a row for each context of a row, for labels of single contexts, and how many rows have none; as it
-    is without `chunks`.
+def split_chunks(table: Stream, columns: Columns) -> None:
+    """Give the table a row for each context of a row, for labels of single contexts; with `chunks` alone.
 
-    A label cell may hold a list, a label for each context; any other belongs to all of them. An item's id is the row's
-    with `-chunk-<n>` behind it, from 0. InputError: a list of labels is longer or shorter than that of the contexts.
+    A label cell may hold a list, a label for each context; any other belongs to all of them, and a list that is longer
+    or shorter than that of the contexts is a problem. An item's id is the row's with `-chunk-<n>` behind it, from 0.
     """
-    if not columns.chunks:
-        return table, 0
-    problems: list[str] = []
-    parts = [_chunks(table, row, columns, problems) for row in table.rows]
-    refuse(problems, most=50)
-    rows = [part for own in parts for part in own]
-    note = f"{table.where}: {len(rows):,} contexts in {len(table.rows):,} rows, an item each"
-    return replace(table, rows=rows, notes=(*table.notes, note)), parts.count([])
+    if columns.chunks:
+        table.rows = _split(table, table.rows, columns)
 
 
-def _chunks(table: Table, row: Row, columns: Columns, problems: list[str]) -> list[Row]:
+def _split(table: Stream, rows: Iterator[Row], columns: Columns) -> Iterator[Row]:
+    count = n_chunks = without = 0
+    for row in rows:
+        count += 1
+        chunks = _chunks(table, row, columns)
+        n_chunks, without = n_chunks + len(chunks), without + (not chunks)
+        yield from chunks
+    table.notes.append(f"{table.where}: {n_chunks:,} contexts in {count:,} rows, an item each")
+    table.skipped["without a context"] = without
+
+
+def _chunks(table: Stream, row: Row, columns: Columns) -> list[Row]:
     where, found = table.at(row), []
-    contexts = [(name, one) for name in columns.contexts for one in read_contexts(row, name, where, problems)]
+    contexts = [(name, one) for name in columns.contexts for one in read_contexts(row, name, where, table.problems)]
     lists = {name: cell for name in columns.label_names if isinstance(cell := listed_cell(row.raw.get(name)), list)}
     for name, cell in lists.items():
         if len(cell) != len(contexts):
-            problems.append(f"{where}: column {name!r}: {len(cell)} labels for {len(contexts)} contexts: one for each")
+            table.problems.append(
+                f"{where}: column {name!r}: {len(cell)} labels for {len(contexts)} contexts: one for each"
+            )
             return []
     for place, (name, context) in enumerate(contexts):
         one = {"document_id": context.document_id, "text": context.text, "score": context.score}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from judgecal.goldset.card import Card, card_text
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, JUDGEMENTS, RATINGS, GoldSet, content_sha, load_gold
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
-from judgecal.tables import write_json_lines
+from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -56,21 +59,77 @@ def write_gold(
     """
     workspace.require_writable("gold import")
     refuse(name_problems(card.name, workspace=workspace, replace=replace))
-    target = (workspace.gold / card.name).resolve()
-    fresh = target.with_name(f".{card.name}.new-{secrets.token_hex(4)}")
+    with drafting(card.name, workspace=workspace) as draft:
+        for item in items:
+            draft.add_item(item_row(item))
+        for rating in ratings:
+            draft.add_rating(rating)
+        draft.complete(card, documents=documents, judgements=judgements, readme=readme)
+        load_gold(draft.folder, workspace=workspace)
+    return load_gold(card.name, workspace=workspace)
+
+
+class Draft:
+    """A set as it is written, row by row, into a folder beside its place; no row is held."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._items, self._ratings = (
+            (folder / name).open("w", encoding="utf-8", newline="\n") for name in (ITEMS, RATINGS)
+        )
+
+    def add_item(self, row: Mapping[str, Any]) -> None:
+        """Write a line of items.jsonl."""
+        self._items.write(f"{json_line(row)}\n")
+
+    def add_rating(self, rating: Rating) -> None:
+        """Write a line of ratings.jsonl."""
+        self._ratings.write(f"{json_line(rating_row(rating))}\n")
+
+    def complete(
+        self,
+        card: Card,
+        *,
+        documents: Iterable[Document] = (),
+        judgements: Iterable[Mapping[str, Any]] = (),
+        readme: str = "",
+    ) -> None:
+        """Write what stands beside the rows; documents, judgements and a README that were there stay where none are
+        given.
+        """
+        self.close()
+        # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
+        (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
+        for name, rows in ((DOCUMENTS, map(document_row, documents)), (JUDGEMENTS, iter(judgements))):
+            if (first := next(rows, None)) is not None:
+                write_json_lines(self.folder / name, chain([first], rows))
+        if readme and not (self.folder / "README.md").exists():
+            (self.folder / "README.md").write_text(readme, encoding="utf-8", newline="\n")
+
+    def close(self) -> None:
+        """End the files of the rows, which are on the disk then."""
+        for file in (self._items, self._ratings):
+            if not file.closed:
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+
+
+@contextlib.contextmanager
+def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
+    """A draft of a set, which takes its place, whole, when the block ends without an exception; else nothing is left
+    of it. What a set of that name holds beside its card, items and ratings is in it already.
+    """
+    target = (workspace.gold / name).resolve()
+    fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
     try:
         _carry_over(target, fresh)
-        _write_files(fresh, card, items=items, ratings=ratings, documents=documents)
-        if judgements:
-            write_json_lines(fresh / JUDGEMENTS, judgements)
-        if readme and not (fresh / "README.md").exists():
-            (fresh / "README.md").write_text(readme, encoding="utf-8", newline="\n")
-        load_gold(fresh, workspace=workspace)
+        with contextlib.closing(Draft(fresh)) as draft:
+            yield draft
         _put_in_place(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
-    return load_gold(card.name, workspace=workspace)
 
 
 def add_ratings(gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False) -> GoldSet:
@@ -111,18 +170,6 @@ def _carry_over(old: Path, fresh: Path) -> None:
             shutil.copytree(source, fresh / source.name)
         else:
             shutil.copy2(source, fresh / source.name)
-
-
-def _write_files(
-    folder: Path, card: Card, *, items: Iterable[Item], ratings: Iterable[Rating], documents: Iterable[Document]
-) -> None:
-    # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
-    (folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
-    write_json_lines(folder / ITEMS, (item_row(item) for item in items))
-    write_json_lines(folder / RATINGS, (rating_row(rating) for rating in ratings))
-    rows = [document_row(document) for document in documents]
-    if rows:
-        write_json_lines(folder / DOCUMENTS, rows)
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

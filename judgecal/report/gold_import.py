@@ -26,21 +26,21 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     blocks: list[Block] = [splits_table(result.splits)]
     lines = [*_accounted(result), *result.notes]
     blocks += [Bullets(lines, short=True)] if lines else []
-    raters = listed(result.gold.raters, _NAMED) or "no single rater"
+    raters = listed(result.people, _NAMED) or "no single rater"
     said = f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
     following = f"judgecal gold check {result.set_}"
     if not result.n_ratings:
         following = f"judgecal gold sheet {result.set_} -o labels.csv"
     elif result.judges:
         following = f"judgecal agreement --gold {result.set_}"
-    card = f"Say in {path_from_here(result.gold.path / 'card.toml')} what is known of it."
+    card = f"Say in {path_from_here(result.path / 'card.toml')} what is known of it."
     headline = Headline(
         "imported" if result.n_ratings else "waits for labels",
         f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, {said}.",
         (*_guessed(guessed), card, *_judged(result)),
         next=following,
     )
-    about = f"{result.set_}@{result.sha256[:12]}, scale {result.gold.scale}"
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}"
     return Document(f"Gold set {result.set_}", about, headline, [Section("set", "The set", "", blocks)])
 
 

@@ -71,6 +71,14 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     )
 
 
+def open_table(path: str | Path) -> Source:
+    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`."""
+    for one in _formats():
+        if one.address is not None and str(path).startswith(one.address[0]):
+            return one.address[1](str(path))
+    return open_source(Path(path))
+
+
 def open_source(path: Path) -> FileSource:
     """Open the table in a file, to be read piece by piece.
 
@@ -98,10 +106,7 @@ def read_table(path: str | Path) -> Table:
     Raises:
         InputError: every problem of the file, each with its line, or its row where there are no lines.
     """
-    for one in _formats():
-        if one.address is not None and str(path).startswith(one.address[0]):
-            return one.address[1](str(path)).table()
-    return open_source(Path(path)).table()
+    return open_table(path).table()
 
 
 def check_output(path: Path, source: Path) -> None:

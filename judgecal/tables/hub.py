@@ -70,6 +70,11 @@ class _HubSource(Source):
         self.name, self.licence = address.name, _licence(address)
         self.source = _source(address, data, self.licence)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As `Source.fields`."""
+        return tuple(dict.fromkeys(name for row in self._rows for name in row.raw))
+
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(self._rows)
 

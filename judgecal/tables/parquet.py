@@ -55,6 +55,12 @@ class _ParquetSource(FileSource):
                 yield Piece([record_row(first + n - 1, record) for n, record in records], batch)
                 first += len(records)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As `Source.fields`, told by the schema."""
+        columns = (one for one in self.schema if one.name not in self.bytes_columns)
+        return tuple(dict.fromkeys(name for one in columns for name in _fields(one, one.name)))
+
     def _has(self, name: str) -> bool:
         """A field of an object is a column of its own, `a.b`, told by the schema."""
         import pyarrow as pa
@@ -69,6 +75,16 @@ class _ParquetSource(FileSource):
         except (KeyError, pa.ArrowException, AttributeError):
             return False
         return True
+
+
+def _fields(field: Any, name: str) -> Iterator[str]:
+    """The name of a column, and the dotted names of the fields of objects in it."""
+    import pyarrow as pa
+
+    yield name
+    if pa.types.is_struct(field.type):
+        for inner in field.type:
+            yield from _fields(inner, f"{name}.{inner.name}")
 
 
 def without_bytes(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:

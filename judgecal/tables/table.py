@@ -84,8 +84,29 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+class Places:
+    """How messages name a table and its rows."""
+
+    __slots__ = ()
+    where: str
+    unit: Unit
+
+    def number(self, row: int) -> str:
+        """A row by its number alone, as within a message: `line 3` or `row 3`."""
+        return f"{self.unit} {row}"
+
+    @property
+    def top(self) -> str:
+        """The table as a whole: `file:1`, or just the file where there are no lines."""
+        return f"{self.where}:1" if self.unit == "line" else self.where
+
+    def at(self, row: Row) -> str:
+        """`file:line` of a row, or `file:row N`."""
+        return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
+
+
 @dataclass(frozen=True, slots=True)
-class Table:
+class Table(Places):
     """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
 
     `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the card of a
@@ -102,19 +123,6 @@ class Table:
     notes: tuple[str, ...] = ()
     n_rows: int = 0
     n_empty: int = 0
-
-    def number(self, row: int) -> str:
-        """A row by its number alone, as within a message: `line 3` or `row 3`."""
-        return f"{self.unit} {row}"
-
-    @property
-    def top(self) -> str:
-        """The table as a whole: `file:1`, or just the file where there are no lines."""
-        return f"{self.where}:1" if self.unit == "line" else self.where
-
-    def at(self, row: Row) -> str:
-        """`file:line` of a row, or `file:row N`."""
-        return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
 
     def require(self, *columns: str) -> None:
         """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are there."""
@@ -135,7 +143,7 @@ class Piece:
     batch: Any = None
 
 
-class Source(ABC):
+class Source(Places, ABC):
     """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must be.
 
     `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur. A row of empty
@@ -167,25 +175,38 @@ class Source(ABC):
             if not left:
                 return
 
-    def table(self) -> Table:
-        """The rows that have any content, all at once (InputError: none); a column that a row lacks is an empty cell
-        there.
-        """
-        rows = [row for piece in self.pieces() for row in piece.rows]
-        columns = tuple(dict.fromkeys(name for row in rows for name in row.raw))
-        empty = dict.fromkeys(columns, "")
-        rows = [Row(row.line, {**empty, **row.cells}, row.raw) for row in rows if any(row.cells.values())]
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns, and the fields of objects in them by their dotted names, as rows have them."""
+        return self.columns
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and which columns rows have nothing of."""
         left_out = [f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"]
-        notes = (*self.notes, *left_out[: len(self.bytes_columns)])
+        return (*self.notes, *left_out[: len(self.bytes_columns)])
+
+    def filled_rows(self) -> Iterator[Row]:
+        """The rows that have any content, one at a time; a column that a row lacks is an empty cell there."""
+        empty = dict.fromkeys(self.fields, "")
+        for piece in self.pieces():
+            for row in piece.rows:
+                if any(row.cells.values()):
+                    whole = len(row.cells) == len(empty)
+                    yield row if whole else Row(row.line, {**empty, **row.cells}, row.raw)
+
+    def table(self) -> Table:
+        """The rows that have any content, all at once; InputError: none."""
+        rows = list(self.filled_rows())
         table = Table(
             self.where,
-            columns,
+            self.fields,
             rows,
             name=self.name,
             source=self.source,
             unit=self.unit,
             licence=self.licence,
-            notes=notes,
+            notes=self.remarks,
             n_rows=self.n_rows,
             n_empty=self.n_rows - len(rows),
         )
@@ -269,6 +290,11 @@ class RecordSource(FileSource):
                     kinds.add(_kind(value))
         self.columns = tuple(top)
         refuse(problems, most=50)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As `Source.fields`."""
+        return tuple(self.types)
 
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(record_row(number, record) for number, record in self._records([]))

@@ -31,6 +31,15 @@ def read_bytes(path: Path) -> bytes:
         raise unreadable(path, error) from None
 
 
+def byte_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file as they are, one at a time, each with its line end; InputError as `read_bytes`."""
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
 def read_text(path: Path) -> str:
     """The text of a file in UTF-8, with or without a byte order mark; InputError where it cannot be read or is none."""
     text, problems = decode(read_bytes(path), shown(path))
