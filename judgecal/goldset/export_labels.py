@@ -245,7 +245,7 @@ def _ratings(export: Export, cells: Sequence[str], scale: Scale, told: str | Non
             why[cell] = str(error)
             continue
         label = percent(label) if scale.from_fraction and isinstance(label, float) else label
-        found.append(Rating(score.item_id, score.by, label, score.note.strip() or None))
+        found.append(Rating(score.item_id, score.by, label, score.note.strip() or None, score.saw_draft))
     export.ratings[:] = kept
     problems = [f"{at[0]}: label {cell!r} of {len(at):,}: {why[cell]}" for cell, at in off.items()]
     fits = f"--scale {told} fits them all, or " if told and str(told) != str(scale) else ""

@@ -43,6 +43,7 @@ class Score:
         repeat: from 0; a judge that scored an item twice has two.
         unit: `item`, or `chunk:<n>` of the item's contexts, from 0.
         cost_usd, latency_s: of the judge's call, None where the tool does not say.
+        saw_draft: whether a person was shown what a judge said before.
     """
 
     item_id: str
@@ -56,6 +57,7 @@ class Score:
     unit: str = ITEM_UNIT
     cost_usd: float | None = None
     latency_s: float | None = None
+    saw_draft: bool = False
 
 
 @dataclass

@@ -94,7 +94,7 @@ def _read_annotations(metric: str, samples: list[dict[str, Any]], where: str, ex
         if label is None:
             export.skip("a verdict that was rejected without saying what is right")
         else:
-            export.add_rating(Score(item.item_id, metric, _ANNOTATOR, label, where=place))
+            export.add_rating(Score(item.item_id, metric, _ANNOTATOR, label, where=place, saw_draft=True))
 
 
 def _read_table(table: Table, export: Export) -> None:
