@@ -80,9 +80,14 @@ def test_who_edits_a_score_is_a_person_and_the_first_value_the_judges() -> None:
     assert any("saw it" in note for note in export.notes)
 
 
-def test_a_log_without_samples_is_refused() -> None:
+def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
+    """As `--no-log-samples` leaves it."""
+    value = json.loads((REAL / "log.json").read_text())
+    del value["samples"]
+    path = written(tmp_path / "log.json", value)
+    assert formats()["inspect"].holds([path])
     with pytest.raises(InputError, match="holds no samples: run the evaluation without --no-log-samples"):
-        read_export([REAL / "log_without_samples.json"], "inspect")
+        read_export([path], "inspect")
 
 
 @pytest.mark.parametrize(
