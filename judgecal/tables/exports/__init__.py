@@ -25,6 +25,7 @@ from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
 
+_UNNAMED = "unnamed"
 _DOCUMENT = ("document_id", "doc_id", "doc_uri", "id", "source", "name")
 
 
@@ -152,6 +153,8 @@ class Export:
             known = [score for score in scores if score.item_id in self.items]
             self.skip("a score of an item that the export does not hold", len(scores) - len(known))
             scores[:] = known
+        if n := sum(score.by == _UNNAMED for score in self.ratings):
+            self.notes.append(f"{self.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}")
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
         if out != self.n_records:
             raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
@@ -234,7 +237,7 @@ def person(name: str) -> str:
     """
     name = name.strip()
     if "@" not in name:
-        return "gold (a person)" if name == "gold" else name or "unnamed"
+        return "gold (a person)" if name == "gold" else name or _UNNAMED
     return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
 
 

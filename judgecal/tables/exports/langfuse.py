@@ -53,8 +53,8 @@ def _holds(files: Sequence[Path]) -> bool:
 
 def _table(file: Path) -> str | None:
     names = fields_of(file)
-    if "source" in names and not names & {"traceId", "subject", "sessionId", "datasetRunId"}:
-        return None
+    if names >= _SCORES and not names & {"traceId", "subject", "projectId"}:
+        return None  # another tool's scores
     return next((table for table, own in _TABLES.items() if own <= names), None)
 
 
@@ -93,7 +93,8 @@ def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> Non
     export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
     averages: Counter[str] = Counter()
     for _, row in tables["traces"]:
-        averages.update(name for name in row.keys() - _NO_SCORE if "." not in name and row[name] not in (None, ""))
+        own = (name for name in row.keys() - _NO_SCORE if name.partition(".")[0] not in _NO_SCORE)
+        averages.update(name for name in own if row[name] not in (None, ""))
         export.add_item(_item(row, of_trace.get(word(row.get("id")), ""), wanted))
     export.count(averages.total())
     export.skip("an average over people and judges in a column of the traces", averages.total())
@@ -127,7 +128,9 @@ def _take(row: Row, where: str, export: Export) -> None:
     inner = word(subject.get("id")) if subject.get("kind") == "observation" else word(row.get("observationId"))
     trace = word(subject.get("traceId")) or word(subject.get("id")) or word(row.get("traceId"))
     name, note = word(row.get("name")), word(row.get("comment"))
-    if (other := _OTHER_SUBJECTS.get(word(subject.get("kind")))) or not (inner or trace):
+    if not row.keys() & {"traceId", "subject"}:
+        export.skip("a score that does not tell its trace: ask the API for `fields=subject,details,annotation`")
+    elif (other := _OTHER_SUBJECTS.get(word(subject.get("kind")))) or not (inner or trace):
         export.skip(f"a score of {other or 'a session or a run'}, not of a trace")
     elif kind in ("TEXT", "CORRECTION"):
         export.skip("a text where a score would stand" if kind == "TEXT" else "a corrected output, which is no score")
