@@ -238,7 +238,7 @@ def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:
             shown = label(desk, "ann", shown, "yes")
         assert "mine" not in shown["item"]
         shown = label(desk, "ann", shown, "no")
-        assert [rating.label for rating in desk.second_looks.values()] == [0.0]
+        assert desk.timing().second_looks == {"ann": (1, 0)}
         act(desk, "ann", "undo")
-        assert desk.second_looks == {}
+        assert desk.timing().second_looks == {}
     assert len(ratings(folder)) == 12 and {row["label"] for row in ratings(folder)} == {1}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judgecal.errors import JudgecalError, visible
+from judgecal.experiment.label_progress import Timing
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.goldset.label_cells import read_label
@@ -155,14 +156,21 @@ class Desk:
         else:
             self.queue.label(entry.rater, entry.item_id, entry.turn)
 
-    @property
-    def second_looks(self) -> dict[tuple[str, str], Rating]:
-        """What raters said at their second look, by item id and rater."""
-        return dict(self._second)
-
     def seen(self) -> GoldSet:
         """The set as its labels stand now."""
         return dataclasses.replace(self.gold, ratings=tuple(self.file.ratings.values()))
+
+    def timing(self) -> Timing:
+        """How long items took, and what second looks said, by rater."""
+        seconds: dict[str, list[float]] = {rater: [] for rater in self._raters}
+        for entry in self.journal.entries:
+            if entry.rater in seconds and entry.item_id in self._items and entry.seconds is not None:
+                seconds[entry.rater].append(entry.seconds)
+        looks: dict[str, tuple[int, int]] = {}
+        for (item_id, rater), second in self._second.items():
+            first, (n, same) = self.file.ratings.get((item_id, rater)), looks.get(rater, (0, 0))
+            looks[rater] = n + 1, same + (first is not None and first.label == second.label)
+        return Timing(seconds, looks)
 
     # --- what a page asks for
 

@@ -1,0 +1,194 @@
+"""How labelling goes: how much is done, how far raters agree, how sure a rate of these labels is, and when it is enough.
+
+The numbers are those of `gold agreement` and of a mean by group; they are looked at while labels come in, so they say
+when enough are there and decide nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from judgecal.experiment.drawn import drawing_weights
+from judgecal.goldset import GOLD, GoldSet
+from judgecal.records import Estimate, Item, Result
+from judgecal.scale import Label
+from judgecal.stats import reliability
+from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, t_quantile
+from judgecal.stats.sample import Floats
+
+OVERLAP_LEAST = 20
+"""Items that two raters labelled, from which on their agreement is shown."""
+MORE = 50
+"""Labels further, for which the half width is foretold."""
+HALF_WIDTH = 0.05
+"""The half width, as a share of the scale, at which labels are enough unless something else is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterProgress:
+    """One rater: labels, items of which it could not tell, the median time an item took, second looks and equal ones."""
+
+    n: int
+    cannot_tell: int
+    seconds: float | None = None
+    second_looks: int = 0
+    same: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LabelProgress(Result):
+    """What labelling has come to.
+
+    Attributes:
+        n_items: asked for; n_labelled: those of them with a gold label.
+        classes: label, or third of the scale -> labels of these raters.
+        n_overlap: items that two of these raters labelled.
+        agreement: Krippendorff's alpha of these raters; None before 20 items overlap.
+        rate: the share of right answers, or the mean label as a share of the scale; None of a nominal scale.
+        half_width: of the rate, of `level` 0.95; None while there is no interval.
+        half_width_more: with 50 labels more. target: what is asked for.
+        enough: whether the half width is there.
+    """
+
+    set_: str
+    n_items: int
+    n_labelled: int
+    raters: Mapping[str, RaterProgress]
+    classes: Mapping[str, int]
+    n_overlap: int
+    agreement: Estimate | None
+    rate: Estimate | None
+    rate_of: str
+    half_width: float | None
+    half_width_more: float | None
+    target: float
+    enough: bool
+    notes: tuple[str, ...] = ()
+    scale: str = field(default="", metadata={"json": False})
+    waits: bool = field(default=False, metadata={"json": False})
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What the journal knows beside the ratings: seconds by rater, and second looks with those that said the same."""
+
+    seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    second_looks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def label_progress(
+    gold: GoldSet,
+    items: Sequence[Item],
+    raters: Sequence[str],
+    *,
+    timing: Timing | None = None,
+    target: float = HALF_WIDTH,
+    judge_leaves: float = 1.0,
+) -> LabelProgress:
+    """Count and estimate.
+
+    Args:
+        gold: the set as its labels stand.
+        items, raters: those of this labelling.
+        target: the half width that is enough, 0..0.5 of the scale.
+        judge_leaves: the part of the variance that a judge's verdicts leave, where the rate will have them beside it.
+    """
+    timing, asked = timing or Timing(), {item.item_id for item in items}
+    ratings = [one for one in gold.ratings if one.item_id in asked and one.rater in raters]
+    labels: dict[str, dict[str, Label]] = {rater: {} for rater in raters}
+    for one in ratings:
+        if one.label is not None:
+            labels[one.rater][one.item_id] = one.label
+    unclear = Counter(one.rater for one in ratings if one.label is None)
+    people = {rater: own for rater, own in labels.items() if own and rater != GOLD}
+    twice = Counter(item_id for own in people.values() for item_id in own)
+    n_overlap = sum(count > 1 for count in twice.values())
+    rate, rate_of, half = _rate(gold, [item for item in items if item.item_id in gold.labels])
+    half = None if half is None else half * math.sqrt(judge_leaves)
+    n = 0 if rate is None else rate.n
+    return LabelProgress(
+        set_=gold.name,
+        n_items=len(items),
+        n_labelled=sum(item.item_id in gold.labels for item in items),
+        raters={rater: _of_rater(rater, len(own), unclear[rater], timing) for rater, own in labels.items()},
+        classes=_classes(gold, [label for own in labels.values() for label in own.values()]),
+        n_overlap=n_overlap,
+        agreement=_alpha(gold, people) if n_overlap >= OVERLAP_LEAST else None,
+        rate=rate,
+        rate_of=rate_of,
+        half_width=half,
+        half_width_more=None if half is None else half * math.sqrt(n / (n + MORE)),
+        target=target,
+        enough=half is not None and half <= target,
+        scale=str(gold.scale),
+        waits=any(item.item_id not in gold.labels for item in items),
+    )
+
+
+def _of_rater(rater: str, n: int, cannot_tell: int, timing: Timing) -> RaterProgress:
+    seconds = timing.seconds.get(rater, ())
+    return RaterProgress(
+        n, cannot_tell, statistics.median(seconds) if seconds else None, *timing.second_looks.get(rater, (0, 0))
+    )
+
+
+def _classes(gold: GoldSet, labels: Sequence[Label]) -> dict[str, int]:
+    """How many labels each class has; of a scale of many grades its thirds."""
+    scale = gold.scale
+    if scale.kind == "binary":
+        names = {0.0: "no", 1.0: "yes"}
+        return {name: sum(label == value for label in labels) for value, name in names.items()}
+    if scale.graded and (scale.kind != "ordinal" or scale.span > 6):
+        thirds = Counter(scale.stratum(float(label)) for label in labels)
+        return {name: thirds[place] for place, name in enumerate(("low third", "middle third", "high third"))}
+    counted = Counter(label if isinstance(label, str) else f"{label:g}" for label in labels)
+    known = scale.categories or [f"{scale.low + step:g}" for step in range(int(scale.span) + 1) if scale.graded]
+    return {name: counted[name] for name in dict.fromkeys([*known, *sorted(counted)])}
+
+
+def _alpha(gold: GoldSet, people: Mapping[str, Mapping[str, Label]]) -> Estimate | None:
+    groups = {item.item_id: item.group for item in gold.items}
+    shared = Counter(item_id for own in people.values() for item_id in own)
+    both = {rater: {one: label for one, label in own.items() if shared[one] > 1} for rater, own in people.items()}
+    both = {rater: own for rater, own in both.items() if own}
+    return reliability(both, scale=gold.scale, groups=groups).get("krippendorff_alpha")
+
+
+def _rate(gold: GoldSet, items: Sequence[Item]) -> tuple[Estimate | None, str, float | None]:
+    """The rate that these labels give by themselves, what it is of, and half the width of its interval."""
+    scale = gold.scale
+    if not scale.numeric:
+        return None, "", None
+    labels = np.array([float(gold.labels[item.item_id]) for item in items])
+    mark = 1.0 if scale.kind == "binary" else scale.pass_at
+    values = (labels - scale.low) / scale.span if mark is None else (labels >= mark).astype(np.float64)
+    rate_of = "mean label, as a share of the scale" if mark is None else "share that passes"
+    chances = [item.inclusion_probability for item in items]
+    known = [item for item, chance in zip(items, chances, strict=True) if chance is not None]
+    weights = drawing_weights(gold, items) if len(known) == len(items) and items else None
+    if weights is None:
+        found = mean_estimate(values, [item.group for item in items])
+        ends = found.low is not None and found.high is not None
+        return found, rate_of, (found.high - found.low) / 2.0 if ends else None  # type: ignore[operator]
+    found = _weighted(values, weights, [item.group for item in items])
+    return found, rate_of, None if found.high is None or found.low is None else (found.high - found.low) / 2.0
+
+
+def _weighted(values: Floats, weights: Floats, groups: Sequence[str]) -> Estimate:
+    """A mean of items that were drawn with unequal chances, linearised by group."""
+    mean = float((weights * values).sum() / weights.sum())
+    names = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+    influence = np.zeros(len(names))
+    np.add.at(influence, [names[group] for group in groups], weights * (values - mean) / weights.sum())
+    n, g = len(values), len(names)
+    if g < MIN_GROUPS:
+        return Estimate(mean, n=n, n_expected=n, n_groups=g, reason=f"{g} questions give no interval")
+    half = t_quantile(0.95, g - 1.0) * math.sqrt(float((influence**2).sum()) * g / (g - 1.0))
+    low, high = max(0.0, mean - half), min(1.0, mean + half)
+    return Estimate(mean, low, high, n=n, n_expected=n, n_groups=g, method="weighted by the draw, linearised by group")
