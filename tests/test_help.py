@@ -61,7 +61,9 @@ def test_import_loads_nothing_heavy(statement: str) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     argvs = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]
-    argvs += [["gold", name, "--help"] for name in ("list", "check", "agreement", "import", "sheet")]
+    argvs += [
+        ["gold", name, "--help"] for name in ("list", "check", "agreement", "import", "sheet", "label", "adjudicate")
+    ]
     found = after(_HELP.format(argvs=argvs))
     assert (found["code"], found["loaded"]) == (0, [])
 

@@ -1,4 +1,4 @@
-"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import and sheets."""
+"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import, sheets, the desk."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 
 from judgecal.cli.gold_import import import_command
+from judgecal.cli.gold_label import adjudicate_command, label_command
 from judgecal.cli.gold_sheet import sheet_command
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 
-app = typer.Typer(help="Gold sets: list, check, agreement of the raters, import, blind sheets.", no_args_is_help=True)
+app = typer.Typer(
+    help="Gold sets: list, check, agreement of the raters, import, sheets, labelling.", no_args_is_help=True
+)
 
 app.command("import")(grouped(import_command))
 app.command("sheet")(grouped(sheet_command))
+app.command("label")(grouped(label_command))
+app.command("adjudicate")(grouped(adjudicate_command))
 
 Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """What a sheet is made of: items with the set that their questions are of, and a judge's verdicts on them.
 
     `to` is the set that the labels go into: the same one, or a new one where the answers are an answerer's.
@@ -41,7 +41,7 @@ class _Source:
         """Of the set that the sheet's items are in."""
         return self.to if self.waiting else self.gold.name
 
-    def drawn_to(self, drawing: Drawing) -> _Source:
+    def drawn_to(self, drawing: Drawing) -> Source:
         """With the set of a drawing in its place."""
         return dataclasses.replace(self, to=drawing.card.name, waiting=True)
 
@@ -122,14 +122,14 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     from judgecal.goldset import write_sheets
 
     limit, draft = sheet.limit, sheet.draft
-    found = _find(source, workspace, draft=draft)
+    found = find_source(source, workspace, draft=draft)
     wanted = {item.group for item in found.gold.select(sheet.split)}
     items = tuple(item for item in found.items if item.group in wanted)
     drafts = found.drafts if draft else None
     notes: tuple[str, ...] = ()
     drawn: Drawing | None = None
     if sheet.strata is not None:
-        drawn = _draw(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
+        drawn = draw_of(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
         found, items, notes, limit = found.drawn_to(drawn), drawn.items, drawn.notes, None
     how: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed, "drafts": drafts}
     result = write_sheets(items, sheet.output, name=found.name, limit=limit, **how)
@@ -139,7 +139,7 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     return dataclasses.replace(result, notes=told), f"{found.to}{found.made_new}"
 
 
-def _draw(
+def draw_of(
     gold: GoldSet, items: Sequence[Item], workspace: Workspace, source: str, how: tuple[str, int | None, str, int]
 ) -> Drawing:
     """The items of a sheet with strata; `how`: the strata, -n, the set's name, the seed."""
@@ -163,9 +163,11 @@ def _draw(
     return draw_where_judges_differ(gold, items, verdicts, name=name, n=n, seed=seed, workspace=workspace)
 
 
-def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:
+def find_source(
+    name: str, workspace: Workspace, *, draft: bool, judge: str | None = None, labelling: bool = False
+) -> Source:
     """The set or the experiment of a name; a set goes first. InputError: there is neither, or it has no verdicts to
-    show.
+    show: those of `judge`, or of the first one.
     """
     from judgecal.errors import InputError, unknown_name
     from judgecal.goldset import list_gold, load_gold
@@ -174,19 +176,19 @@ def _find(name: str, workspace: Workspace, *, draft: bool) -> _Source:
     experiment = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
     sets = list_gold(workspace)
     if name not in sets and experiment is not None:
-        return _of_experiment(experiment, workspace)
+        return _of_experiment(experiment, workspace, judge)
     if name not in sets and not Path(name).is_dir():
         made = sorted(path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
         raise unknown_name("gold set or experiment", name, [*sets, *made])
-    gold = load_gold(name, workspace=workspace)
+    gold = load_gold(name, workspace=workspace, labelling=labelling)
     if draft:
         raise InputError(f"--draft shows a judge's verdicts, and {name!r} is a gold set: name an experiment")
-    return _Source(gold, gold.items, gold.name)
+    return Source(gold, gold.items, gold.name)
 
 
-def _of_experiment(folder: Path, workspace: Workspace) -> _Source:
+def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Source:
     """The items that an experiment's judges were asked of, as they are in the set today; InputError for none."""
-    from judgecal.errors import InputError
+    from judgecal.errors import InputError, unknown_name
     from judgecal.experiment import read_config, stored_rows
     from judgecal.goldset import load_gold
 
@@ -202,17 +204,20 @@ def _of_experiment(folder: Path, workspace: Workspace) -> _Source:
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in asked)
     if not items:
         raise InputError(f"{folder}: its journal holds no judgement of an item of gold set {named!r} as it is today")
-    judge = _first_judge(config, rows)
+    judges = dict.fromkeys(row.judge for row in rows)
+    if judge is not None and judge not in judges:
+        raise unknown_name("judge", judge, list(judges))
+    judge = judge or _first_judge(config, rows)
     drafts = {row.item_id: row.verdict for row in reversed(rows) if row.judge == judge}
-    return _Source(gold, items, gold.name, judge, drafts)
+    return Source(gold, items, gold.name, judge, drafts)
 
 
-def _of_answers(folder: Path, gold: GoldSet, config: Mapping[str, Any], rows: Iterable[Judgement]) -> _Source:
+def _of_answers(folder: Path, gold: GoldSet, config: Mapping[str, Any], rows: Iterable[Judgement]) -> Source:
     """The answers of an answerer's run: new items, which labels make a gold set of."""
     from judgecal.answering import answered_items
 
     drafts = {row.item_id: row.verdict for row in rows}
-    return _Source(gold, answered_items(folder), folder.name, str(config["judge"]["judge"]), drafts)
+    return Source(gold, answered_items(folder), folder.name, str(config["judge"]["judge"]), drafts)
 
 
 def _first_judge(config: dict[str, object], rows: Iterable[Judgement]) -> str:
@@ -241,7 +246,7 @@ def _instructions(gold: GoldSet) -> Iterable[str]:
     yield "  change labels and notes only, and save as CSV (UTF-8)"
 
 
-def _draft_notes(found: _Source, *, draft: bool) -> Iterable[str]:
+def _draft_notes(found: Source, *, draft: bool) -> Iterable[str]:
     if draft:
         yield (
             f"the column draft shows the verdicts of {found.judge}: leave it in, labels given beside it are marked as "

@@ -1,4 +1,4 @@
-"""How labelling goes: how much is done, how far raters agree, how sure a rate of these labels is, and when it is enough.
+"""How labelling goes: what is done, how far raters agree, how sure a rate of these labels is, and when it is enough.
 
 The numbers are those of `gold agreement` and of a mean by group; they are looked at while labels come in, so they say
 when enough are there and decide nothing.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from judgecal.experiment.drawn import drawing_weights
-from judgecal.goldset import GOLD, GoldSet
+from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.stats import reliability
@@ -32,7 +32,7 @@ HALF_WIDTH = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RaterProgress:
-    """One rater: labels, items of which it could not tell, the median time an item took, second looks and equal ones."""
+    """One rater: labels, items of which it could not tell, the median time an item took, second looks and same ones."""
 
     n: int
     cannot_tell: int
@@ -46,7 +46,7 @@ class LabelProgress(Result):
     """What labelling has come to.
 
     Attributes:
-        n_items: asked for; n_labelled: those of them with a gold label.
+        n_items: asked for; n_labelled: those of them that one of these raters has labelled.
         classes: label, or third of the scale -> labels of these raters.
         n_overlap: items that two of these raters labelled.
         agreement: Krippendorff's alpha of these raters; None before 20 items overlap.
@@ -69,9 +69,7 @@ class LabelProgress(Result):
     half_width_more: float | None
     target: float
     enough: bool
-    notes: tuple[str, ...] = ()
     scale: str = field(default="", metadata={"json": False})
-    waits: bool = field(default=False, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +104,16 @@ def label_progress(
         if one.label is not None:
             labels[one.rater][one.item_id] = one.label
     unclear = Counter(one.rater for one in ratings if one.label is None)
-    people = {rater: own for rater, own in labels.items() if own and rater != GOLD}
-    twice = Counter(item_id for own in people.values() for item_id in own)
-    n_overlap = sum(count > 1 for count in twice.values())
-    rate, rate_of, half = _rate(gold, [item for item in items if item.item_id in gold.labels])
+    people = {rater: own for rater, own in labels.items() if own}
+    counts = Counter(item_id for own in people.values() for item_id in own)
+    n_overlap = sum(count > 1 for count in counts.values())
+    rate, rate_of, half = _rate(gold, [one for one in items if one.item_id in counts and one.item_id in gold.labels])
     half = None if half is None else half * math.sqrt(judge_leaves)
     n = 0 if rate is None else rate.n
     return LabelProgress(
         set_=gold.name,
         n_items=len(items),
-        n_labelled=sum(item.item_id in gold.labels for item in items),
+        n_labelled=len(counts),
         raters={rater: _of_rater(rater, len(own), unclear[rater], timing) for rater, own in labels.items()},
         classes=_classes(gold, [label for own in labels.values() for label in own.values()]),
         n_overlap=n_overlap,
@@ -127,7 +125,6 @@ def label_progress(
         target=target,
         enough=half is not None and half <= target,
         scale=str(gold.scale),
-        waits=any(item.item_id not in gold.labels for item in items),
     )
 
 

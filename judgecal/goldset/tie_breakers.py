@@ -102,6 +102,11 @@ def tenth(scale: Scale) -> float:
     return max(scale.step or 0.0, 0.1 * scale.span)
 
 
+def differ(labels: Sequence[Label], scale: Scale) -> bool:
+    """Whether raters differ on an item, by their labels: by another word, or by a step and a tenth of the range."""
+    return _differ(sorted(labels, key=str) if not scale.numeric else sorted(map(float, labels)), scale)
+
+
 def _without(given: Sequence[Label], label: Label) -> Sequence[Label]:
     """The ends of the sorted labels once one of them is taken out."""
     low, high = given[0], given[-1]

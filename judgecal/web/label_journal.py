@@ -99,6 +99,7 @@ class LabelJournal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / JOURNAL
+        self._file: int | None = None  # made with the first act
         self._lock = FileLock(folder / ".labels.lock", timeout=0, thread_local=False)
         try:
             self._lock.acquire()
@@ -110,8 +111,6 @@ class LabelJournal:
         try:
             cut_torn_line(self.path)
             self.entries, self.unsaved = self._read()
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._file = os.open(self.path, flags, PRIVATE)
         except BaseException:
             self._lock.release()
             raise
@@ -134,7 +133,8 @@ class LabelJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._file)
+        if self._file is not None:
+            os.close(self._file)
         self._lock.release()
 
     def append(self, entries: Sequence[LabelEntry]) -> None:
@@ -155,13 +155,19 @@ class LabelJournal:
 
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
         data = "".join(f"{json_line(row)}\n" for row in rows).encode()
-        size = os.fstat(self._file).st_size
+        file = self._opened()
+        size, written = os.fstat(file).st_size, 0
         try:
-            written = 0
             while written < len(data):
-                written += os.write(self._file, data[written:])
-            os.fsync(self._file)
+                written += os.write(file, data[written:])
+            os.fsync(file)
         except BaseException:
             with contextlib.suppress(OSError):  # a torn last line is cut off by the next start
-                os.ftruncate(self._file, size)
+                os.ftruncate(file, size)
             raise
+
+    def _opened(self) -> int:
+        if self._file is None:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._file = os.open(self.path, flags, PRIVATE)
+        return self._file

@@ -26,9 +26,9 @@ from aiohttp import web
 
 from judgecal.errors import InputError, visible
 from judgecal.experiment.label_progress import HALF_WIDTH, LabelProgress, label_progress
+from judgecal.records import as_plain
 from judgecal.report.html import rendered
 from judgecal.report.numbers import estimate, percent
-from judgecal.records import as_plain
 from judgecal.web.choices import choices_of, typed_of
 from judgecal.web.desk import Desk, Refusal
 
@@ -54,7 +54,7 @@ class DeskServer:
 
     Attributes:
         target, judge_leaves: as `label_progress` takes them.
-        following: the command that is typed next, by whether anything is left to label.
+        following: tells the command that is typed next, when all raters are through.
         tokens: by rater; made anew for every start.
     """
 
@@ -62,7 +62,7 @@ class DeskServer:
     address: Address = field(default_factory=Address)
     target: float = HALF_WIDTH
     judge_leaves: float = 1.0
-    following: str = ""
+    following: Callable[[DeskServer], str] = lambda _: ""
     tokens: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class DeskServer:
         own = f"'nonce-{nonce}'"
         reply.headers.update({
             "Content-Security-Policy": f"default-src 'none'; script-src {own}; style-src {own}; connect-src 'self'; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
             "X-Content-Type-Options": "nosniff",
             "X-Frame-Options": "DENY",
             "Referrer-Policy": "no-referrer",
@@ -134,7 +134,9 @@ class DeskServer:
         token = request.headers.get("Judgecal-Token", "")
         known = self.tokens.get(rater, "")
         if not known or not hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
-            raise Refusal(403, "This link is not right, or of an earlier start: open the link that was printed for you.")
+            raise Refusal(
+                403, "This link is not right, or of an earlier start: open the link that was printed for you."
+            )
         return rater
 
     async def _page(self, request: web.Request) -> web.Response:
@@ -174,7 +176,7 @@ class DeskServer:
         self._finished.add(rater)
         if self._finished >= set(self.desk.task.raters):
             asyncio.get_running_loop().call_later(0.5, self._ends.set)  # the reply goes out first
-        return {"next": visible(self.following), "others": sorted(set(self.desk.task.raters) - self._finished)}
+        return {"next": visible(self.following(self)), "others": sorted(set(self.desk.task.raters) - self._finished)}
 
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
@@ -315,7 +317,7 @@ def _half(found: LabelProgress) -> str:
 
 
 def _advice(found: LabelProgress) -> str:
-    if not found.enough or not found.waits:
+    if not found.enough or found.n_labelled == found.n_items:
         return ""
     return f"The rate is known to ±{100.0 * found.target:g} points, as was asked for: you may stop here."
 

@@ -93,6 +93,15 @@ class Tab:
             for kind in ("keyDown", "keyUp"):
                 self.call("Input.dispatchKeyEvent", type=kind, key=key, text=key if kind == "keyDown" else "")
 
+    def key(self, name: str) -> None:
+        """A key with a name: Enter, Escape, Tab, ArrowLeft ..."""
+        codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        text = {"text": "\r"} if name == "Enter" else {}
+        for kind, more in (("keyDown", text), ("keyUp", {})):
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=codes[name], **more
+            )
+
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         """The window in CSS pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)

@@ -42,6 +42,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "gold agreement": ("starter",),
     "gold import": ("set.csv", "--as", "small", *_TABLE, "--label", "ann", "--label", "bob"),
     "gold sheet": ("small", "-o", "sheet.csv"),
+    "gold label": ("small", "--raters", "ann,bob", "--overlap", "1"),
+    "gold adjudicate": ("small", "--dry-run"),
     "score": ("--signatures", "correctness_v1,correctness_v2,correctness_v3", "--split", "all", "--name", "three"),
     "agreement": ("--gold", "small", "--judgements", "verdicts.csv", "--name", "taken"),
     "compare": ("three", "--name", "compared"),

@@ -231,6 +231,7 @@
   at("back").addEventListener("click", () => step(-1));
   at("marks").addEventListener("click", mark);
   at("keys").addEventListener("click", () => at("help").showModal());
+  document.addEventListener("visibilitychange", () => { if (setup) numbers(); });
   setInterval(() => { if (setup && performance.now() - counted > EVERY_MS) numbers(); }, 2000);
 
   doing(async () => {

@@ -1,0 +1,350 @@
+"""`judgecal gold label` and `judgecal gold adjudicate`: the labelling page, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judgecal.cli.gold_sheet import draw_of, find_source
+from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
+from judgecal.cli.options import Full, Json, names, workspace_of
+from judgecal.cli.output import print_result
+from judgecal.errors import notice
+
+if TYPE_CHECKING:
+    from judgecal.goldset import GoldSet
+    from judgecal.records import Item
+    from judgecal.report.document import Document
+    from judgecal.scale import Label
+    from judgecal.web.desk import Desk, Labelling
+    from judgecal.web.server import DeskServer
+    from judgecal.workspace import Workspace
+
+_NEXT = ("in-order", "random", "strata", "ties", "disagreements")
+_DRAWN = 100  # rows of a judged table, or items of an experiment, where -n does not say
+
+
+@dataclass(frozen=True)
+class ServeArguments:
+    """The options of a page that is served."""
+
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="By default one that is free.")] = 0
+    host: Annotated[
+        str, typer.Option("--host", help="Where to listen, such as 0.0.0.0 for colleagues in the same network.")
+    ] = "127.0.0.1"
+    idle: Annotated[
+        float, typer.Option("--idle", min=0.01, metavar="MINUTES", help="End after so long without an act.")
+    ] = 120.0
+    no_open: Annotated[bool, typer.Option("--no-open", help="Start no browser.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what there is to do; serve nothing, write nothing.")
+    ] = False
+    full: Full = False
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class LabelArguments:
+    """The options of `gold label`."""
+
+    raters: Annotated[
+        str, typer.Option("--raters", metavar="A,B", help="Who labels; each gets a link and an order of their own.")
+    ] = "rater-1"
+    overlap: Annotated[
+        float, typer.Option("--overlap", min=0.0, max=1.0, help="The part of the items that every rater labels, 0..1.")
+    ] = 0.3
+    following: Annotated[
+        str,
+        typer.Option(
+            "--next",
+            metavar="ORDER",
+            help="in-order; random; strata (of the verdict, drawn with known chances); ties or disagreements (only "
+            "items on which raters tie or differ).",
+        ),
+    ] = "random"
+    flagged: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only the items flagged `label looks wrong` in a CSV of a report's page."),
+    ] = None
+    draft: Annotated[
+        str | None,
+        typer.Option(metavar="JUDGE", help="Show this judge's verdicts of the experiment; labels are marked so."),
+    ] = None
+    second: Annotated[
+        int, typer.Option("--second-look", min=0, metavar="N", help="Items that each rater sees twice, blind to it.")
+    ] = 0
+    limit: Annotated[
+        int | None,
+        typer.Option("-n", "--limit", min=1, metavar="N", help="How many a draw takes; of a judged table 100."),
+    ] = None
+    named: Annotated[
+        str | None,
+        typer.Option("--as", metavar="SET", help="The name of the set that a draw makes; by default the file's."),
+    ] = None
+    half_width: Annotated[
+        float, typer.Option("--half-width", min=0.001, max=0.5, help="Say when the rate is known to this, as a share.")
+    ] = 0.05
+    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the orders and of the draw.")] = 0
+
+
+def label_command(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
+    *,
+    how: LabelArguments,
+    table: TableArguments,
+    serve: ServeArguments,
+) -> None:
+    """Label in the browser: a local page with a link a rater, blind, by keys alone if one likes.
+
+    Every label is on the disk before the next item shows, in the set's ratings.jsonl; the same command goes on later.
+    """
+    from judgecal.errors import refuse
+    from judgecal.experiment.adjudication import contested
+    from judgecal.experiment.label_progress import label_progress
+    from judgecal.report.label import label_document
+    from judgecal.web.desk import Desk, rater_problems
+    from judgecal.web.server import DeskServer
+
+    workspace, raters = workspace_of(ctx), names(how.raters)
+    workspace.require_writable("gold label")
+    problems = rater_problems(raters)
+    if how.following not in _NEXT:
+        problems.append(f"--next is one of {', '.join(_NEXT)}, found {how.following!r}")
+    refuse(problems)
+    task, judge_leaves = _task(source, raters, how, table, workspace, dry_run=serve.dry_run)
+    common: dict[str, Any] = {"target": how.half_width, "judge_leaves": judge_leaves}
+    after = _after(source, task.gold.name, table)
+    if serve.dry_run:
+        result = label_progress(task.gold, task.items, raters, **common)
+        document = label_document(result, len(contested(task.gold)), after)
+    else:
+
+        def document_of(server: DeskServer) -> Document:
+            return label_document(server.progress(), len(contested(server.desk.seen())), after)
+
+        with Desk(task) as desk:
+            server = DeskServer(desk, following=lambda own: document_of(own).headline.next, **common)
+            if not desk.queue.finished:
+                _serve(server, serve)
+            notice(*_notes(desk))
+            result, document = server.progress(), document_of(server)
+    print_result(result, document, json=serve.json, full=serve.full)
+
+
+def _notes(desk: Desk) -> list[str]:
+    unknown = [rater for rater in desk.task.raters if rater not in desk.gold.card.raters and desk.queue.done[rater]]
+    if not unknown:
+        return []
+    return [f"judgecal: say in card.toml who {', '.join(map(repr, unknown))} is: [raters.{unknown[0]}] who = ..."]
+
+
+def _after(source: str, name: str, table: TableArguments) -> str:
+    """What the labels are for: the rate of a judged table, else a score."""
+    if table.lock is None:
+        return f"judgecal score --gold {shlex.quote(name)}"
+    columns = (("--question", table.question, "question"), ("--answer", table.answer, "answer"))
+    named = [word for option, column, usual in columns if column != usual for word in (option, column)]
+    named += ["--verdict", table.verdict] if table.verdict != "verdict" else []
+    return shlex.join(["judgecal", "rate", source, "--lock", str(table.lock), "--labels", name, *named])
+
+
+# --- what is labelled
+
+
+def _task(
+    source: str,
+    raters: Sequence[str],
+    how: LabelArguments,
+    table: TableArguments,
+    workspace: Workspace,
+    *,
+    dry_run: bool,
+) -> tuple[Labelling, float]:
+    """What is to be labelled, and the part of the labels' variance that a judge leaves."""
+    from judgecal.errors import InputError
+    from judgecal.goldset import list_gold
+    from judgecal.web.desk import Labelling
+
+    drafts: Mapping[str, Label | None] | None = None
+    leaves = 1.0
+    if is_table(source, list_gold(workspace)):
+        if how.draft or how.flagged or how.following in _NEXT[3:]:
+            raise InputError("--draft, --flagged, ties and disagreements are of a set or an experiment, not of a file")
+        gold = _of_table(Path(source), how, table, workspace, dry_run=dry_run)
+        items: Sequence[Item] = gold.items
+        leaves = _leaves(table)
+    elif table.given():
+        raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
+    else:
+        gold, items, drafts = _of_set(source, how, workspace, dry_run=dry_run)
+    wanted = {item.group for item in gold.select(how.split)}
+    items, since = _chosen(gold, [item for item in items if item.group in wanted], how)
+    every = how.flagged is not None or how.following in _NEXT[3:]
+    task = Labelling(
+        gold,
+        items,
+        raters,
+        overlap=1.0 if every else how.overlap,
+        order="in-order" if how.following == "in-order" else "random",
+        seed=how.seed,
+        second=how.second,
+        drafts=drafts,
+        since=since,
+    )
+    return task, leaves
+
+
+def _of_table(
+    path: Path, how: LabelArguments, table: TableArguments, workspace: Workspace, *, dry_run: bool
+) -> GoldSet:
+    """The set of a table's rows: as it was made before, or made now."""
+    from judgecal.errors import InputError
+    from judgecal.goldset import list_gold, load_gold
+
+    name = how.named or path.stem
+    if name in list_gold(workspace) and table.labels is None:
+        gold = load_gold(name, workspace=workspace, labelling=True)
+        if path.name not in gold.card.source:
+            raise InputError(f"gold set {name!r} is there and is not of {path}: name another one by --as SET")
+        return gold
+    strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
+    n = how.limit or (_DRAWN if table.lock else None)
+    drawing = drawing_of(path, table, workspace, (strata, n, name, how.seed))
+    notice(*drawing.notes)
+    if dry_run:
+        return _unwritten(drawing.card, (*drawing.earlier, *drawing.items), drawing.before)
+    return drawing.write(workspace)
+
+
+def _of_set(
+    source: str, how: LabelArguments, workspace: Workspace, *, dry_run: bool
+) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
+    """The set that labels go into, those of its items that are meant, and the drafts that are shown."""
+    from judgecal.errors import InputError
+    from judgecal.goldset import Card, list_gold, load_gold, write_gold
+
+    found = find_source(source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True)
+    gold, items, name = found.gold, found.items, how.named or f"{source}-labels"
+    drafts = found.drafts if how.draft is not None else None
+    if found.to != gold.name:  # an answerer's answers, which are in no set yet
+        if found.to in list_gold(workspace):
+            gold = load_gold(found.to, workspace=workspace, labelling=True)
+            return gold, gold.items, drafts
+        card = Card(
+            found.to, gold.scale, version="1", source=f"answers of experiment {found.to}", anchors=gold.card.anchors
+        )
+        gold = _unwritten(card, items, None) if dry_run else write_gold(card, items, (), workspace=workspace)
+        return gold, gold.items, drafts
+    if how.following == "strata":
+        if source == gold.name:
+            raise InputError(
+                f"--next strata draws by verdicts, and gold set {source!r} has none: name an experiment, or a judged "
+                "table with its --lock"
+            )
+        if name in list_gold(workspace):
+            gold = load_gold(name, workspace=workspace, labelling=True)
+            return gold, gold.items, drafts
+        drawing = draw_of(gold, items, workspace, source, ("disagreement", how.limit or _DRAWN, name, how.seed))
+        notice(*drawing.notes)
+        gold = _unwritten(drawing.card, drawing.items, None) if dry_run else drawing.write(workspace)
+        return gold, gold.items, drafts
+    return gold, items, drafts
+
+
+def _unwritten(card: Any, items: Sequence[Item], before: GoldSet | None) -> GoldSet:
+    """The set as a draw would make it."""
+    from judgecal.goldset import GoldSet
+
+    return GoldSet(card.name, Path(), card, tuple(items), before.ratings if before else (), (), "")
+
+
+def _chosen(gold: GoldSet, items: Sequence[Item], how: LabelArguments) -> tuple[Sequence[Item], str | None]:
+    """Those of the items that --next and --flagged leave, and from when on a label of theirs counts as done."""
+    from judgecal.experiment.adjudication import contested
+    from judgecal.web.flagged import flagged_at, read_flagged
+
+    if how.flagged is not None:
+        ids = read_flagged(how.flagged, gold)
+        return [item for item in items if item.item_id in ids], flagged_at(how.flagged)
+    if how.following == "ties":
+        items = [item for item in items if item in set(gold.tied)]
+    elif how.following == "disagreements":
+        items = [item for item in items if item in set(contested(gold))]
+    elif how.limit is not None and how.following != "strata":
+        import random
+
+        items = random.Random(f"{how.seed}:draw").sample(list(items), min(how.limit, len(items)))
+    return items, None
+
+
+def _leaves(table: TableArguments) -> float:
+    """The part of the variance of labels that the lock's judge leaves, by what the lock knows."""
+    from judgecal.selection.lock import load_lock
+    from judgecal.selection.rate_plan import spread_at_lock
+
+    spread = None if table.lock is None else spread_at_lock(load_lock(table.lock))
+    return 1.0 if spread is None or not spread.variance else spread.with_judge / spread.variance
+
+
+# --- adjudication
+
+
+def adjudicate_command(
+    ctx: typer.Context, gold_set: Annotated[str, typer.Argument(metavar="SET")], *, serve: ServeArguments
+) -> None:
+    """Settle the items on which raters differ: their labels and notes without names, your label with its reason.
+
+    The result is the rater `gold`, which goes before a majority or a median everywhere.
+    """
+    from judgecal.experiment.adjudication import adjudication, contested, opinions_of
+    from judgecal.goldset import GOLD, load_gold
+    from judgecal.report.label import adjudicated_document
+    from judgecal.web.desk import Desk, Labelling
+    from judgecal.web.server import DeskServer
+
+    workspace = workspace_of(ctx)
+    workspace.require_writable("gold adjudicate")
+    gold = load_gold(gold_set, workspace=workspace, labelling=True)
+
+    def document_of(gold: GoldSet) -> Document:
+        return adjudicated_document(adjudication(gold))
+
+    opinions = opinions_of(gold)
+    items = contested(gold, opinions)
+    if items and not serve.dry_run:
+        with Desk(Labelling(gold, items, (GOLD,), order="in-order", opinions=opinions)) as desk:
+            server = DeskServer(desk, following=lambda own: document_of(own.desk.seen()).headline.next)
+            if not desk.queue.finished:
+                _serve(server, serve)
+            gold = desk.seen()
+    print_result(adjudication(gold), document_of(gold), json=serve.json, full=serve.full)
+
+
+def _serve(server: DeskServer, serve: ServeArguments) -> None:
+    """Serve until it ends; the links go to stderr."""
+    from judgecal.web.server import Address, links_in_words
+
+    server.address = Address(serve.host, serve.port, 60.0 * serve.idle)
+
+    def opened(links: Mapping[str, str]) -> None:
+        notice("judgecal: one link a person, each for that person alone; Ctrl-C ends:", *links_in_words(links))
+        if serve.host not in ("127.0.0.1", "localhost", "::1"):
+            notice("judgecal: whoever is in this network can read along what goes between the browsers and here")
+        if not serve.no_open and sys.stderr.isatty():
+            webbrowser.open(next(iter(links.values())))
+
+    run: Callable[[Any], Any] = asyncio.run
+    try:
+        run(server.serve(opened))
+    except KeyboardInterrupt:  # where the loop takes no signals
+        notice("judgecal: ended; every label is on the disk")
