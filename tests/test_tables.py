@@ -105,7 +105,8 @@ def test_malformed_json_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("t.xlsx", "unknown ending '.xlsx': it must be one of .json"),
+        ("t.ods", "unknown ending '.ods': it must be one of .json"),
+        ("none.xlsx", "none.xlsx: there is no such file"),
         ("none.csv", "none.csv: there is no such file"),
         ("none.parquet", "none.parquet: there is no such file"),
     ],

@@ -11,7 +11,7 @@ from judgecal.errors import refuse
 from judgecal.goldset.cells import read_contexts, read_conversation, read_tags
 from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
-from judgecal.tables import Row
+from judgecal.tables import Row, is_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,11 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and each "
                 "question is its own group"
             )
+        problems += [
+            f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend the cell"
+            for column in dict.fromkeys(filter(None, (self.question, self.answer, self.reference, *self.contexts)))
+            if is_error(row.cells[column])
+        ]
         fields = {name: row.cells[column] for name, column in self.fields if row.cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or take the row out")

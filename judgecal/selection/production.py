@@ -122,7 +122,7 @@ class ProductionRun:
             InputError: the output is no place to write to, a column is missing or not named, or a budget meets a
                 model without a price.
         """
-        check_output(self.output, self.source.path)
+        check_output(self.output, self.source.path, self.source.n_rows)
         self.reader.check(self.source)
         require_prices(models_of([self.judge]), self.options.limit_usd)
 

@@ -1,6 +1,6 @@
 """Tables that come in and go out: CSV, JSON, Parquet and data sets of the Hub; one module a family of formats."""
 
-from judgecal.tables.cells import CELL_LIMIT, defuse, same_text, undo
+from judgecal.tables.cells import CELL_LIMIT, defuse, is_error, same_text, undo
 from judgecal.tables.formats import Format, Kind, Output, Write, check_output, open_source, read_table, writing
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.nested import nested
@@ -12,7 +12,7 @@ from judgecal.tables.zip_members import Archive, open_archive
 
 __all__ = [
     "CELL_LIMIT", "Archive", "FileSource", "Format", "Kind", "Output", "PaddedSource", "Piece", "Record",
-    "RecordSource", "Row", "Source", "Table", "Write", "check_output", "decode", "defuse", "json_line", "json_lines",
-    "json_value", "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json", "read_table",
-    "record_row", "same_text", "undo", "write_json_lines", "writing",
+    "RecordSource", "Row", "Source", "Table", "Write", "check_output", "decode", "defuse", "is_error", "json_line",
+    "json_lines", "json_value", "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json",
+    "read_table", "record_row", "same_text", "undo", "write_json_lines", "writing",
 ]  # fmt: skip

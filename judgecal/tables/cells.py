@@ -29,6 +29,7 @@ _MONTHS = (
 )  # fmt: skip
 _DATE_WORDS = frozenset({"am", "pm", "st", "nd", "rd", "th", "de", "of", "a", "p"})
 _LONGEST_DATE = 40
+_ERROR = re.compile(r"#(?:[¿¡]?[A-Z0-9/]{2,10}[!?]|N/A|N/D|NV)|Err:\d{3}")
 
 
 def defuse(text: str) -> str:
@@ -85,6 +86,11 @@ def _is_converted(text: str) -> bool:
 
 def _is_date_word(word: str) -> bool:
     return word.casefold() in _DATE_WORDS or word.casefold().startswith(_MONTHS)
+
+
+def is_error(text: str) -> bool:
+    """Whether a text is what a spreadsheet writes where it could compute nothing, in the languages it writes it in."""
+    return text[:1] in "#E" and _ERROR.fullmatch(text.strip()) is not None
 
 
 def same_text(cell: str, text: str) -> bool:

@@ -49,6 +49,8 @@ class Format:
     open: Callable[[Path], FileSource] | None = None
     write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
     address: tuple[str, Callable[[str], Source]] | None = None
+    most_rows: int | None = None
+    """How many rows a file can hold, its header among them; None where there is no end."""
 
 
 @functools.cache
@@ -109,11 +111,13 @@ def read_table(path: str | Path) -> Table:
     return open_table(path).table()
 
 
-def check_output(path: Path, source: Path) -> None:
-    """Refuse (InputError) a place where nothing can be written: its ending, its folder, or the input itself."""
+def check_output(path: Path, source: Path, n_rows: int = 0) -> None:
+    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input itself."""
     problems: list[str] = []
     try:
-        _format_of(path, writing=True)
+        most = _format_of(path, writing=True).most_rows
+        if most is not None and n_rows >= most:
+            problems.append(f"{shown(path)}: holds {most - 1:,} rows at most, of {n_rows:,}: write .csv or .parquet")
     except InputError as error:
         problems.extend(error.problems)
     if path.is_dir():

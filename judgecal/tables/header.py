@@ -16,14 +16,15 @@ def header_place(rows: Sequence[Sequence[str]]) -> int:
     """The place of the header among the rows that a table begins with, from 0: the first one that is neither empty nor
     a title.
 
-    A title has a text in its first cell alone, where three columns and more, or an empty row below it, show that it is
-    no header, and the next row with any content names two columns and more.
+    A title has a text in the first column alone, where three columns and more, or an empty row below it, show that it
+    is no header, and the next row with any content names two columns and more.
     """
     filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows]
+    left = min((places[0] for places in filled if places), default=0)
     first = place = _next_filled(filled, 0)
-    while place < min(len(rows), _TITLES) and filled[place] == [0]:
+    while place < min(len(rows), _TITLES) and filled[place] == [left]:
         below = _next_filled(filled, place + 1)
-        if below == place + 1 and len(rows[place]) < 3:
+        if below == place + 1 and len(rows[place]) - left < 3:
             return first
         place = below
     names = [rows[place][at] for at in filled[place]] if place < len(rows) else []
