@@ -71,10 +71,10 @@ def test_people_judges_and_errors_then_agreement(bring: Callable[..., Ran], judg
     assert lines[0] == "brought has 40 items on 40 questions, 80 ratings by ann, bob."
     assert "Read as an export of made-up, told by what stands in it" in ran.said
     assert "correct@gpt gave 45 judgements, 7 of them without a verdict." in ran.said
-    assert "168 items and scores read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
-    assert "3 skipped: a span without a score." in ran.said
-    assert "the label is what people said of correct" in ran.said
-    assert "scale binary, told by the labels (they are false, true)" in ran.said
+    assert "168 records read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
+    assert "Skipped: 3 a span without a score." in ran.said
+    assert "The label is what people said of correct." in ran.said
+    assert "The labels tell the scale binary: they are false, true" in ran.said
     assert lines[-1] == "next: judgecal agreement --gold brought"
     found = one_object(judgecal(*AGREE, "--json"))
     judge = found["judges"][0]
@@ -132,7 +132,7 @@ def test_the_labels_tell_their_scale(
 ) -> None:
     said = scores("ann", [values[k % len(values)] for k in range(40)], human=True)
     found = brought(bring, said)
-    assert any("told by the labels" in note for note in found["notes"])
+    assert any("The labels tell the scale" in note for note in found["notes"])
     from judgecal.goldset import load_gold
 
     gold = load_gold(workspace_dir / "gold" / "brought")
@@ -246,7 +246,7 @@ def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
     assert ran.code == 0, ran.err
     assert ran.out.startswith("brought has 40 items on 40 questions, and waits for labels.")
     assert ran.out.rstrip().endswith("next: judgecal gold sheet brought -o labels.csv")
-    assert "the export holds no label of a person: their scale is taken as binary" in ran.said
+    assert "The export holds no label of a person; of those to come the scale is taken as binary" in ran.said
     labels = tmp_path / "labels.csv"
     rows = [f"i{k},{who},{'yes' if k % 10 > 4 else 'no'}" for k in range(40) for who in ("ann", "bob")]
     labels.write_text("\n".join(["item_id,rater,label", *rows, "elsewhere,ann,yes", "i0,cho,"]) + "\n")

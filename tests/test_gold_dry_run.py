@@ -50,8 +50,8 @@ def test_a_table_is_understood_and_nothing_is_written(judgecal: Run, table: Path
     assert "The labels' scale is ordinal:1:4, as --scale says." in ran.said
     assert "Columns taken: q as question, a as answer, ann as label, b* as label, id as item." in ran.said
     assert "Columns left: junk." in ran.said
-    assert "ann 1 25%, 2 25%, 3 25%, 4 25% 60" in ran.said
-    assert "bob 1 50%, 3 50% 10" in ran.said
+    assert "ann gave 60 labels: 1 (25%), 2 (25%), 3 (25%), 4 (25%)." in ran.said
+    assert "bob gave 10 labels: 1 (50%), 3 (50%)." in ran.said
     assert "qzsealed" not in judgecal(*argv, "--dry-run", "--full").out + ran.out
     assert "\x1b" not in ran.out
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
@@ -111,7 +111,7 @@ def test_an_export_with_many_raters_and_judges_fits_a_screen(
     lines = ran.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
     assert "480 ratings by person 0, person 1, person 10, person 11 and 8 more" in ran.said
-    assert "Read as an export of made-up" in ran.said and "as the labels tell; --scale says another" in ran.said
+    assert "Read as an export of made-up" in ran.said and "The labels tell the scale percentage" in ran.said
     assert lines[-1] == f"next: judgecal gold import {path} --as new"
     seen = one_object(judgecal(*argv, "--dry-run", "--json"))
     assert seen["verdicts"]["correct@broken"] == {"n": 40, "n_unscored": 40, "scale": "percentage"}

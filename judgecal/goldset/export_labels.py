@@ -92,8 +92,8 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
         name = _chosen(export, options.labels)
     if name is None:
         scale = labels_scale(options.scale or _WAITING, options.pass_at)
-        said = "" if options.scale else f": their scale is taken as {scale}, --scale says another"
-        return Labels(None, scale, [], (f"the export holds no label of a person{said}",))
+        said = "" if options.scale else f"; of those to come the scale is taken as {scale} (--scale says another)"
+        return Labels(None, scale, [], (f"The export holds no label of a person{said}.",))
     _leave_others(export, name)
     cells = [_mapped(cell_of(score.value), options.mapping) for score in export.ratings]
     told, words, why = scale_told([cell for cell in cells if cell])
@@ -102,8 +102,8 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
     scale = labels_scale(options.scale or str(told), options.pass_at)
     words = words if scale.kind == "binary" else {}
     ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told)
-    notes = [f"the label is what people said of {name}"] if options.ratings is None else []
-    notes += [] if options.scale else [f"scale {told}, told by the labels ({why}): --scale says another"]
+    notes = [f"The label is what people said of {name}."] if options.ratings is None else []
+    notes += [] if options.scale else [f"The labels tell the scale {told}: {why} (--scale says another)."]
     unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in map(_raw_cell, export.ratings)]
     notes += [f"--map {text}: no label holds that" for text in unused]
     explained = _hold_narrow(export, ratings, scale, force=options.force)

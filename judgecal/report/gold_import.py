@@ -8,17 +8,19 @@ from judgecal.errors import listed
 from judgecal.goldset import GOLD, Imported
 from judgecal.goldset.understood import LabelSpread, Understood
 from judgecal.records import Headline
-from judgecal.report.document import Block, Bullets, Document, Section, Table
+from judgecal.report.document import Block, Bullets, Document, Record, Section, Table
 from judgecal.report.gold import splits_table
 from judgecal.report.numbers import count_of as _counted
 from judgecal.report.numbers import percent
 from judgecal.report.wording import path_from_here
 
-_NAMED = 4  # raters or judges in a sentence, and in a short table; of more the first ones, or their number
+_NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
+_LINES = 3  # of raters, and of judges, in the short form
 _LEFT_OUT = 8
 _LABELS = 4  # of a rater's labels, in a table
-_OF_ITEM = ("item_id", "question", "answer", "reference_answer", "contexts")
-_FACT = 100  # characters of a text of the first item
+_OF_ITEM = ("question", "answer", "reference_answer", "contexts")
+_FACTS = 5  # of them
+_FACT = 56  # characters of a text of the first item
 
 
 def import_document(result: Imported, *, guessed: str | None = None) -> Document:
@@ -50,8 +52,9 @@ def _accounted(result: Imported | Understood) -> list[str]:
         return [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
     n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
     parts = [_counted(result.n_items, "item"), _counted(result.n_ratings, "rating"), _counted(n_judged, "judgement")]
-    total = f"{result.n_rows:,} items and scores read: {', '.join(parts)}, {n_skipped:,} skipped."
-    return [total, *(f"{count:,} skipped: {why}." for why, count in result.skipped.items())]
+    lines = [f"{_counted(result.n_rows, 'record')} read: {', '.join(parts)}, {n_skipped:,} skipped."]
+    reasons = "; ".join(f"{count:,} {why}" for why, count in result.skipped.items())
+    return [*lines, *[f"Skipped: {reasons}."] * bool(reasons)]
 
 
 def _judged(result: Imported) -> tuple[str, ...]:
@@ -80,19 +83,13 @@ def understood_document(result: Understood, following: str, *, guessed: str | No
         "understood" if result.n_ratings else "waits for labels",
         f"{result.set_} would have {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
         f"and {said}. Nothing is written.",
-        (*_guessed(guessed), _scale_said(result)),
+        (*_guessed(guessed), *_scale_said(result)),
         next=following,
     )
     blocks: list[Block] = [Bullets([*_columns_said(result), *_accounted(result), *result.notes], short=True)]
-    blocks += _tables(
-        ("rater", "labels", "ratings"), [(rater, _labels(one), f"{one.n:,}") for rater, one in result.labels.items()]
-    )
-    verdicts = result.verdicts.items()
-    blocks += _tables(
-        ("judge", "verdicts read as", "judgements", "unscored"),
-        [(judge, one.scale, f"{one.n:,}", f"{one.n_unscored:,}") for judge, one in verdicts],
-    )
     blocks += _first_item(result)
+    blocks += [Bullets([*_raters_said(result), *_judges_said(result)], short=True)]
+    blocks += _whole_tables(result)
     return Document(f"Gold set {result.set_}", "", headline, [Section("file", "The file", "", blocks)])
 
 
@@ -100,13 +97,9 @@ def _who(raters: Iterable[str]) -> str:
     return listed([rater for rater in raters if rater != GOLD], _NAMED) or "no single rater"
 
 
-def _scale_said(result: Understood) -> str:
-    why = {
-        "declared": "as --scale says",
-        "labels": "as the labels tell; --scale says another",
-        "assumed": "which nobody says: there is no label",
-    }
-    return f"The labels' scale is {result.scale}, {why[result.scale_from]}."
+def _scale_said(result: Understood) -> tuple[str, ...]:
+    """The declared scale; a note says how another was told."""
+    return (f"The labels' scale is {result.scale}, as --scale says.",) if result.scale_from == "declared" else ()
 
 
 def _columns_said(result: Understood) -> list[str]:
@@ -116,30 +109,53 @@ def _columns_said(result: Understood) -> list[str]:
 
 
 def _labels(one: LabelSpread) -> str:
-    """`no 33%, yes 67%`, or quantiles."""
+    """`0 (33%), 1 (67%)`, or quantiles."""
     ranked = sorted(one.shares.items(), key=lambda pair: -pair[1])
     kept = dict(ranked[:_LABELS]) if len(ranked) > _LABELS + 1 else one.shares
-    told = [f"{label} {percent(share)}" for label, share in one.shares.items() if label in kept]
+    told = [f"{label} ({percent(share)})" for label, share in one.shares.items() if label in kept]
     told += [f"{len(one.shares) - len(kept)} more"] * (len(kept) < len(one.shares))
     told += [f"{name} {value:g}" for name, value in one.quantiles.items()]
     return ", ".join([*told, *[f"{one.n_cannot_tell:,} cannot tell"] * bool(one.n_cannot_tell)])
 
 
-def _tables(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Block]:
-    """The first rows where the document is short, and all of them where it is whole."""
-    if not rows:
-        return []
-    if len(rows) <= _NAMED + 1:
-        return [Table(header, rows, left=2, short=True)]
-    more = (f"and {len(rows) - _NAMED:,} more", *[""] * (len(header) - 1))
-    return [Table(header, [*rows[:_NAMED], more], left=2, short=True), Table(header, rows, left=2)]
+def _raters_said(result: Understood) -> list[str]:
+    lines = [f"{rater} gave {_counted(one.n, 'label')}: {_labels(one)}." for rater, one in result.labels.items()]
+    return _first(lines, "rater")
+
+
+def _judges_said(result: Understood) -> list[str]:
+    lines = [
+        f"{judge} gave {_counted(one.n, 'judgement')}, read as {one.scale}{_without(one.n_unscored)}."
+        for judge, one in result.verdicts.items()
+    ]
+    return _first(lines, "judge")
+
+
+def _first(lines: list[str], what: str) -> list[str]:
+    if len(lines) <= _LINES:
+        return lines
+    return [*lines[: _LINES - 1], f"... and {_counted(len(lines) - _LINES + 1, f'more {what}')} (--full)."]
+
+
+def _whole_tables(result: Understood) -> list[Block]:
+    """Every rater and every judge, where the short document names the first ones."""
+    labels, verdicts = result.labels.items(), result.verdicts.items()
+    raters = [(rater, _labels(one), f"{one.n:,}") for rater, one in labels]
+    judges = [(judge, one.scale, f"{one.n:,}", f"{one.n_unscored:,}") for judge, one in verdicts]
+    blocks: list[Block] = []
+    if len(raters) > _LINES:
+        blocks.append(Table(("rater", "labels", "ratings"), raters, left=2))
+    if len(judges) > _LINES:
+        blocks.append(Table(("judge", "verdicts read as", "judgements", "unscored"), judges, left=2))
+    return blocks
 
 
 def _first_item(result: Understood) -> list[Block]:
     if result.first_item is None:
         return [Bullets(["Every item is of test, and none of these is shown."], short=True)]
-    facts = result.first_item
-    short = {name: text for name, text in facts.items() if name in _OF_ITEM or name.startswith("fields")}
-    rows = [(name, text if len(text) <= _FACT else f"{text[:_FACT]}...") for name, text in short.items()]
-    header = ("first item", "as understood")
-    return [Table(header, rows, left=2, short=True), Table(header, list(facts.items()), left=2, title="All of it")]
+    facts = dict(result.first_item)
+    title = f"First item {facts.pop('item_id')}"
+    named = [name for name in facts if name in _OF_ITEM or name.startswith("fields")][:_FACTS]
+    short = [(name, text if len(text := facts[name]) <= _FACT else f"{text[:_FACT]}...") for name in named]
+    whole: list[Block] = [] if dict(short) == facts else [Record(f"{title}, all of it", list(facts.items()))]
+    return [Record(title, short, short=True), *whole]

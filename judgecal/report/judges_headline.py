@@ -68,7 +68,7 @@ def _on_open(found: Standing, judge: str) -> str:
     """The command that has a judge on items which may choose."""
     gold = found.result.gold.set
     if _entry(found, judge).kind == "recorded":
-        return f"judgecal agreement --gold {gold} --judgements FILE --split open"
+        return f"judgecal agreement --gold {gold}{'' if found.kept else ' --judgements FILE'} --split open"
     return f"judgecal score --gold {gold} --judge '{judge}'"
 
 

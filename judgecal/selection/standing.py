@@ -12,6 +12,7 @@ from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import stored_prompts
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
+from judgecal.goldset import JUDGEMENTS
 from judgecal.records import Estimate
 from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
 from judgecal.stats import leading_metric
@@ -72,6 +73,7 @@ class Standing:
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where that is known
+    kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
 
     @property
     def chosen(self) -> str | None:
@@ -119,7 +121,14 @@ def standing(
         parted=parted_items(stored, columns, chosen_on),
         alike=_alike(columns),
         prompts=stored_prompts(workspace, stored),
+        kept=_kept(stored),
     )
+
+
+def _kept(stored: StoredExperiment) -> bool:
+    """Whether the judgements are those that an import put into the set's folder."""
+    recorded = stored.experiment.config.get("recorded", {})
+    return recorded.get("file") == JUDGEMENTS and (stored.gold.path / JUDGEMENTS).is_file()
 
 
 def _alike(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:

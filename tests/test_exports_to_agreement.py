@@ -1,0 +1,43 @@
+"""What tools themselves wrote, by one command into a set and by the next into agreement, with every record counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from judgecal.tables.exports import guess
+from tests.support.command import Run, one_object
+from tests.support.exports import FIXTURES
+
+_NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml", ".yml", ".toml", ".txt", ".xml"}
+
+
+def handed_over() -> list[tuple[str, tuple[Path, ...]]]:
+    """Tool and files."""
+    found = []
+    for folder in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
+        files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT]
+        found += [(folder.name, (path,)) for path in files]
+    return found
+
+
+CASES = handed_over()
+
+
+@pytest.mark.parametrize(("tool", "files"), CASES, ids=[f"{tool}-{files[0].name}" for tool, files in CASES])
+def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: tuple[Path, ...]) -> None:
+    assert guess(files) == tool
+    ran = judgecal("gold", "import", *files, "--as", "brought", "--json")
+    if ran.code == 2 and "choose one with --label NAME" in ran.err:
+        name = ran.err.partition("--label NAME: ")[2].partition(" (")[0]
+        ran = judgecal("gold", "import", *files, "--as", "brought", "--label", name, "--json")
+    found = one_object(ran)
+    out = found["n_items"] + sum(found["raters"].values()) + sum(found["judges"].values())
+    assert found["n_rows"] == out + sum(found["skipped"].values())
+    assert found["tool"] == tool and found["n_items"]
+    assert set(found["unscored"]) == set(found["judges"])
+    if found["raters"] and found["judges"]:
+        assert found["headline"]["next"] == "judgecal agreement --gold brought"
+        judged = one_object(judgecal("agreement", "--gold", "brought", "--json"))["judges"]
+        assert {one["judge"] for one in judged} == set(found["judges"])
