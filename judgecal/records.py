@@ -8,7 +8,7 @@ import importlib
 import json
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -88,14 +88,22 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+ESTIMATE_FIELDS: Mapping[str, type] = {
+    "value": float, "low": float, "high": float, "level": float, "n": int, "n_expected": int, "n_groups": int,
+    "n_unscored": int, "method": str, "reason": str,
+}  # fmt: skip
+"""The keys of an `Estimate`, each with what it holds where it holds anything."""
 _PARTS = ("judges", "systems", "pairs", "hand_on", "raters", "sets", "by")
 """What a row of a result's frame is, the first that it has."""
+
+_BESIDE = ("low", "high", "n", "n_expected", "n_unscored")
+"""What stands beside an estimate's value in a frame."""
 
 
 def _columns(name: str, value: Any) -> dict[str, Any]:
     """A value as columns; texts, numbers and what holds them."""
     if isinstance(value, Estimate):
-        return {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high, f"{name}_n": value.n}
+        return {name: value.value, **{f"{name}_{field}": getattr(value, field) for field in _BESIDE}}
     if value is None or isinstance(value, bool | int | float | str):
         return {name: value}
     inner: Mapping[Any, Any] = {}
@@ -111,6 +119,31 @@ def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, An
     return {**names, **{f"{name}_value" if name in names else name: value for name, value in columns.items()}}
 
 
+_NAMES = ("judge", "system", "rater", "set", "value", "name")
+"""What a part of a result is known by, the first that it has; a pair by `a` and `b`."""
+
+
+def _name_of(part: Mapping[str, Any]) -> tuple[str, ...]:
+    if isinstance(part.get("a"), str) and isinstance(part.get("b"), str):
+        return (f"{part['a']} - {part['b']}",)
+    return tuple(part[name] for name in _NAMES if isinstance(part.get(name), str))[:1]
+
+
+def _numbers(
+    value: Any, part: tuple[str, ...], names: tuple[str, ...], number: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Every estimate of a JSON value, with the keys that lead to the list it stands in, and those within."""
+    if isinstance(value, dict) and value.keys() == ESTIMATE_FIELDS.keys():
+        yield {"part": ".".join(part), "name": " / ".join(names), "number": ".".join(number), **value}
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, part, names, (*number, key))
+    elif isinstance(value, list):
+        for one in value:
+            if isinstance(one, dict):
+                yield from _numbers(one, (*part, *number), (*(names if part else ()), *_name_of(one)), ())
+
+
 class Result:
     """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
 
@@ -124,8 +157,8 @@ class Result:
     def frame(self) -> Any:
         """A `polars.DataFrame`: a row a judge, system, pair or part of the result; a result without parts is one row.
 
-        Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`, `_high`
-        and `_n` beside it.
+        Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`, `_high`,
+        `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
         """
         import polars
 
@@ -136,6 +169,20 @@ class Result:
         else:
             lines = [_columns("", one) for one in parts]
         return polars.DataFrame(lines, infer_schema_length=None)
+
+    def numbers(self) -> Any:
+        """A `polars.DataFrame` of every estimate of the JSON object, a row each.
+
+        `part` is the list that it stands in (`judges`, `floor`, `raters`, `by` ...; empty at the top), `name` whose it
+        is, `number` which one (`calibrated.kappa`); then the fields of `Estimate`.
+        """
+        import polars
+
+        plain = self.as_json()
+        kinds = {str: polars.String, float: polars.Float64, int: polars.Int64}
+        columns = {"part": str, "name": str, "number": str, **ESTIMATE_FIELDS}
+        schema = {name: kinds[kind] for name, kind in columns.items()}
+        return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
 
     def _repr_html_(self) -> str:
         """Headline and table in a notebook; the report knows how they are drawn, and is loaded when they are."""

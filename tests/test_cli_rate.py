@@ -367,3 +367,15 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
         "gold", "sheet", "judged.csv", "-n", 40, "-o", "s.csv", "--strata", "verdict", "--scale", "binary"
     )
     assert "--lock: only a table" in refused("gold", "sheet", "starter", "-o", "s.csv", *LOCK)
+
+
+def test_the_rates_go_into_a_table(judgecal: Run, world: World) -> None:
+    ran = judgecal("rate", "judged.csv", *LOCK, "--by", "system", "--json", "-o", "rates.csv")
+    found = one_object(ran)
+    rows = {(row["part"], row["name"], row["number"]): row for row in read(world.folder / "rates.csv")}
+    top = rows["", found["judge"], "corrected"]
+    assert float(top["value"]) == found["corrected"]["value"] and float(top["low"]) == found["corrected"]["low"]
+    for one in found["by"]:
+        row = rows["by", one["value"], "raw"]
+        assert (float(row["value"]), int(row["n"])) == (one["raw"]["value"], one["raw"]["n"])
+        assert float(row["level"]) == one["raw"]["level"] != 0.95  # all of them at once

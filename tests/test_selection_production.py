@@ -29,9 +29,10 @@ from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.selection.pass_rates import word_shares
-from judgecal.selection.row_items import Layout
+from judgecal.selection.row_items import judged_columns
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
+from judgecal.tables.formats import Layout
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
@@ -137,7 +138,7 @@ def test_parquet_keeps_every_type(judgecal: Run, workspace_dir: Path, lock: Path
     assert found.schema.field("passed").type == pa.bool_()
     # Where a text format cannot hold bytes that is said, and the rest is there.
     ran = judgecal(*options, "-o", "out.jsonl")
-    assert "Left out b: bytes, which only .parquet can hold." in ran.out
+    assert "Left out b: bytes, which only .parquet and .arrow" in ran.out
     first = read(workspace_dir / "out.jsonl")[0]
     assert (first["i"], first["f"], first["day"], first["s"]) == (1, 0.1, "2026-01-02", {"x": 1, "y": ["a"]})
     assert "b" not in first
@@ -238,7 +239,7 @@ def test_a_table_may_be_wide(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     names = ",".join(f"c{number}" for number in range(100_000))
     path.write_text(f"{names}\n{names}\n", encoding="utf-8")
-    layout = Layout.of(open_source(path), tmp_path / "out.csv", words=False)
+    layout = Layout.of(open_source(path), tmp_path / "out.csv", judged_columns(words=False))
     begun = time.process_time()
     assert layout.notes == ()
     assert time.process_time() - begun < 5.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_result
+from judgecal.cli.table_file import JudgementFiles, show_agreement
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
@@ -60,14 +60,13 @@ def agreement(
     json: shared.Json = False,
     *,
     how: RecordedArguments,
+    table: JudgementFiles,
 ) -> None:
     """Agreement of judgements recorded anywhere with the people of a gold set."""
+    table.check()
     from judgecal.experiment import RunOptions, plan_agreement, read_recorded
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
-    from judgecal.report.judges import judges_document
-    from judgecal.selection.choice import MARGIN
-    from judgecal.selection.standing import standing
 
     options = RunOptions(limit=limit)
     options.check()
@@ -85,9 +84,7 @@ def agreement(
         beside=[judge_named(one, workspace=workspace) for one in dict.fromkeys(judge or ())],
         out=name,
     )
-    result, stored = run.run()
-    found = standing(workspace, stored, margin=MARGIN, result=result)
-    print_result(result, judges_document(found), json=json, full=full)
+    show_agreement(workspace, run.run(), table, json=json, full=full)
 
 
 def _with_the_set(gold: GoldSet) -> Path:

@@ -8,6 +8,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result
+from judgecal.cli.table_file import TableFile
 
 
 def compare(
@@ -32,11 +33,14 @@ def compare(
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
+    *,
+    table: TableFile,
 ) -> None:
     """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
     from judgecal.experiment import CompareRun, read_experiment
     from judgecal.report.compare import compare_document
 
+    table.check()
     workspace = shared.workspace_of(ctx)
     run = CompareRun(
         workspace=workspace,
@@ -52,3 +56,4 @@ def compare(
         return
     result = run.run()
     print_result(result, compare_document(result), json=json, full=full)
+    table.write(result)

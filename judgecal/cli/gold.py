@@ -11,6 +11,7 @@ from judgecal.cli.gold_label import adjudicate_command, label_command
 from judgecal.cli.gold_sheet import sheet_command
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
+from judgecal.cli.table_file import TableFile
 
 app = typer.Typer(
     help="Gold sets: list, check, agreement of the raters, import, sheets, labelling.", no_args_is_help=True
@@ -26,13 +27,15 @@ Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 
 @app.command("list")
 @grouped
-def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) -> None:
+def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False, *, table: TableFile) -> None:
     """The gold sets of the workspace."""
+    table.check()
     from judgecal.goldset import list_sets
     from judgecal.report.gold import list_document
 
     result = list_sets(workspace_of(ctx))
     print_result(result, list_document(result), json=as_json, full=full)
+    table.write(result, parts=True)
 
 
 @app.command("check")
@@ -42,8 +45,11 @@ def check_command(
     gold_set: Annotated[str | None, typer.Argument(metavar="[SET]", help="By default every set.")] = None,
     full: Full = False,
     as_json: Json = False,
+    *,
+    table: TableFile,
 ) -> None:
     """Every problem of a set, with file and line; exit 2 only where it cannot be loaded."""
+    table.check()
     from judgecal.errors import InputError
     from judgecal.goldset import check_set, check_sets, load_gold
     from judgecal.report.gold import check_document, checks_document
@@ -52,9 +58,11 @@ def check_command(
     if gold_set is not None:
         result = check_set(load_gold(gold_set, workspace=workspace), workspace)
         print_result(result, check_document(result), json=as_json, full=full)
+        table.write(result, parts=True)
         return
     results = check_sets(workspace)
     print_result(results, checks_document(results), json=as_json, full=full)
+    table.write(results, parts=True)
     if results.broken:
         raise InputError(results.broken)
 
@@ -66,11 +74,15 @@ def agreement_command(
     gold_set: Annotated[str, typer.Argument(metavar="SET")],
     full: Full = False,
     as_json: Json = False,
+    *,
+    table: TableFile,
 ) -> None:
     """How far the human raters of a set agree, pair by pair; the adjudicated label is made of their votes."""
+    table.check()
     from judgecal.experiment.gold_agreement import rater_agreement
     from judgecal.goldset import load_gold
     from judgecal.report.gold import agreement_document
 
     result = rater_agreement(load_gold(gold_set, workspace=workspace_of(ctx)))
     print_result(result, agreement_document(result), json=as_json, full=full)
+    table.write(result)

@@ -12,6 +12,7 @@ from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import column
+from judgecal.cli.table_file import TableFile
 
 if TYPE_CHECKING:
     from judgecal.selection.judged_table import JudgedColumns
@@ -29,14 +30,26 @@ class RateArguments:
         float | None,
         typer.Option(metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."),
     ] = None
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the rows for a person as a sheet.")
-    ] = None
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95
     seed: shared.Seed = 0
     name: shared.Name = None
     full: shared.Full = False
     json: shared.Json = False
+
+
+@dataclass(frozen=True, slots=True)
+class RateFile(TableFile):
+    """What `rate` writes: its numbers, or which rows are for a person."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the rates as a table; with --escalate the rows that a person must read, as a sheet.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +85,7 @@ def rate(
     lock: rows.LockArguments,
     table: JudgedArguments,
     given: RateArguments,
+    file_out: RateFile,
 ) -> None:
     """What share of judged answers is right, corrected for the judge's error. Calls no model.
 
@@ -82,6 +96,8 @@ def rate(
     from judgecal.selection.lock import load_lock
     from judgecal.selection.rate import RateRun
 
+    if given.escalate is None:
+        file_out.check()
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     run = RateRun(
@@ -93,13 +109,15 @@ def rate(
         columns=table.columns(),
         labels=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
-        sheet=given.output,
+        sheet=None if given.escalate is None else file_out.output,
         level=given.level,
         seed=given.seed,
         out=given.name,
     )
     result = run.run()
     print_result(result, rate_document(result), json=given.json, full=given.full)
+    if given.escalate is None:
+        file_out.write(result)
 
 
 def plan(

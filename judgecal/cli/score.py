@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_line, print_result
+from judgecal.cli.output import print_line
+from judgecal.cli.table_file import JudgementFiles, show_agreement
 from judgecal.errors import InputError
 
 
@@ -28,16 +29,15 @@ def score(
     repeats: shared.Repeats = 1,
     *,
     rules: shared.RuleArguments,
+    table: JudgementFiles,
     call: shared.RunArguments,
 ) -> None:
     """Every signature x model pair over a split of the gold set, then the agreement table."""
     options = call.options(repeats=repeats)
+    table.check()
     from judgecal.experiment import plan_score
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
-    from judgecal.report.judges import judges_document
-    from judgecal.selection.choice import MARGIN
-    from judgecal.selection.standing import standing
 
     workspace = shared.workspace_of(ctx)
     judges = tuple(judge_named(one, workspace=workspace) for one in rules.set(_judge_names(models, signatures, judge)))
@@ -57,8 +57,7 @@ def score(
             print_line(_of_ties(len(run.tied)))
         return
     result, stored = run.run()
-    found = standing(workspace, stored, margin=MARGIN, result=result)
-    print_result(result, judges_document(found), json=call.json, full=call.full)
+    show_agreement(workspace, (result, stored), table, json=call.json, full=call.full)
     n_unscored = sum(one.n_unscored for one in result.judges)
     shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
 

@@ -158,6 +158,16 @@ class Table:
                 once |= agreement(against, chances, unscored="wrong", **asked)
         return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
 
+    def calibrated(self, column: Column) -> list[list[float | None]] | None:
+        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its question;
+        None where nothing can be calibrated.
+        """
+        if column.constant:
+            return None
+        rows = verdict_matrix(column.rows, self.items, self.repeats)
+        how: dict[str, Any] = {"scale": self.gold.scale, "groups": self.groups, "weights": self.weights}
+        return cross_fitted(self.labels, rows, judge_scale=column.scale, **how)
+
     def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
         """The map of a judge, fitted on these items; None where labels have no order or nothing was scored."""
         return fit_calibration(
@@ -404,9 +414,8 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
 
 def _best_case(table: Table, column: Column, metric: str) -> dict[str, Estimate]:
     """What decides, with unscored items counted as their labels."""
-    rows = verdict_matrix(column.rows, table.items, table.repeats)
+    rows, mapped = verdict_matrix(column.rows, table.items, table.repeats), table.calibrated(column)
     shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups, "weights": table.weights}
-    mapped = cross_fitted(table.labels, rows, judge_scale=column.scale, **shared)
     shared |= {"seed": table.seed}
     shared |= {"judge_scale": column.scale if mapped is None else table.gold.scale, "level": table.level}
     found: list[list[Any]] = [*(rows if mapped is None else mapped)]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from judgecal.errors import InputError, listed
 from judgecal.goldset.check_items import ITEM_CHECKS, leaks
@@ -88,6 +89,10 @@ class GoldCheck(Result):
     scale: str = field(default="", metadata={"json": False})
     n_labelled: int = field(default=0, metadata={"json": False})
 
+    def frame(self) -> Any:
+        """A `polars.DataFrame` with a row a problem: `set`, `kind`, `where`, `message`."""
+        return _problem_rows([self])
+
 
 @dataclass(frozen=True, slots=True)
 class GoldChecks(Result):
@@ -95,6 +100,19 @@ class GoldChecks(Result):
 
     sets: tuple[GoldCheck, ...]
     broken: tuple[str, ...] = field(default=(), metadata={"json": False})
+
+    def frame(self) -> Any:
+        """As that of a `GoldCheck`, of all sets."""
+        return _problem_rows(self.sets)
+
+
+def _problem_rows(checks: Iterable[GoldCheck]) -> Any:
+    import polars
+
+    rows = [(one.set_, found.kind, found.where, found.message) for one in checks for found in one.problems]
+    return polars.DataFrame(
+        rows, schema=dict.fromkeys(("set", "kind", "where", "message"), polars.String), orient="row"
+    )
 
 
 def check_sets(workspace: Workspace) -> GoldChecks:

@@ -33,8 +33,9 @@ from judgecal.records import Estimate, Item, Judgement, Key, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
-from judgecal.selection.row_items import Judged, Layout, RowItems, RowReader
+from judgecal.selection.row_items import Judged, RowItems, RowReader, judged_columns
 from judgecal.tables import FileSource, Row, check_output, writing
+from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace
 
 INPUT = "input"
@@ -149,7 +150,7 @@ class ProductionRun:
         stored = stored_rows(self.experiment.journal, long=True)
         require_keys([self.judge], self.items, stored, self.options)
         open_experiment(self.experiment)
-        layout = Layout.of(self.source, self.output, words=not self.judge.scale.numeric)
+        layout = Layout.of(self.source, self.output, judged_columns(words=not self.judge.scale.numeric))
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             budget = self.options.open_budget(self.experiment.folder)
             keep_trials(self.judge, self.items, journal=journal, options=self.options, budget=budget)
@@ -172,7 +173,7 @@ class ProductionRun:
             gold=LockedOn(gold.set, gold.sha256, gold.split),
             input=str(self.source.path),
             output=str(self.output),
-            columns=dict(layout.names),
+            columns=dict(zip(Judged._fields, layout.names, strict=True)),
             named={name: column for name, column in self._named() if column},
             n=overall.n_expected,
             n_unscored=overall.n_unscored,

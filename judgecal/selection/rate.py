@@ -121,8 +121,6 @@ class RateRun:
             problems.append(f"--escalate {self.escalate:g}: an agreement lies between 0 and 1")
         elif self.escalate is not None and self.labels is None:
             problems.append(labels_wanted(self.escalate, self.level, table=self.table, lock=self.lock_path))
-        elif self.sheet is not None and self.escalate is None:
-            problems.append("-o writes the rows of --escalate: give both")
         elif self.escalate is not None and self.rule.mark is None:
             problems.append(f"--escalate takes right and wrong: {self.rule.reason}")
         if problems:

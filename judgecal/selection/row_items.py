@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from judgecal.errors import InputError
@@ -14,7 +13,7 @@ from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs
 from judgecal.records import Item
 from judgecal.scale import Label
 from judgecal.signatures import CHUNK
-from judgecal.tables import FileSource, Kind, Output, Row, Source
+from judgecal.tables import FileSource, Kind, Row
 
 _ANY = "*"
 _OPTION_OF = {
@@ -148,45 +147,8 @@ class Judged(NamedTuple):
     calibrated: float | None = None  # the verdict on the people's scale, through the map of the lock
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a table is written."""
-
-    source: Source
-    own: tuple[str, ...]
-    names: Mapping[str, str]  # the added columns under the names that they have here
-    words: bool  # whether verdicts are words
-
-    @classmethod
-    def of(cls, source: Source, output: Path, *, words: bool) -> Layout:
-        """The layout of a table; a name that it has already gets the next free number behind it."""
-        lost = () if output.suffix.lower() == ".parquet" else source.bytes_columns
-        taken = set(source.columns)
-        names: dict[str, str] = {}
-        for name in Judged._fields:
-            number, free = 2, name
-            while free in taken:
-                free, number = f"{name}_{number}", number + 1
-            names[name] = free
-            taken.add(free)
-        return cls(source, tuple(name for name in source.columns if name not in lost), names, words)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A sentence on each column that is not what one expects."""
-        own = set(self.own)  # a table may have a million columns
-        lost = [name for name in self.source.columns if name not in own]
-        renamed = [
-            f"the table has a column {name} already: what is added is called {here}"
-            for name, here in self.names.items()
-            if name != here
-        ]
-        left_out = [f"left out {', '.join(lost)}: bytes, which only .parquet can hold"] if lost else []
-        return (*renamed, *left_out)
-
-    @property
-    def output(self) -> Output:
-        """What the writers of tables take."""
-        kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag", "calibrated": "number"}
-        kinds["verdict"] = "text" if self.words else "number"
-        return Output(self.source, self.own, {self.names[name]: kinds.get(name, "text") for name in Judged._fields})
+def judged_columns(*, words: bool) -> list[tuple[str, Kind]]:
+    """The columns of `Judged` with what they hold; `words`: whether verdicts are words."""
+    kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag", "calibrated": "number"}
+    kinds["verdict"] = "text" if words else "number"
+    return [(name, kinds.get(name, "text")) for name in Judged._fields]

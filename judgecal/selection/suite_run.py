@@ -34,8 +34,8 @@ from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.selection.suite_judges import Survey, pick, survey
 from judgecal.selection.suite_result import SuiteMember, SuiteRate, SuiteResult, Tally, ToLabel
-from judgecal.tables import FileSource, Output, Row, check_output, writing
-from judgecal.tables.formats import Kind
+from judgecal.tables import FileSource, Row, check_output, writing
+from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace
 
 
@@ -181,19 +181,28 @@ class SuiteRun:
         for judge, items in asked:
             require_keys([judge], items, stored, self.options)
         open_experiment(self.experiment)
-        columns = _Columns.of(self)
+        layout, columns = self._layout()
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             budget = self.options.open_budget(self.experiment.folder)
             keep_together(asked, journal=journal, options=self.options, budget=budget, label=f"suite {self.suite}")
             written = _Written(self, journal)
-            with writing(self.output, columns.output) as write:
+            with writing(self.output, layout.output) as write:
                 for piece in self.source.pieces(self.options.limit):
                     write(piece, [written.row(self.reader.read(row)) for row in piece.rows])
-        result = self._result(written, columns)
+        result = self._result(written, columns, layout.notes)
         self.experiment.write_summary(result)
         return result
 
-    def _result(self, written: _Written, columns: _Columns) -> SuiteResult:
+    def _layout(self) -> tuple[Layout, Mapping[str, Mapping[str, str]]]:
+        """How the output is written, and measure -> part of its result -> column."""
+        parts = [(one, part, name) for one in self.survey.running for part, name in one.columns(self.naming).items()]
+        layout = Layout.of(self.source, self.output, [(name, one.kind(part)) for one, part, name in parts])
+        columns: dict[str, dict[str, str]] = {}
+        for (measure, part, _), name in zip(parts, layout.names, strict=True):
+            columns.setdefault(measure.name, {})[part] = name
+        return layout, columns
+
+    def _result(self, written: _Written, columns: Mapping[str, Mapping[str, str]], notes: Sequence[str]) -> SuiteResult:
         rates = {tally.name: tally.rate() for tally in written.tallies}
         metrics = {
             name: found
@@ -208,7 +217,7 @@ class SuiteRun:
             input=str(self.source.path),
             output=str(self.output),
             naming=self.naming,
-            columns=columns.names,
+            columns=columns,
             n=written.n,
             n_unscored=written.n_unscored,
             rates=rates,
@@ -219,7 +228,7 @@ class SuiteRun:
             usd=_sum([one.usd for one in costs]),
             usd_per_1k=_per_1k(costs, written.n),
             model_ids=tuple(sorted(written.model_ids)),
-            notes=(*self.source.notes, *columns.notes, *self._notes(written, rates)),
+            notes=(*self.source.notes, *notes, *self._notes(written, rates)),
             run_line=self._run_line(members, written.n),
         )
 
@@ -287,36 +296,6 @@ class _Items:
             member, lacking = pick(self.measure, row)
             if member is self.member and lacking is None:
                 yield row.shown(member.judge)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """The columns that are added, under the names that they have in the output."""
-
-    names: Mapping[str, Mapping[str, str]]
-    notes: tuple[str, ...]
-    output: Output
-
-    @classmethod
-    def of(cls, run: SuiteRun) -> _Columns:
-        """A name that the table has already gets the next free number behind it."""
-        lost = () if run.output.suffix.lower() == ".parquet" else run.source.bytes_columns
-        own = tuple(name for name in run.source.columns if name not in set(lost))
-        taken, kinds, notes = set(run.source.columns), dict[str, Kind](), list[str]()
-        names: dict[str, dict[str, str]] = {}
-        for measure in run.survey.running:
-            for part, name in measure.columns(run.naming).items():
-                here, number = name, 2
-                while here in taken:
-                    here, number = f"{name}_{number}", number + 1
-                taken.add(here)
-                names.setdefault(measure.name, {})[part] = here
-                kinds[here] = measure.kind(part)
-                if here != name:
-                    notes.append(f"the table has a column {name} already: what is added is called {here}")
-        if lost:
-            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet can hold")
-        return cls(names, tuple(notes), Output(run.source, own, kinds))
 
 
 class _Written:

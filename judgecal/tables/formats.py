@@ -9,18 +9,23 @@ import contextlib
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.errors import InputError, refuse
-from judgecal.tables.table import FileSource, Piece, Source, Table
+from judgecal.tables.table import FileSource, Piece, Row, Source, Table
 from judgecal.workspace import replacing, shown
 
-Kind = Literal["text", "number", "flag", "texts", "numbers"]
-"""What the values of an added column are; `texts` and `numbers` are lists, in a separated file JSON."""
+if TYPE_CHECKING:
+    import polars as pl
+
+_PIECE = 4096  # rows written at a time
+Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
+"""What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a separated
+file JSON."""
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""
 
@@ -41,7 +46,7 @@ class Format:
     """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address begins with.
 
     `open` reads a path and `write` writes there, as a context; None where it cannot be done. `address`: its beginning,
-    and what reads it.
+    and what reads it. `holds_bytes`: whether a column of bytes (pictures, sound) can be written.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Format:
     open: Callable[[Path], FileSource] | None = None
     write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
     address: tuple[str, Callable[[str], Source]] | None = None
+    holds_bytes: bool = False
     most_rows: int | None = None
     """How many rows a file can hold, its header among them; None where there is no end."""
 
@@ -100,7 +106,8 @@ def read_table(path: str | Path) -> Table:
     - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
       array somewhere. The columns are all the keys that occur, and the fields of nested objects by their dotted
       names; a key that a row lacks is an empty cell there, null and NaN too.
-    - .parquet: lists and structs are lists and objects, null and NaN are empty cells, numbers stay numbers.
+    - .parquet, .arrow, .feather: lists and structs are lists and objects, null and NaN are empty cells, numbers stay
+      numbers.
     - hf: through `datasets`; a class label is its name.
 
     Rows without any content are passed over.
@@ -111,8 +118,10 @@ def read_table(path: str | Path) -> Table:
     return open_table(path).table()
 
 
-def check_output(path: Path, source: Path, n_rows: int = 0) -> None:
-    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input itself."""
+def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
+    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input itself, or,
+    where it may not be replaced, a file that is there.
+    """
     problems: list[str] = []
     try:
         most = _format_of(path, writing=True).most_rows
@@ -124,9 +133,40 @@ def check_output(path: Path, source: Path, n_rows: int = 0) -> None:
         problems.append(f"{shown(path)}: is a folder: name a file in it")
     elif not path.parent.is_dir():
         problems.append(f"{shown(path.parent)}: there is no such folder: make it first")
-    if path.exists() and source.exists() and path.samefile(source):
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
         problems.append(f"{shown(path)}: is the input itself: write to another file")
+    elif path.is_file() and not replace:
+        problems.append(f"{shown(path)}: is there already: give --replace to write over it, or name another file")
     refuse(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How columns are added to a table: what the writers take, the added names, and what is not as one expects."""
+
+    output: Output
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Layout:
+        """A name that the table has already gets the next free number behind it; a file that cannot hold bytes loses
+        them.
+        """
+        lost = () if not source.bytes_columns or _format_of(path, writing=True).holds_bytes else source.bytes_columns
+        taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
+        for name, kind in wanted:
+            free, number = name, 2
+            while free in taken:
+                free, number = f"{name}_{number}", number + 1
+            taken.add(free)
+            kinds[free] = kind
+            if free != name:
+                notes.append(f"the table has a column {name} already: what is added is called {free}")
+        if lost:
+            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet and .arrow can hold")
+        own = tuple(name for name in source.columns if name not in set(lost)) if lost else source.columns
+        return cls(Output(source, own, kinds), tuple(kinds), tuple(notes))
 
 
 @contextlib.contextmanager
@@ -136,3 +176,32 @@ def writing(path: Path, output: Output) -> Iterator[Write]:
     assert writer is not None
     with replacing(path) as draft, writer(draft, output) as write:
         yield write
+
+
+class _NoSource(Source):
+    """What a table stands on whose columns are all added."""
+
+    def _pieces(self) -> Iterator[Piece]:
+        return iter(())
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags.
+
+    Raises:
+        InputError: as `check_output`.
+    """
+    check_output(path, n_rows=frame.height)
+    kinds = {name: _kind(dtype) for name, dtype in frame.schema.items()}
+    with writing(path, Output(_NoSource(""), (), kinds)) as write:
+        for first in range(0, frame.height, _PIECE):
+            values = frame.slice(first, _PIECE).rows()
+            write(Piece([Row(first + n, {}, {}) for n in range(len(values))]), values)
+
+
+def _kind(dtype: pl.DataType) -> Kind:
+    if dtype.is_integer():
+        return "count"
+    if dtype.is_float():
+        return "number"
+    return "flag" if str(dtype) == "Boolean" else "text"

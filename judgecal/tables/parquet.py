@@ -1,12 +1,14 @@
-"""Parquet: read a record batch at a time, and written with the types that the table's own columns have."""
+"""Parquet and Arrow: read a record batch at a time, and written with the types that the table's own columns have."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import decimal
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +23,29 @@ _BATCH = 4096  # rows read at a time
 _ROW_GROUP = 65_536
 
 
-class _ParquetSource(FileSource):
-    """A Parquet file: a piece has the rows as JSON values, and the record batch as it is."""
+class _ColumnSource(FileSource):
+    """A file of columns with types: a piece has the rows as JSON values, and the record batch as it is."""
 
     unit: Unit = "row"
+    kind = ""
+
+    @abstractmethod
+    def _head(self) -> tuple[Any, int]:
+        """The schema, and how many rows there are."""
+
+    @abstractmethod
+    def _batches(self) -> Iterator[Any]:
+        """All rows."""
 
     def _survey(self) -> None:
         import polars as pl
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self.path) as file:
-                self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+            self.schema, self.n_rows = self._head()
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise InputError(f"{self.where}: cannot be read as Parquet ({reason}): save the file again") from None
+            raise InputError(f"{self.where}: cannot be read as {self.kind} ({reason}): save the file again") from None
         self.columns = tuple(self.schema.names)
         frame = pl.from_arrow(self.schema.empty_table())
         assert isinstance(frame, pl.DataFrame)
@@ -44,16 +53,14 @@ class _ParquetSource(FileSource):
 
     def _pieces(self) -> Iterator[Piece]:
         import polars as pl
-        import pyarrow.parquet as pq
 
         first = 1
-        with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                frame = pl.from_arrow(batch)
-                assert isinstance(frame, pl.DataFrame)
-                records = frame_records(without_bytes(frame)[0])
-                yield Piece([record_row(first + n - 1, record) for n, record in records], batch)
-                first += len(records)
+        for batch in self._batches():
+            frame = pl.from_arrow(batch)
+            assert isinstance(frame, pl.DataFrame)
+            records = frame_records(without_bytes(frame)[0])
+            yield Piece([record_row(first + n - 1, record) for n, record in records], batch)
+            first += len(records)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -85,6 +92,43 @@ def _fields(field: Any, name: str) -> Iterator[str]:
     if pa.types.is_struct(field.type):
         for inner in field.type:
             yield from _fields(inner, f"{name}.{inner.name}")
+
+
+class _ParquetSource(_ColumnSource):
+    kind = "Parquet"
+
+    def _head(self) -> tuple[Any, int]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            return file.schema_arrow, file.metadata.num_rows
+
+    def _batches(self) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(batch_size=_BATCH)
+
+
+class _ArrowSource(_ColumnSource):
+    """Arrow's IPC file format, which is Feather's second version too."""
+
+    kind = "Arrow"
+
+    def _head(self) -> tuple[Any, int]:
+        import pyarrow as pa
+
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as reader:
+            n_rows = sum(reader.get_batch(place).num_rows for place in range(reader.num_record_batches))
+            return reader.schema, n_rows
+
+    def _batches(self) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as reader:
+            for place in range(reader.num_record_batches):
+                batch = reader.get_batch(place)
+                yield from (batch.slice(first, _BATCH) for first in range(0, batch.num_rows, _BATCH))
 
 
 def without_bytes(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -148,18 +192,29 @@ def _plain(value: Any) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def _writer(draft: Path, output: Output) -> Iterator[Write]:
-    """The rows a row group at a time."""
-    import pyarrow as pa
+def _parquet_file(draft: Path, schema: Any) -> Any:
     import pyarrow.parquet as pq
 
-    types = {"text": pa.string(), "number": pa.float64(), "flag": pa.bool_()}
+    return pq.ParquetWriter(draft, schema)
+
+
+def _arrow_file(draft: Path, schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.ipc.new_file(str(draft), schema)
+
+
+@contextlib.contextmanager
+def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) -> Iterator[Write]:
+    """The rows a row group at a time."""
+    import pyarrow as pa
+
+    types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
     types |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     more = pa.schema([(name, types[kind]) for name, kind in output.added.items()])
     own = _own_schema(output.source)
     schema = pa.schema([*own, *more], metadata=own.metadata)
-    with pq.ParquetWriter(draft, schema) as out:
+    with file(draft, schema) as out:
         waiting: list[Any] = []
 
         def flush() -> None:
@@ -180,10 +235,10 @@ def _writer(draft: Path, output: Output) -> Iterator[Write]:
 
 
 def _own_schema(source: Source) -> Any:
-    """The types of the table's own columns: as they are in Parquet, what all values are in JSON, else text."""
+    """The types of the table's own columns: as they are in such a file, what all values are in JSON, else text."""
     import pyarrow as pa
 
-    if isinstance(source, _ParquetSource):
+    if isinstance(source, _ColumnSource):
         return source.schema
     return pa.schema([(name, _arrow_type(source.types.get(name, set()))) for name in source.columns])
 
@@ -220,4 +275,9 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-FORMATS = (Format("Parquet", (".parquet",), _ParquetSource, _writer),)
+FORMATS = (
+    Format("Parquet", (".parquet",), _ParquetSource, functools.partial(_writer, file=_parquet_file), holds_bytes=True),
+    Format(
+        "Arrow", (".arrow", ".feather"), _ArrowSource, functools.partial(_writer, file=_arrow_file), holds_bytes=True
+    ),
+)

@@ -1,0 +1,172 @@
+"""Results as tables: every number of the JSON object is a row, in every format; and Arrow files in and out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from judgecal.goldset import load_gold
+from judgecal.tables import open_source, read_table
+from judgecal.tables.formats import write_frame
+from tests.support.command import ESTIMATE, Run, one_object
+from tests.support.every_command import PLANTED
+
+JUDGES = ("--judge", "token_f1@local", "--judge", "exact_match@local")
+
+
+def estimates(value: Any) -> Iterator[dict[str, Any]]:
+    """Every estimate within a JSON value."""
+    if isinstance(value, dict) and set(value) == ESTIMATE:
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from estimates(inner)
+
+
+def as_read(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table file as the readers have them: numbers as numbers, an empty cell as None."""
+    rows = []
+    for row in read_table(path).rows:
+        cells = {name: None if row.cells[name] == "" else row.cells[name] for name in row.cells}
+        for name in cells.keys() & {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored"}:
+            cells[name] = None if cells[name] is None else float(cells[name])
+        rows.append(cells)
+    return rows
+
+
+def check_numbers(path: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each estimate of the object is one row, and each row one estimate."""
+    rows, wanted = as_read(path), list(estimates(found))
+    told = sorted(json.dumps({name: row[name] or None for name in sorted(ESTIMATE)}) for row in rows)
+    asked = sorted(
+        json.dumps({name: (value if isinstance(value, str) else None if value is None else float(value)) or None
+                    for name, value in sorted(one.items())}) for one in wanted
+    )  # fmt: skip
+    assert told == asked and len(rows) > 3
+    assert len({(row["part"], row["name"], row["number"]) for row in rows}) == len(rows)
+    return rows
+
+
+def test_every_number_is_a_row(judgecal: Run, workspace_dir: Path) -> None:
+    found = one_object(judgecal("score", *JUDGES, "--split", "dev", "--name", "s", "--json", "-o", "score.csv"))
+    rows = check_numbers(workspace_dir / "score.csv", found)
+    (kappa,) = (
+        row for row in rows if (row["part"], row["name"]) == ("judges", "token_f1@local")
+        and row["number"] == "as_wrong.kappa@75"
+    )  # fmt: skip
+    assert kappa["value"] == found["judges"][0]["as_wrong"]["kappa@75"]["value"]
+    assert {row["part"] for row in rows} == {"judges", "floor", "raters", "raters.judges"}
+    compared = one_object(judgecal("compare", "s", "--json", "-o", "pair.jsonl"))
+    rows = check_numbers(workspace_dir / "pair.jsonl", compared)
+    assert {row["name"] for row in rows} == {"token_f1@local - exact_match@local"}
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "json", "parquet", "arrow", "feather"])
+def test_in_every_format(judgecal: Run, workspace_dir: Path, ending: str) -> None:
+    path = workspace_dir / f"out.{ending}"
+    ran = judgecal("gold", "agreement", "starter", "--json", "-o", path.name)
+    rows = check_numbers(path, one_object(ran))
+    assert f"judgecal: {len(rows)} rows in out.{ending}" in ran.err
+    if ending in ("parquet", "arrow", "feather"):
+        frame = pl.read_parquet(path) if ending == "parquet" else pl.read_ipc(path)
+        assert (frame.schema["n"], frame.schema["low"], frame.schema["reason"]) == (pl.Int64, pl.Float64, pl.String)
+
+
+def test_a_file_that_is_there_stays(judgecal: Run, workspace_dir: Path) -> None:
+    path = workspace_dir / "out.csv"
+    path.write_text("mine")
+    ran = judgecal("gold", "list", "-o", "out.csv")
+    assert ran.code == 2 and ran.out == "" and path.read_text() == "mine"
+    assert "out.csv: is there already: give --replace to write over it, or name another file" in ran.err
+    assert judgecal("gold", "list", "-o", "out.csv", "--replace").code == 0
+    assert [row["set"] for row in as_read(path)] == [one["set"] for one in one_object(
+        judgecal("gold", "list", "--json"))["sets"]]  # fmt: skip
+    for place in ("out.doc", "nowhere/out.csv", "gold"):
+        assert judgecal("score", *JUDGES, "-o", place).code == 2
+    assert not (workspace_dir / "experiments").exists()
+
+
+def test_problems_of_a_set_are_rows(judgecal: Run, workspace_dir: Path) -> None:
+    found = one_object(judgecal("gold", "check", "starter", "--json", "-o", "check.csv"))
+    rows = as_read(workspace_dir / "check.csv")
+    assert found["problems"] and [(row["kind"], row["where"], row["message"]) for row in rows] == [
+        (one["kind"], one["where"], one["message"]) for one in found["problems"]
+    ]
+    assert {row["set"] for row in rows} == {"starter"}
+
+
+def test_judgements_stand_beside_labels_without_the_items_of_test(judgecal: Run, workspace_dir: Path) -> None:
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    ran = judgecal("score", "--judge", "token_f1@local", "--split", "all", "--json", "--rows", "rows.parquet")
+    found = one_object(ran)["judges"][0]
+    frame = pl.read_parquet(workspace_dir / "rows.parquet")
+    sealed = [item for item in gold.items if item.item_id in gold.test_ids]
+    assert frame.height == len(gold.items) - len(sealed) and f"{len(sealed)} items of test are left out" in ran.err
+    assert not set(frame["item_id"]) & gold.test_ids and not set(frame["question"]) & {one.question for one in sealed}
+    assert all(word not in frame.write_csv() for word in PLANTED)
+    assert {row["item_id"]: row["label"] for row in frame.to_dicts()} == {
+        item.item_id: gold.labels[item.item_id] for item in gold.items if item.item_id not in gold.test_ids
+    }
+    assert found["n"] == len(gold.items) and judgecal("score", *JUDGES, "--rows", "rows.parquet").code == 2
+    dev = one_object(judgecal("score", "--judge", "token_f1@local", "--split", "dev", "--json", "--rows", "dev.csv"))
+    rows = pl.read_csv(workspace_dir / "dev.csv")
+    for name, column in (("agreement", "verdict"), ("calibrated", "calibrated")):
+        by_hand = 1.0 - (rows["label"] - rows[column]).abs().mean() / 100.0  # type: ignore[operator]
+        assert dev["judges"][0][name]["mean_agreement"]["value"] == pytest.approx(by_hand)
+
+
+def test_what_has_no_verdict_says_why(judgecal: Run, workspace_dir: Path) -> None:
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    few = [item.item_id for item in gold.select("dev")][:30]
+    table = "".join(f"{item_id},{'' if place == 3 else 80}\n" for place, item_id in enumerate(few[:-1]))
+    (workspace_dir / "verdicts.csv").write_text(f"item_id,verdict\n{table}")
+    asked = ("--judgements", "verdicts.csv", "--split", "dev", "--limit", "30", "--rows", "rows.csv")
+    assert judgecal("agreement", *asked).code in (0, 4)
+    rows = {row["item_id"]: row for row in pl.read_csv(workspace_dir / "rows.csv").to_dicts()}
+    assert len(rows) == 30 and rows[few[0]]["verdict"] == 80.0 and rows[few[0]]["error"] is None
+    assert rows[few[3]]["verdict"] is None and rows[few[3]]["error"]
+    assert rows[few[-1]]["error"] == "absent: no judgement is recorded"
+
+
+# Arrow
+
+
+def test_arrow_keeps_types_and_is_read_as_parquet_is(tmp_path: Path) -> None:
+    frame = pl.DataFrame({
+        "q": ["ä", None, "x" * 40], "n": [1, 2, None], "x": [0.5, None, float("nan")], "b": [True, False, None],
+        "l": [["a"], [], None], "s": [{"k": 1}, {"k": None}, None],
+        "c": pl.Series(["u", "v", "u"], dtype=pl.Categorical), "p": [b"1", b"2", None],
+    })  # fmt: skip
+    frame.write_ipc(tmp_path / "t.arrow")
+    frame.write_ipc(tmp_path / "z.feather", compression="zstd")
+    frame.write_parquet(tmp_path / "t.parquet")
+    tables = [read_table(tmp_path / name) for name in ("t.parquet", "t.arrow", "z.feather")]
+    assert [row.raw for row in tables[1].rows] == [row.raw for row in tables[2].rows] == [
+        row.raw for row in tables[0].rows
+    ]  # fmt: skip
+    assert tables[1].columns == tables[0].columns and "left out p: bytes" in tables[1].notes[0]
+    pieces = [len(piece.rows) for piece in open_source(tmp_path / "t.arrow").pieces(2)]
+    assert pieces == [2]
+
+
+def test_a_broken_arrow_file_is_refused(tmp_path: Path) -> None:
+    from judgecal.errors import InputError
+
+    (tmp_path / "t.arrow").write_text("q,a\n")
+    with pytest.raises(InputError, match=r"t\.arrow: cannot be read as Arrow \("):
+        read_table(tmp_path / "t.arrow")
+
+
+def test_a_frame_of_many_rows_is_written_whole(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"n": range(10_000), "t": [f"row {n}" for n in range(10_000)]})
+    for ending in ("parquet", "arrow"):
+        write_frame(tmp_path / f"t.{ending}", frame)
+    assert pl.read_parquet(tmp_path / "t.parquet").equals(frame)
+    assert pl.read_ipc(tmp_path / "t.arrow").equals(frame)
+    write_frame(tmp_path / "none.csv", frame.head(0))
+    assert (tmp_path / "none.csv").read_text() == "n,t\n"
