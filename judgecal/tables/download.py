@@ -1,0 +1,241 @@
+"""A file of the web, fetched once: whole, as it was announced, and as it was the last time.
+
+https alone (http only from 127.0.0.1, for a server of one's own), a few redirects within one scheme, a largest size, a
+timeout for each read and one for the whole. The file appears under its name when it is complete: a transfer that breaks
+off leaves nothing, and is begun anew. Beside it stands what was fetched (`NAME.json`), so that a later fetch can tell
+whether the file is still the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from judgecal.errors import InputError
+from judgecal.workspace import replacing, shown
+
+_REDIRECTS = 5
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_CHUNK = 1 << 18
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_MARKUP = (b"<!doctype html", b"<html", b"<head")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much and how long: bytes of a file, seconds of one read, seconds of the whole."""
+
+    max_bytes: int = 2 << 30
+    read_s: float = 30.0
+    total_s: float = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A file that is here: where, what it was fetched from, its sha256 (64 hex digits), bytes, and the UTC day."""
+
+    path: Path = field(metadata={"json": False})
+    url: str
+    sha256: str
+    n_bytes: int
+    day: str
+
+
+def fetch_file(
+    url: str, path: Path, *, sha256: str | None = None, again: bool = False, limits: Limits | None = None
+) -> Fetched:
+    """The file of an address under a path: the one that is there already, else fetched.
+
+    Args:
+        url: https, or http from 127.0.0.1.
+        path: where it is kept; folders are made.
+        sha256: what it must be; None where nobody said.
+        again: fetch it although it is there, and hold it against that one.
+        limits: sizes and times; by default 2 GiB, 30 s a read, half an hour.
+
+    Raises:
+        InputError: the address is none, the server refuses or breaks off, sends a page instead of a file or more than
+            the limit, or the file is not what it must be; then nothing under the path has changed.
+    """
+    stored = _stored(path, url)
+    if stored is not None and not again:
+        _hold(stored.sha256, sha256, url, f"the file stored at {shown(path)}: delete it and fetch again")
+        return stored
+    limits = limits or Limits()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            digest, n_bytes = _transfer(url, draft, limits)
+            _hold(digest, sha256, url, "the file at its source: nothing is taken from it")
+            if stored is not None and stored.sha256 != digest:
+                raise InputError(_changed(stored, digest, path))
+    except OSError as error:
+        raise InputError(f"{shown(path)}: cannot be written ({error.strerror or error})") from None
+    found = Fetched(path, url, digest, n_bytes, datetime.now(UTC).date().isoformat())
+    facts = {key: value for key, value in asdict(found).items() if key != "path"}
+    with replacing(_beside(path)) as draft:
+        draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    return found
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _stored(path: Path, url: str) -> Fetched | None:
+    """The file that is there, where it is what was fetched from this address: its bytes are counted anew."""
+    try:
+        facts = json.loads(_beside(path).read_text(encoding="utf-8"))
+        found = Fetched(path, facts["url"], facts["sha256"], facts["n_bytes"], facts["day"])
+        with path.open("rb") as file:
+            whole = found.url == url and hashlib.file_digest(file, "sha256").hexdigest() == found.sha256
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or half of it: fetched anew
+        return None
+    return found if whole else None
+
+
+def _hold(digest: str, wanted: str | None, url: str, what: str) -> None:
+    if wanted is not None and digest != wanted:
+        raise InputError(f"{url}: its sha256 must be {wanted}, found {digest} in {what}")
+
+
+def _changed(stored: Fetched, digest: str, path: Path) -> str:
+    return (
+        f"{stored.url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is {digest} now; "
+        f"nothing is taken from it: to go over to the new file, delete {shown(path)} and fetch again"
+    )
+
+
+# --- one transfer
+
+
+def _transfer(url: str, draft: Path, limits: Limits) -> tuple[str, int]:
+    """Write what an address sends; gives its sha256 and its bytes."""
+    end = time.monotonic() + limits.total_s
+    try:
+        with _opened(url, limits) as answer, draft.open("wb") as file:
+            return _copy(answer, file, url, (limits, end))
+    except TimeoutError:
+        raise InputError(f"{url}: the server sent nothing for {limits.read_s:g} s: try again later") from None
+    except (http.client.HTTPException, urllib.error.URLError, ConnectionError, socket.gaierror, ssl.SSLError) as error:
+        raise InputError(f"{url}: {_network(error, limits)}") from None
+
+
+def _network(error: Exception, limits: Limits) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return f"the server sent nothing for {limits.read_s:g} s: try again later"
+    if isinstance(reason, ssl.SSLError):
+        return f"the server's certificate cannot be trusted ({getattr(reason, 'verify_message', '') or reason.reason})"
+    if isinstance(error, http.client.HTTPException | ConnectionError):
+        return f"the connection broke off ({type(error).__name__}): nothing is kept, run the command again"
+    why = getattr(reason, "strerror", None) or reason
+    return f"cannot be reached ({why}): run the command where there is a network, or import a copy with gold import"
+
+
+def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -> tuple[str, int]:
+    limits, end = until
+    announced = _announced(answer, url, limits)
+    digest, n_bytes = hashlib.sha256(), 0
+    while chunk := answer.read1(_CHUNK):
+        if not n_bytes and chunk.lstrip()[:15].lower().startswith(_MARKUP):
+            raise InputError(
+                f"{url}: sent an HTML page, and no data: open the address in a browser and see what it says"
+            )
+        n_bytes += len(chunk)
+        if n_bytes > limits.max_bytes:
+            raise InputError(f"{url}: is larger than {limits.max_bytes:,} bytes, the most that is fetched")
+        if time.monotonic() > end:
+            raise InputError(f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later")
+        digest.update(chunk)
+        file.write(chunk)
+    if announced is not None and n_bytes != announced:
+        raise InputError(
+            f"{url}: broke off: {announced:,} bytes were announced, {n_bytes:,} came; nothing is kept, run the command "
+            "again"
+        )
+    if not n_bytes:
+        raise InputError(f"{url}: sent an empty file")
+    return digest.hexdigest(), n_bytes
+
+
+def _announced(answer: Any, url: str, limits: Limits) -> int | None:
+    """The length that the server announces; None where it does not."""
+    if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
+        raise InputError(f"{url}: sent {encoding}, which was not asked for: its sha256 would be another")
+    length = answer.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limits.max_bytes:
+        raise InputError(f"{url}: is {int(length):,} bytes, more than {limits.max_bytes:,}, the most that is fetched")
+    return int(length) if length.isdecimal() else None
+
+
+@contextlib.contextmanager
+def _opened(url: str, limits: Limits) -> Iterator[Any]:
+    """The answer of an address, redirects followed; InputError for an address or an answer that is none."""
+    seen = [url]
+    while True:
+        _check_address(seen)
+        answer = _ask(seen[-1], limits)
+        with contextlib.closing(answer):
+            if answer.status == 200:
+                yield answer
+                return
+            if answer.status not in _MOVED:
+                raise InputError(f"{seen[-1]}: {_refusal(answer.status)}")
+            location = answer.headers.get("location")
+            if not location:
+                raise InputError(f"{seen[-1]}: redirects ({answer.status}) to no address")
+            seen.append(urllib.parse.urljoin(seen[-1], location))
+
+
+def _ask(url: str, limits: Limits) -> Any:
+    opener = urllib.request.OpenerDirector()  # its own set: none for files, ftp, errors, redirects, passwords
+    for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler()):
+        opener.add_handler(handler)
+    headers = {"User-Agent": "judgecal", "Accept": "*/*", "Accept-Encoding": "identity"}
+    return opener.open(urllib.request.Request(url, headers=headers), timeout=limits.read_s)
+
+
+def _check_address(seen: list[str]) -> None:
+    url, first = seen[-1], seen[0]
+    through = f" (redirected from {first})" if len(seen) > 1 else ""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise InputError(f"{url}: is no address ({error}){through}") from None
+    if len(seen) > 1 and parts.scheme != urllib.parse.urlsplit(first).scheme:
+        raise InputError(f"{first}: redirects to {url}: another scheme, which is not followed")
+    if not host or not url.isascii() or any(char.isspace() for char in url):
+        raise InputError(f"{url}: is no address{through}: write https://HOST/PATH")
+    if parts.username or parts.password:
+        raise InputError(f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: take it out")
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in _LOCAL):
+        raise InputError(f"{url}: must begin with https://{through}")
+    if url in seen[:-1]:
+        raise InputError(f"{first}: redirects in a circle, back to {url}")
+    if len(seen) > _REDIRECTS + 1:
+        raise InputError(f"{first}: redirects more than {_REDIRECTS} times, at last to {url}")
+
+
+def _refusal(status: int) -> str:
+    if status in (401, 403):
+        return f"the server refuses ({status}): it may be gated or private: accept its terms on its page first"
+    if status in (404, 410):
+        return f"there is no such file ({status}): it may have moved: see the set's page"
+    if status == 429 or status >= 500:
+        return f"the server cannot answer now ({status}): try again later"
+    return f"answered {status} {http.client.responses.get(status, '')}".rstrip()

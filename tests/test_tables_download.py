@@ -1,0 +1,151 @@
+"""Files of the web: each way in which a transfer can go wrong is one message, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.tables.download import Limits, fetch_file
+from tests.support.raw_host import RawHost, Sent, moved, raw_host
+
+DATA = b"question,label\n" + b"why?,yes\n" * 500
+SHA = hashlib.sha256(DATA).hexdigest()
+FAST = Limits(max_bytes=1 << 20, read_s=0.3, total_s=0.6)
+
+
+@pytest.fixture(scope="module")
+def shared_host() -> Iterator[RawHost]:
+    with raw_host() as host:
+        yield host
+
+
+@pytest.fixture
+def host(shared_host: RawHost) -> RawHost:
+    shared_host.files.clear()
+    shared_host.asked.clear()
+    return shared_host
+
+
+def test_a_file_is_fetched_once_and_its_sha256_stands_beside_it(host: RawHost, tmp_path: Path) -> None:
+    url, path = host.put("/a.csv", DATA), tmp_path / "set" / "a.csv"
+    first = fetch_file(url, path, sha256=SHA)
+    again = fetch_file(url, path)
+    assert (first.sha256, first.n_bytes, path.read_bytes()) == (SHA, len(DATA), DATA)
+    assert again == first and host.asked == ["/a.csv"]
+    assert sorted(one.name for one in path.parent.iterdir()) == ["a.csv", "a.csv.json"]
+
+
+def test_a_stored_file_that_somebody_changed_is_fetched_again(host: RawHost, tmp_path: Path) -> None:
+    url, path = host.put("/a.csv", DATA), tmp_path / "a.csv"
+    fetch_file(url, path)
+    path.write_bytes(DATA[:-9])
+    assert fetch_file(url, path).sha256 == SHA and path.read_bytes() == DATA and len(host.asked) == 2
+
+
+def test_a_file_of_another_address_is_not_taken_for_this_one(host: RawHost, tmp_path: Path) -> None:
+    fetch_file(host.put("/a.csv", DATA), tmp_path / "a.csv")
+    assert fetch_file(host.put("/b.csv", b"x"), tmp_path / "a.csv").n_bytes == 1
+
+
+def test_a_file_without_a_stated_length_is_taken_too(host: RawHost, tmp_path: Path) -> None:
+    assert fetch_file(host.put("/a", Sent(DATA, chunked=True)), tmp_path / "a").sha256 == SHA
+
+
+def test_redirects_are_followed(host: RawHost, tmp_path: Path) -> None:
+    host.put("/b", moved("/c", 307))
+    host.put("/c", DATA)
+    found = fetch_file(host.put("/a", moved(f"{host.root}/b")), tmp_path / "a")
+    assert found.sha256 == SHA and found.url.endswith("/a") and host.asked == ["/a", "/b", "/c"]
+
+
+def refused(url: str, path: Path, *, sha256: str | None = None, again: bool = False) -> str:
+    """The one message; nothing that was not there before is there after."""
+    before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
+    with pytest.raises(InputError) as stop:
+        fetch_file(url, path, sha256=sha256, again=again, limits=FAST)
+    assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
+    assert len(stop.value.problems) == 1
+    return str(stop.value)
+
+
+LARGE = Sent(b"x" * 3000, headers={"content-encoding": "gzip"})
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (Sent(b"no", 404), "there is no such file (404)"),
+        (Sent(b"no", 403), "gated or private"),
+        (Sent(b"no", 401), "gated or private"),
+        (Sent(b"no", 429), "cannot answer now (429)"),
+        (Sent(b"no", 503), "cannot answer now (503)"),
+        (Sent(b"no", 418), "answered 418"),
+        (Sent(b"\n <!DOCTYPE html><p>Log in"), "sent an HTML page"),
+        (Sent(b"<html><body>Moved"), "sent an HTML page"),
+        (Sent(b""), "sent an empty file"),
+        (Sent(DATA, cut=1000), f"broke off: {len(DATA):,} bytes were announced, {len(DATA) - 1000:,} came"),
+        (Sent(DATA, chunked=True, cut=1000), "the connection broke off (IncompleteRead)"),
+        (Sent(b"x" * ((1 << 20) + 1)), "is 1,048,577 bytes, more than 1,048,576"),
+        (Sent(b"x" * ((1 << 20) + 1), chunked=True), "is larger than 1,048,576 bytes"),
+        (Sent(DATA, headers={"content-encoding": "gzip"}), "sent gzip, which was not asked for"),
+        (Sent(DATA, drip_s=0.5), "sent nothing for 0.3 s"),
+        (Sent(DATA * 3, drip_s=0.1), "took longer than 0.6 s"),
+        (Sent(status=302), "redirects (302) to no address"),
+        (moved("/a"), "redirects in a circle"),
+        (moved("ftp://127.0.0.1/a"), "another scheme, which is not followed"),
+        (moved("https://example.invalid/a"), "another scheme, which is not followed"),
+        (moved("file:///etc/hostname"), "another scheme, which is not followed"),
+        (moved("http://example.invalid/a"), "must begin with https:// (redirected from"),
+        (moved("http://u:p@127.0.0.1/a"), "holds a user or a password"),
+        (moved("http://127.0.0.1:99999/a"), "is no address"),
+    ],
+)
+def test_what_a_server_may_do(host: RawHost, tmp_path: Path, sent: Sent, says: str) -> None:
+    assert says in refused(host.put("/a", sent), tmp_path / "a")
+
+
+def test_redirects_end(host: RawHost, tmp_path: Path) -> None:
+    for n in range(9):
+        host.put(f"/{n}", moved(f"/{n + 1}"))
+    assert "redirects more than 5 times" in refused(f"{host.root}/0", tmp_path / "a") and len(host.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://example.com/a", "must begin with https://"),
+        ("file:///etc/passwd", "is no address"),
+        ("/etc/passwd", "is no address"),
+        ("https://u:secret@example.com/a", "https://example.com/a: holds a user"),
+        ("https://example.com/a b", "is no address"),
+        ("https://127.0.0.1:1/a", "cannot be reached"),
+    ],
+)
+def test_addresses(tmp_path: Path, url: str, says: str) -> None:
+    message = refused(url, tmp_path / "a")
+    assert says in message and "secret" not in message
+
+
+def test_what_must_be_another_file_is_refused(host: RawHost, tmp_path: Path) -> None:
+    url = host.put("/a", DATA)
+    message = refused(url, tmp_path / "a", sha256="0" * 64)
+    assert f"must be {'0' * 64}, found {SHA}" in message
+    fetch_file(url, tmp_path / "a")
+    assert "delete it and fetch again" in refused(url, tmp_path / "a", sha256="0" * 64)
+
+
+def test_a_changed_file_is_told_and_the_old_one_stays(host: RawHost, tmp_path: Path) -> None:
+    url = host.put("/a", DATA, DATA + b"more\n")
+    fetch_file(url, tmp_path / "a")
+    message = refused(url, tmp_path / "a", again=True)
+    assert "the file has changed since" in message and SHA in message and (tmp_path / "a").read_bytes() == DATA
+
+
+def test_what_broke_off_is_had_by_running_it_again(host: RawHost, tmp_path: Path) -> None:
+    url = host.put("/a", Sent(DATA, cut=100), DATA)
+    refused(url, tmp_path / "a")
+    assert fetch_file(url, tmp_path / "a").sha256 == SHA
