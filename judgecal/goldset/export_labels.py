@@ -97,13 +97,16 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
     _leave_others(export, name)
     cells = [_mapped(cell_of(score.value), options.mapping) for score in export.ratings]
     told, words, why = scale_told([cell for cell in cells if cell])
+    how = f"The labels tell the scale {told}: {why}"
+    if name in export.scales:
+        told, words, how = export.scales[name], {}, f"The scale is {export.scales[name]}, as the file declares it"
     if options.scale is None and told is None:
         raise InputError(f"{export.where}: the labels of {name} tell no scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(told), options.pass_at)
     words = words if scale.kind == "binary" else {}
     ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told)
     notes = [f"The label is what people said of {name}."] if options.ratings is None else []
-    notes += [] if options.scale else [f"The labels tell the scale {told}: {why} (--scale says another)."]
+    notes += [] if options.scale else [f"{how} (--scale says another)."]
     unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in map(_raw_cell, export.ratings)]
     notes += [f"--map {text}: no label holds that" for text in unused]
     explained = _hold_narrow(export, ratings, scale, force=options.force)

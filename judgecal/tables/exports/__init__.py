@@ -66,7 +66,8 @@ class Export:
     """An export as it is read.
 
     `n_records` counts what stands in the files: each item, each score and whatever else could have been one. `skipped`
-    says why some became nothing. `notes`: what the set's owner should know of how it was read.
+    says why some became nothing. `notes`: what the set's owner should know of how it was read. `scales`: by the name of
+    scores, where the tool declares their scale.
     """
 
     tool: str
@@ -78,6 +79,7 @@ class Export:
     skipped: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    scales: dict[str, str] = field(default_factory=dict)
     _latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
     _repeats: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
