@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from judgecal.cli.gold_fetch import fetch_command
 from judgecal.cli.gold_import import import_command
 from judgecal.cli.gold_label import adjudicate_command, label_command
 from judgecal.cli.gold_sheet import sheet_command
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 
 app.command("import")(grouped(import_command))
+app.command("fetch")(grouped(fetch_command))
 app.command("sheet")(grouped(sheet_command))
 app.command("label")(grouped(label_command))
 app.command("adjudicate")(grouped(adjudicate_command))

@@ -41,6 +41,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "gold check": ("starter",),
     "gold agreement": ("starter",),
     "gold import": ("set.csv", "--as", "small", *_TABLE, "--label", "ann", "--label", "bob"),
+    "gold fetch": (),
     "gold sheet": ("small", "-o", "sheet.csv"),
     "gold label": ("small", "--raters", "ann,bob", "--overlap", "1"),
     "gold adjudicate": ("small", "--dry-run"),

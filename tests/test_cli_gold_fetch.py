@@ -1,0 +1,223 @@
+"""`gold fetch`: the catalogue, the licence that is asked for once, what is refused, what is told of a changed file."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.goldset import catalogue
+from judgecal.goldset.catalogue import read_catalogue
+from tests.support.command import Run, one_object, tree
+from tests.support.raw_host import RawHost, Sent, raw_host
+
+ROWS = b"q,a,ok\n" + b"".join(b"why %d?,because,%s\n" % (n, b"yes" if n % 2 else b"no") for n in range(8))
+ENTRY = """
+[sets.{name}]
+about = "questions with answers"
+calibrates = ["correctness"]
+labels_by = "{by}"
+scale = "binary"
+raters = "one person"
+languages = ["en"]
+licence = "{licence}"
+licence_read = {read}
+terms = [{terms}]
+home = "https://example.org/{name}"
+source = ["{root}/{name}.csv"]
+sha256 = [{sha256}]
+mapping = "seen"
+columns = {{ question = "q", answer = "a", label = ["ok"] }}
+"""
+
+
+def entry(name: str, root: str, **more: str) -> str:
+    told = {"by": "people", "licence": "MIT", "read": "true", "terms": "", "sha256": ""} | more
+    return ENTRY.format(name=name, root=root, **told)
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RawHost]:
+    """A host and a catalogue of sets on it."""
+    with raw_host() as running:
+        sets = [
+            entry("plain", running.root),
+            entry("limited", running.root, licence="CC BY-NC-ND 4.0", terms='"NC", "ND"'),
+            entry("unread", running.root, read="false"),
+            entry("gated", running.root, terms='"gated"'),
+            entry("by-model", running.root, by="model"),
+            entry("built", running.root, by="construction"),
+            entry("pinned", running.root, sha256=f'"{"0" * 64}"'),
+        ]
+        path = tmp_path / "catalogue.toml"
+        path.write_text("schema = 1\n" + "".join(sets), encoding="utf-8")
+        monkeypatch.setattr(catalogue, "CATALOGUE", path)
+        for name in ("plain", "limited", "unread", "gated", "by-model", "built", "pinned"):
+            running.put(f"/{name}.csv", ROWS)
+        yield running
+
+
+class Typed:
+    """A keyboard at which somebody types one line."""
+
+    def __init__(self, line: str) -> None:
+        self.line, self.asked = line, 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        self.asked += 1
+        return self.line
+
+
+def test_a_set_is_fetched_imported_and_its_card_says_where_from(judgecal: Run, host: RawHost) -> None:
+    ran = judgecal("gold", "fetch", "plain", "--as", "mine")
+    assert ran.code == 0 and "plain: MIT; its terms are on https://example.org/plain" in ran.err
+    assert ran.out.startswith("mine has 8 items on 8 questions, 8 ratings by ok.")
+    assert ran.out.rstrip().endswith("next: judgecal gold check mine")
+    card = Path("gold/mine/card.toml").read_text(encoding="utf-8")
+    assert re.search(
+        r'source = "http://[\d.:]+/plain.csv \(sha256 [0-9a-f]{64}, [\d,]+ bytes, fetched [\d-]+\); ', card
+    )
+    assert 'licence = "MIT; read https://example.org/plain before use"' in card and 'sampling = "curated"' in card
+    assert 'made_by = "judgecal gold fetch plain --as mine"' in card
+    assert judgecal("gold", "check", "mine").code == 0
+    found = one_object(judgecal("gold", "fetch", "plain", "--json"))
+    assert found["files"][0]["n_bytes"] == len(ROWS) and found["imported"]["n_items"] == 8
+    assert host.asked == ["/plain.csv"], "the second time the stored file was taken"
+
+
+@pytest.mark.parametrize(("name", "asks"), [("limited", "not for commercial use; nothing that is made of it may be"),
+                                            ("unread", "its licence was not verified"),
+                                            ("gated", "terms of its own")])  # fmt: skip
+def test_what_must_be_accepted_is_asked_once(
+    judgecal: Run, host: RawHost, monkeypatch: pytest.MonkeyPatch, name: str, asks: str
+) -> None:
+    ran = judgecal("gold", "fetch", name)
+    assert ran.code == 2 and asks in ran.err and "give --accept-licence" in ran.err and not host.asked
+    for line in ("\n", "n\n", "", "yes please\n"):
+        monkeypatch.setattr(sys, "stdin", typed := Typed(line))
+        ran = judgecal("gold", "fetch", name)
+        assert (ran.code, typed.asked) == (2, 1) and "not accepted, so nothing was fetched" in ran.err
+    assert not host.asked and not Path("gold", name).exists()
+    monkeypatch.setattr(sys, "stdin", typed := Typed("y\n"))
+    assert judgecal("gold", "fetch", name).code == 0 and typed.asked == 1
+    monkeypatch.setattr(sys, "stdin", typed := Typed("n\n"))
+    assert judgecal("gold", "fetch", name, "--accept-licence", "--replace").code == 0 and typed.asked == 0
+    card = Path("gold", name, "card.toml").read_text(encoding="utf-8")
+    assert "--accept-licence" in card and ("not verified" in card) == (name == "unread")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["by-model"], "a model gave its labels (one person): a judge calibrated on it"),
+        (["built"], "its labels were made, not given by people"),
+        (["plian"], "unknown public set 'plian': did you mean plain"),
+        (["plain", "--as", "starter"], "give --replace"),
+        (["plain", "--as", "../x"], "use letters, digits"),
+        (["pinned"], f"its sha256 must be {'0' * 64}, found "),
+    ],
+)
+def test_what_is_refused_changes_nothing(judgecal: Run, host: RawHost, words: list[str], says: str) -> None:
+    before = tree(Path("gold"))
+    ran = judgecal("gold", "fetch", *words, "--accept-licence")
+    assert ran.code == 2 and says in ran.err and tree(Path("gold")) == before
+    assert not host.asked or words == ["pinned"]
+
+
+def test_a_broken_transfer_leaves_no_set(judgecal: Run, host: RawHost) -> None:
+    host.put("/plain.csv", Sent(ROWS, cut=40), ROWS)
+    ran = judgecal("gold", "fetch", "plain")
+    assert ran.code == 2 and "broke off" in ran.err and not Path("gold/plain").exists()
+    assert judgecal("gold", "fetch", "plain").code == 0
+
+
+def test_a_page_in_the_place_of_data_is_named(judgecal: Run, host: RawHost) -> None:
+    host.put("/plain.csv", b"<!doctype html><title>Sign in</title>")
+    ran = judgecal("gold", "fetch", "plain")
+    assert ran.code == 2 and "sent an HTML page" in ran.err and not Path("gold/plain").exists()
+
+
+def test_a_file_that_is_no_table_of_its_columns_imports_nothing(judgecal: Run, host: RawHost) -> None:
+    host.put("/plain.csv", b"x,y\n1,2\n")
+    ran = judgecal("gold", "fetch", "plain")
+    assert ran.code == 2 and "column 'q'" in ran.err and not Path("gold/plain").exists()
+
+
+def test_a_changed_source_is_told_from_the_card_where_nothing_is_stored(
+    judgecal: Run, host: RawHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert judgecal("gold", "fetch", "plain").code == 0
+    before = tree(Path("gold/plain"))
+    host.put("/plain.csv", ROWS + b"who?,he,no\n")
+    again = judgecal("gold", "fetch", "plain", "--replace")
+    assert again.code == 0 and tree(Path("gold/plain"))["items.jsonl"] == before["items.jsonl"], "the stored file"
+    ran = judgecal("gold", "fetch", "plain", "--replace", "--no-cache")
+    assert ran.code == 2 and "its sha256 must be" in ran.err, "the card has the sha256"
+    monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "another"))
+    ran = judgecal("gold", "fetch", "plain", "--replace")
+    assert ran.code == 2 and "its sha256 must be" in ran.err
+    assert tree(Path("gold/plain"))["items.jsonl"] == before["items.jsonl"]
+    assert judgecal("gold", "fetch", "plain", "--as", "new").code == 0
+
+
+def test_what_people_wrote_into_the_card_stays(judgecal: Run, host: RawHost) -> None:
+    assert judgecal("gold", "fetch", "plain").code == 0
+    path = Path("gold/plain/card.toml")
+    text = path.read_text(encoding="utf-8").replace("column ok of plain.csv", "Ada, a teacher")
+    path.write_text(text.replace('"curated"', '"random"'), encoding="utf-8")
+    assert judgecal("gold", "fetch", "plain", "--replace").code == 0
+    after = path.read_text(encoding="utf-8")
+    assert "Ada, a teacher" in after and '"random"' in after
+
+
+def test_a_dry_run_fetches_nothing(judgecal: Run, host: RawHost) -> None:
+    before = tree(Path("gold"))
+    ran = judgecal("gold", "fetch", "limited", "--dry-run")
+    assert ran.code == 0 and "To be accepted: it is not for commercial use" in ran.said
+    assert "--question q --answer a --label ok" in ran.said and not host.asked and tree(Path("gold")) == before
+    assert ran.out.rstrip().endswith("next: judgecal gold fetch limited --accept-licence")
+    found = one_object(judgecal("gold", "fetch", "limited", "--dry-run", "--json"))
+    assert found["set"] == "limited" and found["entry"]["terms"] == ["NC", "ND"]
+
+
+def test_the_catalogue_that_comes_with_judgecal(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    short = judgecal("gold", "fetch")
+    monkeypatch.setenv("COLUMNS", "2000")
+    full = judgecal("gold", "fetch", "--full")
+    assert short.code == full.code == 0
+    assert len(short.out.splitlines()) <= 30 and max(map(len, short.out.splitlines())) <= 80
+    assert "Refused as gold, labelled by a model or by construction: 7" in short.said
+    ready = {name: one for name, one in read_catalogue().items() if not one.refusal}
+    assert all(name in short.said for name in ready), "every set that can be fetched is on the first screen"
+    assert all(name in full.said for name in read_catalogue())
+    assert "a model gave its labels" in full.said
+    found = one_object(judgecal("gold", "fetch", "--json"))
+    assert found["sets"]["ragbench"]["labels_by"] == "model" and found["sets"]["mtrag"]["n"] == 477
+
+
+def test_a_catalogue_with_a_slip_of_the_pen(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(entry("one", "https://x").replace("about", "abuot").replace('"seen"', '"sene"'), encoding="utf-8")
+    with pytest.raises(InputError) as stop:
+        read_catalogue(path)
+    assert "abuot" in str(stop.value) and "seen, converted, described" in str(stop.value)
+
+
+def test_no_network_is_one_message(
+    judgecal: Run, host: RawHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "closed.toml"
+    path.write_text(entry("far", "https://127.0.0.1:9"), encoding="utf-8")
+    monkeypatch.setattr(catalogue, "CATALOGUE", path)
+    ran = judgecal("gold", "fetch", "far")
+    assert ran.code == 2 and "cannot be reached" in ran.err and "gold import" in ran.err
+    assert json.loads(json.dumps(ran.out)) == ""
