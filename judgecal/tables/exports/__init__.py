@@ -13,7 +13,7 @@ import importlib
 import json
 import math
 import pkgutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -241,6 +241,15 @@ def person(name: str) -> str:
     if "@" not in name:
         return "gold (a person)" if name == "gold" else name or _UNNAMED
     return f"rater-{hashlib.sha256(name.lower().encode()).hexdigest()[:8]}"
+
+
+def apart(items: Sequence[Item]) -> list[Item]:
+    """Items of one id with other texts get ids of their own: 8 digits of their texts' sha behind it."""
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for item in items:
+        texts[item.item_id].add(item.sha)
+    alone = {item_id for item_id, shas in texts.items() if len(shas) == 1}
+    return [one if one.item_id in alone else replace(one, item_id=f"{one.item_id}:{one.sha[:8]}") for one in items]
 
 
 def judge_name(name: str, model: Any = None) -> str:

@@ -21,6 +21,7 @@ from judgecal.tables.exports import (
     ExportFormat,
     Score,
     Value,
+    apart,
     id_of,
     judge_name,
     objects_of,
@@ -71,8 +72,8 @@ def _is_log(file: Path) -> bool:
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
-    samples: list[tuple[_Sample, Item]] = []
-    answers: defaultdict[str, set[str]] = defaultdict(set)
+    samples: list[_Sample] = []
+    items: list[Item] = []
     for file in files:
         for sample in _samples(file, export):
             item = _item(sample)
@@ -81,12 +82,10 @@ def _read(files: Sequence[Path], export: Export) -> None:
             elif sample.record.get("invalidation"):
                 export.skip("a sample that was declared invalid")
             else:
-                samples.append((sample, item))
-                answers[item.item_id].add(item.sha)
+                samples.append(sample)
+                items.append(item)
     given: list[_Given] = []
-    for sample, item in samples:
-        if len(answers[item.item_id]) > 1:
-            item = replace(item, item_id=f"{item.item_id}:{item.sha[:8]}")
+    for sample, item in zip(samples, apart(items), strict=True):
         export.add_item(item)
         given += _scores(sample, item.item_id, export)
     _add(given, export)

@@ -39,9 +39,14 @@ _NO_MODEL = ("", "default", "unknown")
 
 def _holds(files: Sequence[Path]) -> bool:
     return any(
-        {"trace_id", "assessments"} <= fields or {"trace_id", "trace_metadata"} <= fields or _is_trace(fields)
+        {"trace_id", "assessments"} <= fields or _is_frame(fields) or _is_trace(fields)
         for fields in map(fields_of, files)
     )
+
+
+def _is_frame(fields: frozenset[str]) -> bool:
+    """A frame of traces without their assessments; Opik's traces have such columns too, and a start time."""
+    return {"trace_id", "trace_metadata"} <= fields and "trace_start_time" not in fields
 
 
 def _is_trace(fields: frozenset[str]) -> bool:

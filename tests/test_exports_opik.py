@@ -1,0 +1,131 @@
+"""Opik's experiments and traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.tables.exports import Export, formats, person, read_export
+from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
+
+REAL = FIXTURES / "opik"
+
+
+def together(folder: str) -> Export:
+    return read_export(sorted((REAL / folder).iterdir()), "opik")
+
+
+def said(export: Export) -> list[tuple[str, str, Any]]:
+    return [(one.item_id, one.by, one.value) for one in (*export.ratings, *export.judgements)]
+
+
+@pytest.mark.parametrize("folder", ["experiment", "experiment_csv"])
+def test_people_and_judges_are_told_apart_by_the_source_of_each_author(folder: str) -> None:
+    """The value of a score is their mean, and is nobody's; a CSV file has its authors as Python prints them."""
+    export = together(folder)
+    prefix = "dataset-item-"
+    assert said(export) == [
+        (f"{prefix}0", person("ann@example.org"), 1.0),
+        (f"{prefix}0", "Bo", 0.0),
+        (f"{prefix}1", "Bo", 1.0),
+        (f"{prefix}0", "helpfulness", 0.5),
+        (f"{prefix}1", "helpfulness", 1.0),
+        (f"{prefix}1", "tone", 0.25),
+    ]
+    assert export.ratings[0].note == "as ann@example.org sees it"
+    assert export.skipped["a mean over the authors of a score, which the trace tells one by one"] == 3
+    assert export.skipped["a trace, taken with the experiment's item that it belongs to"] == 3
+    item = export.items[f"{prefix}0"]
+    assert (item.question, item.answer, item.system) == ("What's case 0?", "Case 0.", "first")
+    assert accounted(export) == export.n_records
+    assert export.n_records == (15 if folder == "experiment" else 16)
+
+
+def test_the_references_of_an_experiment_come_from_its_dataset() -> None:
+    assert together("experiment").items["dataset-item-0"].reference_answer == "The case 0."
+
+
+def test_a_row_of_a_span_repeats_its_trace_and_is_counted_once() -> None:
+    export = read_export([REAL / "trace_0.csv"], "opik")
+    assert list(export.items) == ["trace-0"] and len(export.ratings) == 2 and len(export.judgements) == 1
+    assert export.skipped == {"a row of a further span, its trace repeated": 1}
+    assert said(export) == said(read_export([REAL / "trace_0.json"], "opik"))
+    assert export.items["trace-0"].question == "What's case 0?" and export.items["trace-0"].answer == "Case 0."
+
+
+def test_the_means_of_an_experiment_alone_are_nobodys() -> None:
+    export = read_export([REAL / "experiment_first.json"], "opik")
+    assert len(export.items) == 3 and not said(export)
+    assert export.skipped == {"a mean over people and judges whose sources are not told": 3}
+    assert any("hand over the files of the traces" in note for note in export.notes)
+
+
+def test_a_table_of_an_experiment_alone_holds_no_text() -> None:
+    with pytest.raises(InputError, match="an item without any text"):
+        read_export([REAL / "experiment_csv" / "experiments_first.csv"], "opik")
+
+
+def trace(**score: Any) -> dict[str, Any]:
+    given = {"name": "good", "value": 0.5, "source": "ui", **score}
+    return {"trace": {"id": "t", "input": "What?", "output": "This.", "feedback_scores": [given]}, "spans": []}
+
+
+@pytest.mark.parametrize(
+    ("score", "raters", "judges", "skip"),
+    [
+        ({"last_updated_by": "Bo"}, ["Bo"], [], ""),
+        ({"source": "online_scoring", "last_updated_by": "Bo"}, [], ["good"], ""),
+        ({"source": "unknown"}, [], [], "a score of the source unknown"),
+        ({"source": None}, [], [], "a mean over people and judges whose sources are not told"),
+        ({"value_by_author": {"Bo": {"value": 0}, "Ann": {"value": 1, "source": "sdk"}}}, ["Bo"], ["good"], ""),
+        ({"value_by_author": {"Bo_1": {"value": 0.0, "author": "Bo"}}}, ["Bo"], [], ""),
+    ],
+)
+def test_a_score_is_its_sources(
+    tmp_path: Path, score: dict[str, Any], raters: list[str], judges: list[str], skip: str
+) -> None:
+    export = read_export([written(tmp_path / "a.json", trace(**score))], "opik")
+    assert [one.by for one in export.ratings] == raters and [one.by for one in export.judgements] == judges
+    assert set(export.skipped) == ({skip} if skip else set())
+    assert all(one.value in (0, 0.5, 1) for one in (*export.ratings, *export.judgements))
+
+
+def test_two_scores_of_one_judge_are_repeats(tmp_path: Path) -> None:
+    authors = {name: {"value": value, "source": "sdk"} for name, value in (("a", 0.25), ("b", 0.75))}
+    export = read_export([written(tmp_path / "a.json", trace(value_by_author=authors))], "opik")
+    assert [(one.by, one.repeat, one.value) for one in export.judgements] == [("good", 0, 0.25), ("good", 1, 0.75)]
+
+
+def test_two_experiments_on_one_dataset_are_two_systems(tmp_path: Path) -> None:
+    files = []
+    for name in ("first", "second"):
+        value = json.loads((REAL / "experiment_first.json").read_text())
+        value["experiment"]["name"] = name
+        for item in value["items"]:
+            item["evaluation_task_output"] = {"output": f"By the {name}."}
+        files.append(written(tmp_path / f"{name}.json", value))
+    export = read_export(files, "opik")
+    assert len(export.items) == 6 and {item.system for item in export.items.values()} == {"first", "second"}
+    assert len({item.group for item in export.items.values()}) == 3
+
+
+def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "dataset_a.json", {"name": "cases", "items": []})
+    assert not formats()["opik"].holds([path])
+    with pytest.raises(InputError, match=r"dataset_a\.json: neither an experiment nor a trace"):
+        read_export([REAL / "trace_0.json", path], "opik")
+
+
+@pytest.mark.parametrize("name", ["trace_0.json", "experiment_first.json"])
+def test_a_file_with_any_value_spoilt_never_ends_in_a_traceback(tmp_path: Path, name: str) -> None:
+    n_read, whole = 0, json.loads((REAL / name).read_text())
+    whole = {key: value[:1] if isinstance(value, list) else value for key, value in whole.items()}
+    for value in spoilt(whole):
+        path = written(tmp_path / "a.json", value)
+        formats()["opik"].holds([path])
+        n_read += read_or_refused(path, "opik") is not None
+    assert n_read > 50
