@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import random
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -174,8 +176,8 @@ def test_wrong_use_writes_nothing(gold: GoldSet, tmp_path: Path) -> None:
     assert not (tmp_path / "s-1.csv").exists()
     with pytest.raises(InputError, match=r"no item to label\n.*must be at least 1.*\n?"):
         write_sheets([], tmp_path / "t.csv", raters=-1)
-    with pytest.raises(InputError, match=r"let its name end in \.csv"):
-        write_sheets(gold.items, tmp_path / "s.xlsx")
+    with pytest.raises(InputError, match=r"let its name end in \.csv or \.xlsx"):
+        write_sheets(gold.items, tmp_path / "s.ods")
 
 
 @given(st.text(max_size=30))
@@ -311,6 +313,34 @@ def test_a_separator_hint_and_short_rows(gold: GoldSet, workspace: Workspace, tm
     (tmp_path / "ben.csv").write_text("\r\n".join(lines), encoding="utf-8")
     done = import_sheets([tmp_path / "ben.csv"], name="mine", workspace=workspace)
     assert done.gold.ratings_by_rater["ben"] == {item.item_id: 5.0}
+
+
+@pytest.mark.parametrize("scale", ["binary", "ordinal:0:3", "percentage", "nominal"])
+def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str) -> None:
+    texts = [*ANSWERS, "'=1", "''x", "_x0001_", "\x02", "#N/A"]
+    items = [Item(f"it-{n:03d}", f"g{n}", f"Question {n}?", text, fields={"f": text}) for n, text in enumerate(texts)]
+    path, known = tmp_path / "ben.xlsx", Scale.parse(scale)
+    known = dataclasses.replace(known, categories=("good", "bad")) if scale == "nominal" else known
+    assert write_sheets(items, path, scale=known).paths == (path,)
+    book = openpyxl.load_workbook(path)
+    sheet = book["labels"]
+    place = {cell.value: cell.column for cell in sheet[1]}
+    offered = [one.formula1 for one in sheet.data_validations.dataValidation]
+    lists = {"binary": "yes,no", "ordinal:0:3": "0,1,2,3", "nominal": "good,bad"}
+    assert offered == ([f'"{lists[scale]},cannot tell"'] if scale in lists else [])
+    assert sheet.freeze_panes == "A2" and all(isinstance(cell.value, str | None) for row in sheet for cell in row)
+    assert {cell.data_type for row in sheet for cell in row} == {"s", "n"}  # n: empty
+    label = {"binary": True, "ordinal:0:3": 3, "percentage": 0.85, "nominal": "good"}[scale]
+    for row in range(2, sheet.max_row + 1):
+        cell = sheet.cell(row, place["label"])
+        cell.value, cell.number_format = label, "0%" if scale == "percentage" else "General"
+    book.save(path)
+    done = import_sheets([path], name="new", workspace=workspace, scale=scale)
+    wanted = {"binary": 1.0, "ordinal:0:3": 3.0, "percentage": 85.0, "nominal": "good"}[scale]
+    assert {rating.label for rating in done.gold.ratings} == {wanted} and len(done.gold.ratings) == len(items)
+    back = {item.item_id: item for item in done.gold.items}
+    assert [back[item.item_id].answer for item in items] == texts
+    assert [dict(back[item.item_id].fields) for item in items] == [{"f": text} if text else {} for text in texts]
 
 
 def test_gold_is_a_rater_only_by_name(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class SheetArguments:
     """The options of `gold sheet`."""
 
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, ending in .csv; never overwritten.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, .csv or .xlsx; never overwritten.")
     ]
     raters: Annotated[
         int, typer.Option("--raters", metavar="N", help="Sheets, each in another order: FILE-1, FILE-2 ...")
@@ -112,8 +112,9 @@ def _table_sheet(source: str, sheet: SheetArguments, table: TableArguments, work
     how = (sheet.strata, sheet.limit, sheet.output.stem, sheet.seed)
     drawing = drawing_of(Path(source), table, workspace, how)
     name = drawing.card.name
-    result = write_sheets(drawing.items, sheet.output, name=name, raters=sheet.raters, seed=sheet.seed)
-    told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace)))
+    how_many: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed}
+    result = write_sheets(drawing.items, sheet.output, name=name, scale=drawing.card.scale, **how_many)
+    told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace), sheet.output))
     return dataclasses.replace(result, notes=told), name
 
 
@@ -131,11 +132,11 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     if sheet.strata is not None:
         drawn = draw_of(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
         found, items, notes, limit = found.drawn_to(drawn), drawn.items, drawn.notes, None
-    how: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed, "drafts": drafts}
+    how: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed, "drafts": drafts, "scale": found.gold.scale}
     result = write_sheets(items, sheet.output, name=found.name, limit=limit, **how)
     if drawn is not None:
         drawn.write(workspace)
-    told = (*result.notes, *notes, *_instructions(found.gold), *_draft_notes(found, draft=draft))
+    told = (*result.notes, *notes, *_instructions(found.gold, sheet.output), *_draft_notes(found, draft=draft))
     return dataclasses.replace(result, notes=told), f"{found.to}{found.made_new}"
 
 
@@ -228,7 +229,7 @@ def _first_judge(config: dict[str, object], rows: Iterable[Judgement]) -> str:
     return next(row.judge for row in rows)
 
 
-def _instructions(gold: GoldSet) -> Iterable[str]:
+def _instructions(gold: GoldSet, sheet: Path) -> Iterable[str]:
     """What the raters must be told; a spreadsheet would lose or sort away a comment in the sheet."""
     scale = gold.scale
     ends = f" from {scale.low:g} to {scale.high:g}" if scale.graded else ""
@@ -242,8 +243,11 @@ def _instructions(gold: GoldSet) -> Iterable[str]:
         yield f"  {label}: {meaning}"
     if gold.card.rubric:
         yield f"  rubric: {gold.path / gold.card.rubric}"
+    if sheet.suffix.lower() == ".xlsx":
+        yield "  change labels and notes only, and save the workbook as it is (.xlsx)"
+        return
     yield "  a leading ' keeps a spreadsheet from running or rewriting a cell: leave it in"
-    yield "  change labels and notes only, and save as CSV (UTF-8)"
+    yield "  change labels and notes only, and save as CSV (UTF-8) or as a workbook (.xlsx)"
 
 
 def _draft_notes(found: Source, *, draft: bool) -> Iterable[str]:

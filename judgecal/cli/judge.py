@@ -64,7 +64,7 @@ class Judges:
 
 def judge(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .jsonl, .json or .parquet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .xlsx, .jsonl, .json or .parquet.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],

@@ -1,4 +1,4 @@
-"""Blind sheets: items as CSV for people to label in a spreadsheet, each rater in another order.
+"""Blind sheets: items as CSV or a workbook for people to label in a spreadsheet, each rater in another order.
 
 A sheet shows what a label is given by and nothing else: no tag, no system, no other label, and no verdict unless it
 is asked for. `sheet_import` reads the filled sheets back.
@@ -15,15 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.records import Context, Item, Result
-from judgecal.scale import Label
-from judgecal.tables import CELL_LIMIT, defuse
+from judgecal.records import CANNOT_TELL, Context, Item, Result
+from judgecal.scale import Label, Scale
+from judgecal.tables import CELL_LIMIT, Form, defuse, undo, write_form
 from judgecal.workspace import shown
 
 ITEM, QUESTION, REFERENCE, ANSWER, CONTEXTS = "item_id", "question", "reference_answer", "answer", "contexts"
 LABEL, NOTE, DRAFT = "label", "note", "draft"
 FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
+_WIDTHS = {ITEM: 16, ANSWER: 60, CONTEXTS: 60, DRAFT: 12, LABEL: 14, NOTE: 30}
+"""Characters of a workbook's columns."""
+_MOST_CHOICES = 20
 _BETWEEN = "\n\n--- next context ---\n\n"
 
 
@@ -56,10 +59,12 @@ def write_sheets(
     seed: int = 0,
     limit: int | None = None,
     drafts: Mapping[str, Label | None] | None = None,
+    scale: Scale | None = None,
 ) -> Sheets:
-    """Write blind sheets of items: UTF-8 with a byte order mark, commas, every row a CRLF, as spreadsheets expect.
+    """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every row a
+    CRLF, as spreadsheets expect) or .xlsx, whose label cells offer the labels of the `scale` where these are few.
 
-    With several raters `-1`, `-2` ... goes before the ending .csv, and each sheet has the same items in another order.
+    With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another order.
     `seed` is of the draw (of `limit` items; None takes all) and of the orders. `drafts` (item id -> a machine's
     verdict) is shown in a column `draft`; None shows none. InputError: nothing is to be labelled, a number is out of
     range, the ending is another, or a sheet is there already (it may be filled in); then nothing has been written.
@@ -77,9 +82,14 @@ def write_sheets(
         order = list(chosen)
         random.Random(f"{seed}:order:{number}").shuffle(order)
         target.parent.mkdir(parents=True, exist_ok=True)
+        table = _table(order, coded=coded, drafts=drafts)
         # "x": a sheet that turned up in between may be somebody's work
-        with target.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
-            file.write(_sheet(order, coded=coded, drafts=drafts))
+        if target.suffix.lower() == ".xlsx":
+            with target.open("xb") as book:
+                write_form(book, _form(table, scale))
+        else:
+            with target.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
+                file.write(_separated(table))
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
@@ -96,8 +106,8 @@ def _problems(items: Sequence[Item], paths: Iterable[Path], *, raters: int, limi
     if limit is not None and limit < 1:
         problems.append(f"--limit must be at least 1, found {limit}")
     for path in paths:
-        if path.suffix.lower() != ".csv":
-            problems.append(f"-o {shown(path)}: a sheet is a CSV file: let its name end in .csv")
+        if path.suffix.lower() not in (".csv", ".xlsx"):
+            problems.append(f"-o {shown(path)}: a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx")
         elif path.exists():
             problems.append(f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it")
     return problems
@@ -114,14 +124,15 @@ def code_of(item: Item) -> str:
     return "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | None] | None) -> str:
+def _table(
+    items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | None] | None
+) -> tuple[list[str], list[list[str]]]:
+    """The columns of a sheet, and its rows."""
     columns = [ITEM, QUESTION, REFERENCE, ANSWER]
     columns += [CONTEXTS] * any(item.contexts for item in items)
     columns += list(dict.fromkeys(f"{FIELD}{name}" for item in items for name in item.fields))
     columns += [DRAFT] * (drafts is not None) + [LABEL, NOTE]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
+    rows = []
     for item in items:
         cells = {
             ITEM: code_of(item) if coded else item.item_id,
@@ -132,14 +143,54 @@ def _sheet(items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | N
             DRAFT: _draft((drafts or {}).get(item.item_id)),
             **{f"{FIELD}{name}": text for name, text in item.fields.items()},
         }
-        writer.writerow([defuse(cells.get(column, "")) if column != DRAFT else cells[DRAFT] for column in columns])
-    return text.getvalue()
+        rows.append([cells.get(column, "") for column in columns])
+    return columns, rows
 
 
 def _draft(verdict: Label | None) -> str:
     if verdict is None:
         return ""
-    return defuse(verdict) if isinstance(verdict, str) else f"{verdict:g}"
+    return verdict if isinstance(verdict, str) else f"{verdict:g}"
+
+
+def _separated(table: tuple[list[str], list[list[str]]]) -> str:
+    columns, rows = table
+    draft = columns.index(DRAFT) if DRAFT in columns else None
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(
+            [cell if place == draft and _is_number(cell) else defuse(cell) for place, cell in enumerate(row)]
+        )
+    return text.getvalue()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _form(table: tuple[list[str], list[list[str]]], scale: Scale | None) -> Form:
+    """The sheet as a workbook holds it: no cell of it is run or rewritten, so only a text with a mark of its own at its
+    beginning gets another.
+    """
+    columns, rows = table
+    cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
+    return Form(columns, cells, tuple(_WIDTHS.get(name, 40) for name in columns), (LABEL, _choices(scale)))
+
+
+def _choices(scale: Scale | None) -> tuple[str, ...]:
+    """The labels that a list can offer, with the word of a rater who cannot tell; none where they are many."""
+    if scale is None or (scale.graded and (scale.step is None or scale.span / scale.step > _MOST_CHOICES)):
+        return ()
+    labels: tuple[str, ...] = scale.categories if scale.kind == "nominal" else ("yes", "no")
+    if scale.graded and scale.step is not None:
+        labels = tuple(f"{scale.low + n * scale.step:g}" for n in range(round(scale.span / scale.step) + 1))
+    return tuple(dict.fromkeys((*labels, CANNOT_TELL))) if labels else ()
 
 
 def contexts_text(item: Item) -> str:

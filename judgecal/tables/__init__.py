@@ -8,11 +8,12 @@ from judgecal.tables.outline import outline
 from judgecal.tables.separated import PaddedSource
 from judgecal.tables.table import FileSource, Piece, Record, RecordSource, Row, Source, Table, record_row
 from judgecal.tables.text import decode, read_bytes
+from judgecal.tables.xlsx_writer import Form, write_form
 from judgecal.tables.zip_members import Archive, open_archive
 
 __all__ = [
-    "CELL_LIMIT", "Archive", "FileSource", "Format", "Kind", "Output", "PaddedSource", "Piece", "Record",
+    "CELL_LIMIT", "Archive", "FileSource", "Form", "Format", "Kind", "Output", "PaddedSource", "Piece", "Record",
     "RecordSource", "Row", "Source", "Table", "Write", "check_output", "decode", "defuse", "is_error", "json_line",
     "json_lines", "json_value", "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json",
-    "read_table", "record_row", "same_text", "undo", "write_json_lines", "writing",
+    "read_table", "record_row", "same_text", "undo", "write_form", "write_json_lines", "writing",
 ]  # fmt: skip

@@ -8,8 +8,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from judgecal.errors import listed, notice
 from judgecal.tables.cells import CELL_LIMIT
@@ -22,6 +23,7 @@ _ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
+_LONGEST_LIST = 255  # characters of a list of choices
 _WIDTHS = (10, 60)  # characters of a column
 _NARROW = 24  # of a header that tells nothing of its cells
 
@@ -30,9 +32,10 @@ def text_cell(sheet: Any, text: str) -> Any:
     """A cell of a sheet that is being written, with a text: no formula runs, no number is made of it."""
     from openpyxl.cell import WriteOnlyCell
 
-    cell = WriteOnlyCell(sheet, value="")
-    cell.value = written(text)
-    cell.data_type = "s"
+    cell = WriteOnlyCell(sheet)
+    if text:
+        cell.value = written(text)
+        cell.data_type = "s"
     return cell
 
 
@@ -101,3 +104,55 @@ def _plain(value: Any) -> Any:
         whole = isinstance(value, int) and abs(value) >= _LARGEST_WHOLE
         return str(value) if whole or not math.isfinite(value) else value
     return json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A sheet for people to fill in: its columns, their rows and widths (characters), and for one column the texts that
+    a list offers (none: no list).
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    widths: Sequence[int]
+    choices: tuple[str, Sequence[str]]
+
+
+def write_form(file: IO[bytes], form: Form) -> None:
+    """Write a form as the one sheet of a workbook: its texts wrapped, and all cells texts, those to be filled in too.
+
+    What is typed into them stays as it is typed: no date is made of 8/10.
+    """
+    import openpyxl
+    from openpyxl.styles import Alignment
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("labels")
+    sheet.append(header_row(sheet, form.columns, form.widths))
+    wrapped = Alignment(vertical="top", wrap_text=True)
+    for row in form.rows:
+        cells = [text_cell(sheet, text) for text in row]
+        for cell in cells:
+            cell.alignment, cell.number_format = wrapped, "@"
+        sheet.append(cells)
+    _offer(sheet, form)
+    book.save(file)
+
+
+def _offer(sheet: Any, form: Form) -> None:
+    """The list of one column's texts, which a spreadsheet shows beside each of its cells; others may be typed too."""
+    from openpyxl.utils import get_column_letter
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    name, choices = form.choices
+    listed_choices = ",".join(choices)
+    if not choices or not form.rows or any("," in choice for choice in choices) or len(listed_choices) > _LONGEST_LIST:
+        return
+    quoted = listed_choices.replace('"', '""')
+    column = get_column_letter(form.columns.index(name) + 1)
+    offer = DataValidation(
+        "list", formula1=f'"{quoted}"', allow_blank=True, errorStyle="warning", showErrorMessage=True
+    )
+    offer.error, offer.errorTitle = f"Known are {', '.join(choices)}."[:225], "No label of the list"
+    offer.add(f"{column}2:{column}{len(form.rows) + 1}")
+    sheet.data_validations.append(offer)
