@@ -197,7 +197,7 @@ def import_command(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="A table (CSV, TSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an export; "
+            help="A table (CSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an export; "
             "with --sheet one or more filled sheets.",
         ),
     ],
