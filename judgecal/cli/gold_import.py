@@ -197,8 +197,8 @@ def import_command(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="A table (CSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an export; "
-            "with --sheet one or more filled sheets.",
+            help="A table (CSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an "
+            "export; with --sheet one or more filled sheets.",
         ),
     ],
     name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
