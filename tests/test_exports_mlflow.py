@@ -109,6 +109,13 @@ def test_a_corrected_judge_keeps_its_verdict_and_an_overridden_rating_goes(tmp_p
     assert export.skipped == {"a rating that was overridden": 1}
 
 
+def test_who_corrects_a_judge_has_seen_its_verdict(tmp_path: Path) -> None:
+    judged = {**assessment("no", JUDGE, valid=False), "assessment_id": "a-9"}
+    ben = {"source_type": "HUMAN", "source_id": "ben"}
+    export = read(tmp_path, trace(judged, assessment("yes", ADA, overrides="a-9"), assessment("yes", ben)))
+    assert [one.saw_draft for one in export.ratings] == [True, False]
+
+
 def test_the_later_of_two_ratings_counts_whatever_their_order(tmp_path: Path) -> None:
     late, early = (assessment(value, ADA, create_time=f"2026-11-22T12:00:0{n}.5Z") for value, n in (("b", 2), ("a", 1)))
     assert [one.value for one in read(tmp_path, trace(late, early)).ratings] == ["b"]
@@ -156,6 +163,9 @@ def test_of_several_retrievers_the_span_tells_whose_context_was_judged(tmp_path:
     assert [one.text for one in next(iter(export.items.values())).contexts] == ["one", "two", "three"]
     assert [one.unit for one in export.judgements] == ["chunk:2"]
     assert export.skipped.total() == 1
+    beyond = assessment("yes", JUDGE, "chunk", span_id=f"{3:016x}", metadata={"chunk_index": "2"})
+    export = read(tmp_path, trace(beyond, spans=spans))
+    assert export.skipped == {"a score of a context that the item does not have": 1}
 
 
 def test_sessions_scorers_own_calls_and_failed_traces_are_no_items(tmp_path: Path) -> None:

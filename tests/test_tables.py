@@ -50,6 +50,15 @@ def test_rows_know_the_line_where_they_begin(tmp_path: Path) -> None:
     assert table.at(table.rows[1]).endswith("t.csv:6")
 
 
+def test_two_columns_of_one_name_are_one_where_no_row_tells_them_apart(tmp_path: Path) -> None:
+    """pandas writes an index that is a column too as both."""
+    table = read_table(write(tmp_path, "id,q,id\na,why?,a\nb,who?,b\n"))
+    assert (table.columns, rows_of(table)[1]) == (("id", "q"), (3, {"id": "b", "q": "who?"}))
+    assert table.notes == (f"{tmp_path / 't.csv'}:1: read once, as both columns are the same: id",)
+    apart = write(tmp_path, "id,q,id\na,why?,a\nb,who?,c\n")
+    assert problems_of(apart) == (f"{apart}:1: 2 columns are named 'id': rename all but one",)
+
+
 def test_tsv_and_unnamed_columns(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "\tq\n0\twhat, then?\n", "t.tsv"))
     assert rows_of(table) == [(2, {"column 1": "0", "q": "what, then?"})]

@@ -62,11 +62,15 @@ class SeparatedSource(FileSource):
 
     How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the notes, and
     so do titles above the header. Many files of tab-separated cells do not quote at all. So where one cannot be read as
-    quoted, and every line of it has the tabs of its header, each line is a row and every quote is text.
+    quoted, and every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns
+    of one name, as pandas writes an index that is a column too, one is read where no row tells them apart.
     """
 
     pads = False
     """Whether a row may end before its last cells, as one of an older Excel with nothing in them does."""
+
+    _notes: list[str]
+    _twins_differ: bool
 
     def _survey(self) -> None:
         self.dialect = dialect_of(self.path)
@@ -95,12 +99,16 @@ class SeparatedSource(FileSource):
             header = self._header(top, problems)
             for line, cells in chain(top[self._above + 1 :], records):
                 self.n_rows += 1
+                if self._twins and not self._twins_differ:
+                    self._twins_differ = any(cells[one : one + 1] != cells[two : two + 1] for one, two in self._twins)
                 short = len(cells) < len(header) and not self.pads
                 if short or any(cells[len(header) :]):
                     problems.append(
-                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(self.columns)} columns: "
+                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(self._names)} columns: "
                         f'put "..." round cells that hold {SEPARATORS[self.dialect.separator]} or a line end'
                     )
+            if self._twins_differ or not self.n_rows:
+                problems[:0] = named_twice(self._names, self._header_at)
         except NotUtf8:
             raise
         except InputError as error:
@@ -108,20 +116,28 @@ class SeparatedSource(FileSource):
         return problems
 
     def _header(self, top: Sequence[_Record], problems: list[str]) -> list[str]:
-        """The cells of the header, which is looked for among the records that the file begins with."""
+        """The cells of the header, which is looked for among the records that the file begins with; what twins there
+        are.
+        """
         self._above = header_place([cells for _, cells in top])
         line, cells = top[self._above] if top else (1, [])
-        self.columns = column_names(cells)
-        problems += named_twice(self.columns, f"{self.where}:{line}")
+        self._names, self._header_at = column_names(cells), f"{self.where}:{line}"
+        first: dict[str, int] = {}
+        places = [(first.setdefault(name, place), place) for place, name in enumerate(self._names)]
+        self._twins = [pair for pair in places if pair[0] != pair[1]]
+        self._twins_differ = False
+        self.columns = tuple(first)
         others = [name for one, name in SEPARATORS.items() if len(cells) == 1 and one in cells[0]]
         problems += [f"{self.where}:{line}: one column only, and {name} in its name: quote it" for name in others[:1]]
         titled = any(any(above) for _, above in top[: self._above])
         self._notes = [f"{self.where}:{line}: the header: titles above it are left out"] * titled
+        twice = listed([self._names[place] for place, _ in self._twins])
+        self._notes += [f"{self.where}:{line}: read once, as both columns are the same: {twice}"] * bool(twice)
         return cells
 
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(
-            Row(line, row := dict(zip(self.columns, cells, strict=False)), row)
+            Row(line, row := dict(zip(self._names, cells, strict=False)), row)
             for line, cells in islice(self._records(), self._above + 1, None)
         )
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from judgecal.records import Context, Turn
 from judgecal.tables.exports import Value, contexts_of, objects_of, spoken, text_of, turns_of
@@ -27,6 +27,7 @@ Row = dict[str, Any]
 _SEPARATED = frozenset({".csv", ".tsv", ".tab"})
 _QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
 _ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
+_MOST_PLACES = 1_000_000
 _PASSAGES = ("documents", "contexts", "chunks", "results")
 
 
@@ -119,17 +120,24 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def place_of(value: Any) -> int | None:
+    """A place in a list, from 0; None for anything else."""
+    found = number(value)
+    return int(found) if found is not None and found.is_integer() and 0 <= found < _MOST_PLACES else None
+
+
 def named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """The text that an object has under the first of the names that has one."""
     return next((text for name in names if isinstance(text := value.get(name), str) and text.strip()), "")
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Asked:
     """What an input asks: the question, the turns before it, and the texts of the further fields of an object."""
 
     question: str
     conversation: tuple[Turn, ...] = ()
-    fields: Mapping[str, str] = MappingProxyType({})
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def asked_of(value: Any) -> Asked:

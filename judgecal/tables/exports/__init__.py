@@ -142,7 +142,7 @@ class Export:
         self._repeats[key] += 1
 
     def settle(self) -> None:
-        """Move items without any text, and scores of items that are not there, to the skips.
+        """Move items without any text, and scores of items and contexts that are not there, to the skips.
 
         Raises:
             RuntimeError: what came in is not what came out, a defect of the reader.
@@ -154,7 +154,9 @@ class Export:
         for scores in (self.ratings, self.judgements):
             known = [score for score in scores if score.item_id in self.items]
             self.skip("a score of an item that the export does not hold", len(scores) - len(known))
-            scores[:] = known
+            there = [score for score in known if _is_there(score, self.items[score.item_id])]
+            self.skip("a score of a context that the item does not have", len(known) - len(there))
+            scores[:] = there
         if n := sum(score.by == _UNNAMED for score in self.ratings):
             self.notes.append(f"{self.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}")
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
@@ -166,6 +168,10 @@ def _is_value(value: Value) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _is_there(score: Score, item: Item) -> bool:
+    return score.unit == ITEM_UNIT or int(score.unit.removeprefix("chunk:")) < len(item.contexts)
 
 
 def _has_text(item: Item) -> bool:

@@ -28,6 +28,7 @@ from judgecal.tables.traced import (
     object_of,
     objects,
     passages_of,
+    place_of,
     records_of,
     scalar,
     word,
@@ -63,6 +64,12 @@ class _Trace:
     where: str
     root: str = ""
     retrievers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> set[str]:
+        """The ids of what judges said."""
+        others = (one for one in self.assessments if object_of(one.get("source")).get("source_type") != "HUMAN")
+        return {known for one in others if (known := word(one.get("assessment_id")))}
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -190,37 +197,46 @@ def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
     """One assessment: the judgement where it is one; else it is taken as a rating or skipped."""
     source, feedback, metadata = (object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
     kind, name = word(source.get("source_type")).upper(), word(one.get("assessment_name"))
-    span, chunk = _hex(one.get("span_id")), number(metadata.get("chunk_index"))
-    on_top = span in ("", trace.root)
-    if chunk is not None and on_top and len(trace.retrievers) == 1:  # evaluate() hangs every score on the root
-        span = next(iter(trace.retrievers))
+    by, unit = word(source.get("source_id")), _unit(trace, one, metadata)
     if "feedback" not in one:
         export.skip("an expectation, taken as the item's reference or field" if "expectation" in one else "an issue")
     elif any(name in metadata for name in _SESSION):
         export.skip("a score of a whole session")
+    elif kind not in ("HUMAN", "LLM_JUDGE", "AI_JUDGE", "CODE"):
+        export.skip(f"a score of the source {kind or 'nobody'}")
     elif kind == "HUMAN" and one.get("valid") is False:
         export.skip("a rating that was overridden")
-    elif kind == "HUMAN" and not (on_top and chunk is None):
-        export.skip("a rating of a step within the trace")
+    elif unit is None:
+        export.skip("a score of a step within the trace, or of a context of one among several retrievers")
     elif kind == "HUMAN":
-        export.add_rating(_score(trace, one, name, by=person(word(source.get("source_id")))))
-    elif kind not in ("LLM_JUDGE", "AI_JUDGE", "CODE"):
-        export.skip(f"a score of the source {kind or 'nobody'}")
-    elif span not in trace.retrievers and (chunk is not None or not on_top):
-        export.skip("a judgement of a step within the trace, or of a context of one among several retrievers")
+        saw_draft = word(one.get("overrides")) in trace.judged
+        export.add_rating(replace(_score(trace, one, person(by)), unit=unit, saw_draft=saw_draft))
     else:
-        model = word(source.get("source_id"))
-        model = "" if kind == "CODE" or model in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else model
+        model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
         error = object_of(feedback.get("error"))
-        unit = ITEM_UNIT if chunk is None else f"chunk:{trace.retrievers.get(span, 0) + int(chunk)}"
-        score = _score(trace, one, name, by=judge_name(name, model.replace(":/", "/")))
         said = word(error.get("error_message")) or word(error.get("error_code")) or None
+        score = _score(trace, one, judge_name(name, model.replace(":/", "/")))
         return [replace(score, unit=unit, error=said, cost_usd=number(metadata.get("mlflow.assessment.judgeCost")))]
     return []
 
 
-def _score(trace: _Trace, one: Row, name: str, *, by: str) -> Score:
-    value = object_of(one.get("feedback")).get("value")
+def _unit(trace: _Trace, one: Row, metadata: Row) -> str | None:
+    """What is scored: the item, one of its contexts, or None for another step of the trace.
+
+    `evaluate` hangs every score on the root, so that only a single retriever's contexts can be told.
+    """
+    span = _hex(one.get("span_id"))
+    on_top = span in ("", trace.root)
+    if "chunk_index" not in metadata:
+        return ITEM_UNIT if on_top or span in trace.retrievers else None
+    if on_top and len(trace.retrievers) == 1:
+        span = next(iter(trace.retrievers))
+    place = place_of(metadata["chunk_index"])
+    return None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
+
+
+def _score(trace: _Trace, one: Row, by: str) -> Score:
+    value, name = object_of(one.get("feedback")).get("value"), word(one.get("assessment_name"))
     return Score(trace.item.item_id, name, by, scalar(value), word(one.get("rationale")), trace.where)
 
 

@@ -24,13 +24,14 @@ from judgecal.tables.traced import (
     number,
     objects,
     passages_of,
+    place_of,
     records_of,
     scalar,
     word,
 )  # fmt: skip
 
 _UNREAD = "NOT_PARSABLE"
-_NUMBERED = re.compile(r"(?:attributes\.)?retrieval\.documents\.(\d+)\.(?:document\.)?(\w+)")
+_NUMBERED = re.compile(r"(?:attributes\.)?retrieval\.documents\.(\d{1,6})\.(?:document\.)?(\w+)")
 _INPUT, _OUTPUT = "input.value", "output.value"
 
 
@@ -188,14 +189,15 @@ def _score(row: Row) -> float | None:
 def _take(row: Row, where: str, spans: _Spans, export: Export) -> None:
     """One annotation, as a rating, a judgement or a skip."""
     kind, name, span = word(row.get("annotator_kind")).upper(), _name(row), _span(row)
-    note, position = word(row.get("result.explanation")), number(row.get("document_position"))
-    unit = ITEM_UNIT
-    if position is not None:
-        root = spans.roots.get(_trace(spans.rows.get(span, {})), span)
-        unit, span = f"chunk:{spans.starts.get(span, 0) + int(position)}", root
+    note, unit = word(row.get("result.explanation")), ITEM_UNIT
+    if of_document := row.get("document_position") is not None:
+        root, place = spans.roots.get(_trace(spans.rows.get(span, {})), span), place_of(row["document_position"])
+        unit, span = f"chunk:{spans.starts.get(span, 0) + place}" if place is not None else "", root
     elif not span:
         span = spans.roots.get(_trace(row), "")
-    if name == "note":
+    if of_document and not unit:
+        export.skip("an annotation of a document that does not tell its place")
+    elif name == "note":
         export.skip("a note, which is no score")
     elif kind == "HUMAN":
         by = person(word(row.get("user_id")) or word(row.get("identifier")))

@@ -167,7 +167,8 @@ def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
     kind = word(assertion.get("type"))
     if kind == "human":
         label = passed if isinstance(passed, bool) else None
-        export.add_rating(replace(score, name="pass", by=person(""), value=label, note=word(result.get("comment"))))
+        said = replace(score, name="pass", by=person(""), value=label, note=word(result.get("comment")))
+        export.add_rating(replace(said, saw_draft=True))  # the viewer shows what the assertions said
         return
     provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
     model = word(object_of(provider).get("id")) or word(provider)
