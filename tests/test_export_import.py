@@ -90,6 +90,15 @@ def journal_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def test_judgements_of_replaced_items_are_left_out(bring: Callable[..., Ran], workspace_dir: Path) -> None:
+    assert bring([*PEOPLE, *scores("j", [True] * 40)]).code == 0
+    ran = bring(PEOPLE, "--replace")
+    assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal gold check brought")
+    assert "gold/brought/judgements.jsonl: left out, as it is of the items of the replaced set" in ran.err
+    assert not (workspace_dir / "gold" / "brought" / "judgements.jsonl").exists()
+    assert bring([*PEOPLE, *scores("j", [True] * 40)], "--replace").err == ""
+
+
 def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
     tone = [*scores("ann", ["warm", "cold"] * 9, human=True, name="tone"), *scores("t@m", ["warm"] * 9, name="tone")]
     other = scores("length@m", [0.1 * k for k in range(10)], name="length")

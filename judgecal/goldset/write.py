@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, notice, refuse
 from judgecal.goldset.card import Card, card_text
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, JUDGEMENTS, RATINGS, GoldSet, content_sha, load_gold
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
@@ -94,9 +94,7 @@ class Draft:
         judgements: Iterable[Mapping[str, Any]] = (),
         readme: str = "",
     ) -> None:
-        """Write what stands beside the rows; documents, judgements and a README that were there stay where none are
-        given.
-        """
+        """Write what stands beside the rows; documents and a README that were there stay where none are given."""
         self.close()
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
@@ -118,7 +116,7 @@ class Draft:
 @contextlib.contextmanager
 def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
     """A draft of a set, which takes its place, whole, when the block ends without an exception; else nothing is left
-    of it. What a set of that name holds beside its card, items and ratings is in it already.
+    of it. What a set of that name holds beside its card, items, ratings and judgements is in it already.
     """
     target = (workspace.gold / name).resolve()
     fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
@@ -127,6 +125,8 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
         _carry_over(target, fresh)
         with contextlib.closing(Draft(fresh)) as draft:
             yield draft
+        if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
+            notice(f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set")
         _put_in_place(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
@@ -164,7 +164,7 @@ def _carry_over(old: Path, fresh: Path) -> None:
     if not old.is_dir():
         return
     for source in old.iterdir():
-        if source.name in (CARD, ITEMS, RATINGS):
+        if source.name in (CARD, ITEMS, RATINGS, JUDGEMENTS):
             continue
         if source.is_dir():
             shutil.copytree(source, fresh / source.name)
