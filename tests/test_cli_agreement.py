@@ -164,7 +164,7 @@ def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str
             "item_id,repeat,verdict",
             [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")],
             (),
-            ["r.csv:2: repeat must be a whole number", "r.csv:3: repeat must be a whole number"],
+            ["r.csv:2: repeat must be a whole number from 0, found 'first' (likewise line 3: '-1')"],
         ),
         (
             "item_id,repeat,verdict",

@@ -14,18 +14,27 @@ _NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml", ".yml", ".toml", ".txt", ".xm
 
 
 def handed_over() -> list[tuple[str, tuple[Path, ...]]]:
-    """Tool and files."""
-    found = []
-    for folder in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
-        files = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT]
-        found += [(folder.name, (path,)) for path in files]
+    """Tool and files: each file of its own, and those of a folder within a tool's together."""
+    found: list[tuple[str, tuple[Path, ...]]] = []
+    for tool in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
+        found += [(tool.name, (path,)) for path in _exports(tool)]
+        folders = sorted(path for path in tool.iterdir() if path.is_dir())
+        found += [(tool.name, files) for files in map(_exports, folders) if files]
     return found
+
+
+def _exports(folder: Path) -> tuple[Path, ...]:
+    """The files of a folder but for those that made them."""
+    return tuple(path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT)
 
 
 CASES = handed_over()
 
 
-@pytest.mark.parametrize(("tool", "files"), CASES, ids=[f"{tool}-{files[0].name}" for tool, files in CASES])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("tool", "files"), CASES, ids=[f"{tool}-{files[0].name}-{len(files)}" for tool, files in CASES]
+)
 def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: tuple[Path, ...]) -> None:
     assert guess(files) == tool
     ran = judgecal("gold", "import", *files, "--as", "brought", "--json")

@@ -122,7 +122,8 @@ def _root_interval(linear: Linear, influence: Floats, *, level: float) -> Interv
     Few groups hold most of the squares. What the mean would be without such a group says more of that than a
     derivative does: linearised, 92% of the intervals on 12 groups held the truth; so, 94%.
     """
-    without = linear.value**2 - 2.0 * linear.value * influence / (1.0 - linear.share @ linear.weights)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without the only group there is no mean
+        without = linear.value**2 - 2.0 * linear.value * influence / (1.0 - linear.share @ linear.weights)
     if linear.value <= 0.0:
         return Interval(reason=_NO_SPREAD)
     if without.min() <= _EPS * linear.value**2:

@@ -36,6 +36,17 @@ _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _NEW_NUMBERS_S = 3.0  # from one count of the progress to the next
 _ACTS = ("next", "label", "undo", "step")
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""What every reply carries: none of it is kept, framed, or taken for something else."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -87,8 +98,6 @@ class DeskServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse whoever has no business here, in one message; no reply of ours is kept or framed by anybody."""
-        nonce = secrets.token_urlsafe(16)
-        request["nonce"] = nonce
         try:
             self._check_place(request)
             reply = await handler(request)
@@ -98,17 +107,8 @@ class DeskServer:
             reply = _json({"problem": f"A request has at most {_MOST_BYTES:,} bytes."}, 413)
         except web.HTTPException as error:
             reply = _json({"problem": "There is nothing here."}, error.status)
-        own = f"'nonce-{nonce}'"
-        reply.headers.update({
-            "Content-Security-Policy": f"default-src 'none'; script-src {own}; style-src {own}; connect-src 'self'; "
-            "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "DENY",
-            "Referrer-Policy": "no-referrer",
-            "Cross-Origin-Resource-Policy": "same-origin",
-            "Cross-Origin-Opener-Policy": "same-origin",
-            "Cache-Control": "no-store",
-        })  # fmt: skip
+        for name, value in _HEADERS.items():
+            reply.headers.setdefault(name, value)
         return reply
 
     def _check_place(self, request: web.Request) -> None:
@@ -140,7 +140,11 @@ class DeskServer:
         return rater
 
     async def _page(self, request: web.Request) -> web.Response:
-        return web.Response(text=rendered("label.html", nonce=request["nonce"]), content_type="text/html")
+        nonce = secrets.token_urlsafe(16)
+        own = f"'nonce-{nonce}'"
+        policy = f"{_POLICY}; script-src {own}; style-src {own}; connect-src 'self'; img-src data:"
+        text = rendered("label.html", nonce=nonce)
+        return web.Response(text=text, content_type="text/html", headers={"Content-Security-Policy": policy})
 
     async def _act(self, request: web.Request) -> web.Response:
         rater, verb = self._rater(request), request.match_info["verb"]
@@ -175,7 +179,7 @@ class DeskServer:
         """A rater is through; once all are, the command ends."""
         self._finished.add(rater)
         if self._finished >= set(self.desk.task.raters):
-            asyncio.get_running_loop().call_later(0.5, self._ends.set)  # the reply goes out first
+            asyncio.get_running_loop().call_later(0.5, self.end)  # the reply goes out first
         return {"next": visible(self.following(self)), "others": sorted(set(self.desk.task.raters) - self._finished)}
 
     async def _numbers(self, rater: str) -> dict[str, Any]:
@@ -225,6 +229,10 @@ class DeskServer:
                 await self._until_the_end()
         finally:
             await runner.cleanup()
+
+    def end(self) -> None:
+        """End the serving; what is on its way to the disk gets there."""
+        self._ends.set()
 
     def _names(self) -> tuple[str, ...]:
         if self.address.host in _LOOPBACK:

@@ -9,7 +9,7 @@
   const fragment = location.hash.slice(1);
   const dot = fragment.lastIndexOf(".");
   const headers = { "Content-Type": "application/json", "Judgecal-Rater": fragment.slice(0, dot), "Judgecal-Token": fragment.slice(dot + 1) };
-  let setup = null, item = null, busy = false, marking = false, counted = 0, ended = false;
+  let setup = null, item = null, busy = false, marking = false, counted = -EVERY_MS, ended = false;
 
   const make = (tag, text = "", attributes = {}, ...inner) => {
     const node = document.createElement(tag);
@@ -126,8 +126,8 @@
     if (setup.pass_at !== null) at("asked").textContent = `Your label (${setup.pass_at} and above passes)`;
     if (setup.adjudicates) at("asked").textContent = "The label that settles it";
     at("rubric").hidden = !setup.rubric;
-    at("rubric-text").textContent = setup.rubric;
-    at("rubric").open = matchMedia("(min-width: 56rem)").matches;
+    at("rubric-text").textContent = setup.rubric.replace(/([^\n|])\n(?=[^\n|#*\s\d-])/g, "$1 "); // lines of a paragraph
+    for (const id of ["rubric", "numbers"]) at(id).open = matchMedia("(min-width: 56rem)").matches;
   };
   const save = () => doing(async () => {
     if (!item) return;
@@ -155,7 +155,6 @@
     at("bar").value = told.done;
     if (performance.now() - counted > EVERY_MS || told.left % 10 === 0) numbers();
     if (!item) return end(told);
-    at("answer").classList.remove("over");
     for (const id of ["choices", "save"]) at(id).hidden = false;
     const place = item.mine ? "labelled before" : item.turn === 2 ? "once more" : `${count(told.done + 1)} of ${count(told.done + told.left)}`;
     at("where").textContent = `Item ${place}`;
@@ -241,7 +240,7 @@
     document.title = `${setup.adjudicates ? "Adjudicate" : "Label"} ${setup.set} · judgecal`;
     at("about").textContent = setup.adjudicates ? setup.set : `${setup.set} · you are ${setup.rater}`;
     buttons();
-    at("answer").hidden = false;
+    at("answer").hidden = at("side").hidden = false;
     show(told);
     document.documentElement.dataset.ready = "true";
   }).then(() => {

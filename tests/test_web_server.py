@@ -1,0 +1,267 @@
+"""The page over HTTP: who may ask, what is refused, what every reply carries, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from judgecal.goldset import load_gold
+from judgecal.web.server import Address, DeskServer
+from tests.support.command import Run, tree
+from tests.support.desk import desk_of, ratings, waiting
+from tests.support.gold import made_gold, made_items
+
+Ask = Callable[..., Awaitable[tuple[int, Any, Any]]]
+
+
+def asked(
+    folder: Path, body: Callable[[DeskServer, Ask], Awaitable[None]], *, host: str = "127.0.0.1", **how: Any
+) -> None:
+    """Run a test against a server of the set's desk."""
+
+    async def run() -> None:
+        with desk_of(folder, how.pop("raters", ("ann", "bob")), **how) as desk:
+            server, ready = DeskServer(desk, Address(host)), asyncio.Event()
+            serving = asyncio.create_task(server.serve(lambda _: ready.set()))
+            await asyncio.wait_for(ready.wait(), 20)
+            async with aiohttp.ClientSession(trust_env=False) as session:
+
+                async def ask(
+                    verb: str, sent: Any = None, *, rater: str = "ann", token: str | None = None, **headers: str
+                ) -> tuple[int, Any, Any]:
+                    given = {
+                        "Judgecal-Rater": rater,
+                        "Judgecal-Token": server.tokens[rater] if token is None else token,
+                    }
+                    data = sent if isinstance(sent, bytes) else json.dumps(sent or {}).encode()
+                    own = {"Content-Type": "application/json", **given, **headers}
+                    url = f"http://127.0.0.1:{server.address.port}/act/{verb}"
+                    async with session.post(url, data=data, headers=own) as reply:
+                        return reply.status, await reply.json(content_type=None), reply.headers
+
+                await body(server, ask)
+            server.end()
+            await serving
+
+    asyncio.run(run())
+
+
+def test_a_label_over_http(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 4)
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        status, told, _ = await ask("open")
+        assert status == 200 and told["rater"] == "ann" and [one["key"] for one in told["choices"]] == ["1", "0"]
+        status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "yes"})
+        assert status == 200 and told["done"] == 1
+        _, numbers, _ = await ask("progress")
+        assert ["Agreement of raters", "too early: 0 of 20 items that two have labelled"] in numbers["lines"]
+
+    asked(folder, body)
+    assert [row["label"] for row in ratings(folder)] == [1]
+
+
+def test_who_has_no_business_here_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 4)
+    before = {name: data for name, data in tree(folder).items() if not name.startswith(".")}
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        _, told, _ = await ask("next")
+        good, port = {"item": told["item"]["key"], "label": "yes"}, server.address.port
+        refused: list[tuple[int, dict[str, Any]]] = [
+            (403, {"Host": "evil.example"}),
+            (403, {"Host": f"evil.example:{port}"}),
+            (403, {"Host": f"127.0.0.1:{port + 1}"}),
+            (403, {"Host": f"10.0.0.7:{port}"}),
+            (403, {"Origin": "http://evil.example"}),
+            (403, {"Origin": "null"}),
+            (403, {"token": ""}),
+            (403, {"token": "x" * 32}),
+            (403, {"token": server.tokens["bob"]}),
+            (403, {"Judgecal-Rater": "carol"}),
+            (403, {"Judgecal-Rater": "../ann"}),
+            (415, {"Content-Type": "text/plain"}),
+        ]
+        for status, more in refused:
+            found, said, headers = await ask("label", good, **more)
+            assert (found, list(said)) == (status, ["problem"]) and said["problem"].endswith("."), more
+            assert "default-src 'none'" in headers["Content-Security-Policy"] and headers["Cache-Control"] == "no-store"
+        for status, sent in (
+            (422, {**good, "label": "maybe"}),
+            (422, {**good, "label": 1}),
+            (404, {**good, "item": "../../../etc/passwd"}),
+            (404, {**good, "item": {"a": 1}}),
+            (400, b"{"),
+            (400, b"[" * 60_000),
+            (400, b"[1]"),
+            (413, b" " * 70_000),
+        ):
+            found, said, _ = await ask("label", sent)
+            assert (found, list(said)) == (status, ["problem"]), sent
+        for verb in ("", "serve", "..%2f..%2fetc%2fpasswd", "label/../../x"):
+            found, _, _ = await ask(verb, good)
+            assert found in (404, 405), verb
+
+    asked(folder, body)
+    assert {name: data for name, data in tree(folder).items() if not name.startswith(".")} == before
+
+
+def test_the_page_holds_nothing_of_the_set_and_lists_nothing(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "secretset", 4)
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        base = f"http://127.0.0.1:{server.address.port}"
+        async with aiohttp.ClientSession(trust_env=False) as session:
+            async with session.get(f"{base}/") as reply:
+                text, headers = await reply.text(), reply.headers
+                assert reply.status == 200
+            assert (
+                "secretset" not in text
+                and "sell at the fair" not in text
+                and "ann" not in text.split("<script")[0].split()
+            )
+            nonce = headers["Content-Security-Policy"].partition("'nonce-")[2].partition("'")[0]
+            assert (
+                len(nonce) > 20
+                and f'<script nonce="{nonce}">' in text
+                and "unsafe" not in headers["Content-Security-Policy"]
+            )
+            assert (
+                "innerHTML" not in text and "insertAdjacent" not in text and "http://" not in text.replace("data:", "")
+            )
+            async with session.get(f"{base}/") as again:
+                assert nonce not in again.headers["Content-Security-Policy"]
+            for path in ("/items.jsonl", "/act", "/act/next", "/static/", "/..%2f..%2fetc/passwd", "/favicon.ico"):
+                async with session.get(base + path) as reply:
+                    assert reply.status in (404, 405) and list(await reply.json()) == ["problem"]
+            async with session.get(f"{base}/", headers={"Host": "evil.example"}) as reply:
+                assert reply.status == 403
+
+    asked(folder, body)
+
+
+def test_served_to_others_addresses_in_numbers_are_ours_and_names_are_not(tmp_path: Path) -> None:
+    """A name that somebody bent to this address is a name; an address in numbers cannot be bent."""
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        port = server.address.port
+        assert (await ask("next", Host=f"10.0.0.7:{port}"))[0] == 200
+        assert (await ask("next", Host=f"evil.example:{port}"))[0] == 403
+        assert (await ask("next", Host=f"10.0.0.7:{port}", token="no"))[0] == 403
+
+    asked(waiting(tmp_path / "set", 4), body, host="0.0.0.0")
+
+
+def test_it_ends_once_all_are_through(tmp_path: Path) -> None:
+    async def body(server: DeskServer, ask: Ask) -> None:
+        assert (await ask("finish"))[1]["others"] == ["bob"]
+        assert (await ask("finish", rater="bob"))[1]["others"] == []
+        await asyncio.sleep(0.8)
+        with pytest.raises(aiohttp.ClientError):
+            await ask("next")
+
+    asked(waiting(tmp_path / "set", 4), body)
+
+
+def test_it_ends_where_nobody_acts(tmp_path: Path) -> None:
+    async def run() -> None:
+        with desk_of(waiting(tmp_path / "set", 4)) as desk:
+            await asyncio.wait_for(DeskServer(desk, Address(idle_s=0.2)).serve(lambda _: None), 10)
+
+    asyncio.run(run())
+
+
+def test_twenty_raters_at_once(tmp_path: Path) -> None:
+    """400 labels; the benchmark desk.py has 2,000 and the times."""
+    folder, raters = waiting(tmp_path / "set", 20), tuple(f"r{n:02d}" for n in range(20))
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        async def labels(rater: str) -> None:
+            _, told, _ = await ask("next", rater=rater)
+            while told["item"]:
+                status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "1"}, rater=rater)
+                assert status == 200
+
+        await asyncio.gather(*map(labels, raters))
+
+    asked(folder, body, raters=raters, overlap=1.0)
+    rows = ratings(folder)
+    assert len(rows) == 400 == len({(row["item_id"], row["rater"]) for row in rows})
+
+
+# --- the commands
+
+
+def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
+    made = made_items(5)
+    made_gold(workspace_dir / "gold" / "made", made, [(row["item_id"], "ann", 50) for row in made])
+    ran = judgecal("gold", "label", "made", "--raters", "ann")
+    assert ran.code == 0 and ran.out.startswith("15 of 15 items of made have a label.")
+    assert ran.out.rstrip().endswith("next: judgecal score --gold made")
+
+
+def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> None:
+    ran = judgecal("gold", "label", "starter", "--raters", "gold,a\x1bb", "--next", "fastest")
+    assert ran.code == 2 and ran.err.count("judgecal: ") == 1
+    assert "adjudicated label" in ran.err and "no name has" in ran.err and "in-order, random" in ran.err
+    assert judgecal("gold", "label", "starter", "--next", "strata", "--dry-run").code == 2
+    assert judgecal("gold", "label", "starter", "--lock", "x").code == 2
+    assert not (workspace_dir / "gold" / "starter" / "labels.jsonl").exists()
+
+
+def test_only_ties_and_disagreements(judgecal: Run, workspace_dir: Path) -> None:
+    made = made_items(4)
+    labels = [(row["item_id"], who, 1) for row in made for who in ("ann", "bob")]
+    labels[1] = (made[0]["item_id"], "bob", 0)
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
+    for order in ("ties", "disagreements"):
+        ran = judgecal("gold", "label", "made", "--raters", "carol", "--next", order, "--dry-run")
+        assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
+    ran = judgecal("gold", "adjudicate", "made", "--dry-run", "--json")
+    found = json.loads(ran.out)
+    assert (found["n_differ"], found["n_left"], found["headline"]["next"]) == (1, 1, "judgecal gold adjudicate made")
+
+
+def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None:
+    made = made_items(4)
+    made_gold(workspace_dir / "gold" / "made", made, [(row["item_id"], "ann", 50) for row in made])
+    one = workspace_dir / "items.csv"
+    one.write_text(
+        '\ufeff"item_id","question","flag"\r\n"i000-full","q","label looks wrong; judge is wrong"\r\n'
+        '"i000-half","q","judge is wrong"\r\n"i001-full","q","label looks wrong"\r\n',
+        encoding="utf-8",
+    )
+    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", one, "--dry-run")
+    assert ran.code == 0 and ran.out.startswith("0 of 2 items of made have a label"), ran.err
+    link = workspace_dir / "link.txt"
+    link.write_text("file:///x/report.html#item=i000-none&flag=i000-none&wrong=i001-full\n", encoding="utf-8")
+    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", link, "--dry-run")
+    assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
+    link.write_text("file:///x/report.html#flag=../../x\n", encoding="utf-8")
+    ran = judgecal("gold", "label", "made", "--flagged", link, "--dry-run")
+    assert ran.code == 2 and "no such item" in ran.err
+
+
+def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(judgecal: Run, workspace_dir: Path) -> None:
+    table = workspace_dir / "answers.csv"
+    rows = "".join(f"q{n},a{n},{n}\n" for n in range(12))
+    table.write_text(f"question,answer,id\n{rows}", encoding="utf-8")
+    words = ("gold", "label", table, "--scale", "binary", "--item", "id", "--raters", "ann")
+    ran = judgecal(*words, "--dry-run")
+    assert ran.code == 0 and "0 of 12 items" in ran.out, ran.err
+    assert not (workspace_dir / "gold" / "answers").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judgecal.web.server.DeskServer.serve", lambda self, opened: asyncio.sleep(0))
+        assert judgecal(*words).code == 0
+        assert len(load_gold(workspace_dir / "gold" / "answers").items) == 12
+        assert judgecal(*words).code == 0  # and once more, with the set there
+        other = workspace_dir / "others.csv"
+        other.write_text(table.read_text(encoding="utf-8"), encoding="utf-8")
+        ran = judgecal("gold", "label", other, "--scale", "binary", "--as", "answers")
+    assert ran.code == 2 and "name another one by --as" in ran.err
