@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +147,23 @@ def test_a_changed_file_is_told_and_the_old_one_stays(host: RawHost, tmp_path: P
     fetch_file(url, tmp_path / "a")
     message = refused(url, tmp_path / "a", again=True)
     assert "the file has changed since" in message and SHA in message and (tmp_path / "a").read_bytes() == DATA
+
+
+def test_a_killed_process_leaves_no_half_file(host: RawHost, tmp_path: Path) -> None:
+    url, path = host.put("/a", Sent(DATA, drip_s=0.3), DATA), tmp_path / "a"
+    call = f"fetch_file({url!r}, Path({str(path)!r}))"
+    code = f"from pathlib import Path; from judgecal.tables.download import fetch_file; {call}"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while not host.asked:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.kill()
+    process.wait()
+    (draft,) = tmp_path.iterdir()
+    assert not path.exists() and draft.stat().st_size < len(DATA)
+    os.utime(draft, (0, 0))
+    assert fetch_file(url, path).sha256 == SHA
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a", "a.json"], "what was left of the first is gone"
 
 
 def test_what_broke_off_is_had_by_running_it_again(host: RawHost, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ whether the file is still the same.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import http.client
 import json
@@ -30,6 +31,7 @@ from judgecal.workspace import replacing, shown
 _REDIRECTS = 5
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _CHUNK = 1 << 18
+_ABANDONED_S = 3600.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _MARKUP = (b"<!doctype html", b"<html", b"<head")
 
@@ -77,6 +79,7 @@ def fetch_file(
     limits = limits or Limits()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _clear(path)
         with replacing(path) as draft:
             digest, n_bytes = _transfer(url, draft, limits)
             _hold(digest, sha256, url, "the file at its source: nothing is taken from it")
@@ -89,6 +92,14 @@ def fetch_file(
     with replacing(_beside(path)) as draft:
         draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     return found
+
+
+def _clear(path: Path) -> None:
+    """Delete what a process that was killed has left of this file; one that is still at work has written lately."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
+        with contextlib.suppress(FileNotFoundError):  # another one has deleted it
+            if time.time() - draft.stat().st_mtime > _ABANDONED_S:
+                draft.unlink()
 
 
 def _beside(path: Path) -> Path:
