@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import datasets
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import catalogue
 from judgecal.goldset.catalogue import read_catalogue
+from judgecal.goldset.fetch import another_revision
 from tests.support.command import Run, one_object, tree
+from tests.support.hub import hub_folder
+from tests.support.hub_server import played_hub
 from tests.support.raw_host import RawHost, Sent, raw_host
 
 ROWS = b"q,a,ok\n" + b"".join(b"why %d?,because,%s\n" % (n, b"yes" if n % 2 else b"no") for n in range(8))
@@ -202,6 +208,42 @@ def test_the_catalogue_that_comes_with_judgecal(judgecal: Run, monkeypatch: pyte
     assert "a model gave its labels" in full.said
     found = one_object(judgecal("gold", "fetch", "--json"))
     assert found["sets"]["ragbench"]["labels_by"] == "model" and found["sets"]["mtrag"]["n"] == 477
+
+
+FIVE = datasets.ClassLabel(
+    names=["correct", "contradictory", "partially_correct_incomplete", "irrelevant", "non_domain"]
+)
+TEXT = datasets.Value("string")
+SRA = {**dict.fromkeys(("id", "question", "reference_answer", "student_answer"), TEXT), "label": FIVE}
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_through_the_hubs_own_endpoints(workspace_dir: Path, tmp_path: Path, gated: bool) -> None:
+    """The Hub's client asks a server here, in a process of its own: it reads the server's address when it is loaded."""
+    row = {"question": "why?", "reference_answer": "R", "student_answer": "a"}
+    rows = [{"id": f"{n}", **row, "label": n} for n in range(3)]
+    folder = hub_folder(tmp_path / "set", {"default": {"train": rows, "test_ua": rows[:1]}}, SRA, licence="cc-by-4.0")
+    with played_hub("nkazi/SciEntsBank", folder, gated=gated) as hub:
+        home = {"HF_HOME": str(tmp_path / "hf"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache"), "HF_ENDPOINT": hub.root}
+        words = [sys.executable, "-m", "judgecal", "gold", "fetch", "scientsbank"]
+        ran = subprocess.run(
+            words, cwd=workspace_dir, env={**os.environ, **home}, capture_output=True, text=True, check=False
+        )
+        assert len(hub.asked) > (0 if gated else 5)
+    if gated:
+        assert ran.returncode == 2 and "private or gated" in ran.stderr and "accept its terms" in ran.stderr
+        return
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("scientsbank has 3 items on 1 question, 3 ratings by label.")
+    card = (workspace_dir / "gold/scientsbank/card.toml").read_text(encoding="utf-8")
+    assert f"revision {hub.commit}, fingerprint" in card and "; https://huggingface.co/datasets/nkazi" in card
+
+
+def test_another_revision_of_the_hub_is_said() -> None:
+    old, new = (f"hf:a/b (Hugging Face Hub, revision {letter * 40}, x)" for letter in "ab")
+    (said,) = another_revision(old, new)
+    assert said == f"The Hub's revision was {'a' * 40} when the set was last fetched, and is {'b' * 40} now."
+    assert another_revision(old, old) == another_revision("", new) == another_revision(old, "hf:./folder") == []
 
 
 def test_a_catalogue_with_a_slip_of_the_pen(tmp_path: Path) -> None:

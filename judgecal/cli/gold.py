@@ -15,7 +15,8 @@ from judgecal.cli.output import print_result
 from judgecal.cli.table_file import TableFile
 
 app = typer.Typer(
-    help="Gold sets: list, check, agreement of the raters, import, sheets, labelling.", no_args_is_help=True
+    help="Gold sets: list, check, agreement of the raters, import, public sets, sheets, labelling.",
+    no_args_is_help=True,
 )
 
 app.command("import")(grouped(import_command))

@@ -30,7 +30,9 @@ from judgecal.workspace import Workspace, write_text
 
 HUB = "hf:"
 _KNOWN = re.compile(r"(\S+) \(sha256 ([0-9a-f]{64})")
-"""A source in a card, as `_sources` writes it."""
+"""A source in a card, as `_source` writes it."""
+_REVISION = re.compile(r"revision ([0-9a-f]{40})")
+"""Of a data set of the Hub, as its source has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class Fetch:
         self.workspace.require_writable("gold fetch")
         refuse(name_problems(self.set_, workspace=self.workspace, replace=self.replace))
         stored = tuple(url for url in entry.source if not url.startswith(HUB) and self._path(entry, url).exists())
-        return FetchPlan(self.public, self.set_, label, entry, stored, self._command(label, entry))
+        command = self._command(label, entry) + " --replace" * self.replace
+        return FetchPlan(self.public, self.set_, label, entry, stored, command)
 
     def run(self, plan: FetchPlan, *, limits: Limits | None = None) -> FetchedSet:
         """Fetch what is not here, and import it.
@@ -115,7 +118,8 @@ class Fetch:
             InputError: what cannot be fetched, is not what it must be, or cannot be read; then no set has changed.
         """
         entry = plan.entry
-        known = self._known()
+        before = self._card_source()
+        known = dict(_KNOWN.findall(before))
         pinned = dict(zip(entry.source, entry.sha256, strict=False))
         files = {
             url: fetch_file(
@@ -125,24 +129,23 @@ class Fetch:
             if not url.startswith(HUB)
         }
         taken = self._import(entry, plan.label, [files[url].path if url in files else url for url in entry.source])
-        return FetchedSet(
-            self.public, entry, tuple(files.values()), self._with_card(taken, plan, tuple(files.values()))
-        )
+        taken = self._with_card(taken, plan, tuple(files.values()), before)
+        return FetchedSet(self.public, entry, tuple(files.values()), taken)
 
     def _path(self, entry: PublicSet, url: str) -> Path:
         name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "data"
         return self.store / self.public / (f"{Path(name).stem}{entry.file_form}" if entry.file_form else name)
 
-    def _known(self) -> dict[str, str]:
-        """The sha256 of each source as the replaced set's card has it."""
+    def _card_source(self) -> str:
+        """Where the replaced set's card says that it comes from, with the sha256 of each file; "" without one."""
         card = self.workspace.gold / self.set_ / CARD
-        return dict(_KNOWN.findall(read_card(card).source)) if card.exists() else {}
+        return read_card(card).source if card.exists() else ""
 
     def _command(self, label: str, entry: PublicSet) -> str:
         words = ["judgecal", "gold", "fetch", self.public]
         words += ["--as", self.set_] if self.set_ != self.public else []
         words += ["--label", label] if label != entry.metric(None) else []
-        words += ["--replace"] * self.replace + ["--accept-licence"] * bool(entry.to_accept)
+        words += ["--accept-licence"] * bool(entry.to_accept)
         return shlex.join(words)
 
     def _import(self, entry: PublicSet, label: str, sources: Sequence[str | Path]) -> Imported:
@@ -176,20 +179,22 @@ class Fetch:
             replace=self.replace,
         )
 
-    def _with_card(self, taken: Imported, plan: FetchPlan, files: Sequence[Fetched]) -> Imported:
-        """The set with a card that says where it comes from and under which terms."""
+    def _with_card(self, taken: Imported, plan: FetchPlan, files: Sequence[Fetched], before: str) -> Imported:
+        """The set with a card that says where it comes from and under which terms; `before` is what that said."""
         entry, path = plan.entry, taken.path / CARD
         card = read_card(path)
         card = replace(
             card,
             licence=_licence(entry),
             source=_source(entry, card.source, files),
-            made_by=plan.command,
+            made_by=self._command(plan.label, entry),
             labels_by="people",
             sampling="curated" if card.sampling == "unknown" else card.sampling,
         )
         write_text(path, card_text(card))
-        return replace(taken, sha256=content_sha(taken.path))
+        return replace(
+            taken, sha256=content_sha(taken.path), notes=(*taken.notes, *another_revision(before, card.source))
+        )
 
 
 def _licence(entry: PublicSet) -> str:
@@ -202,6 +207,14 @@ def _source(entry: PublicSet, of_import: str, files: Sequence[Fetched]) -> str:
         return f"{of_import}, fetched {datetime.now(UTC).date().isoformat()}; {entry.home}"
     parts = [f"{file.url} (sha256 {file.sha256}, {file.n_bytes:,} bytes, fetched {file.day})" for file in files]
     return "; ".join([*parts, entry.home])
+
+
+def another_revision(before: str, now: str) -> list[str]:
+    """What to say where the Hub has another revision of a data set than a card's source names."""
+    old, new = (_REVISION.search(text) for text in (before, now))
+    if old is None or new is None or old[1] == new[1]:
+        return []
+    return [f"The Hub's revision was {old[1]} when the set was last fetched, and is {new[1]} now."]
 
 
 def catalogued() -> Catalogued:
