@@ -62,12 +62,25 @@ class Judges:
         return found
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What a run takes whoever judges."""
+
+    workspace: Workspace
+    file: Path
+    output: Path
+    options: RunOptions
+    replace: bool
+    name: str | None
+
+
 def judge(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .xlsx, .jsonl, .json or .parquet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
     ],
+    replace: shared.Replace = False,
     *,
     judges: Judges,
     table: rows.ColumnArguments,
@@ -75,29 +88,21 @@ def judge(
 ) -> None:
     """Judge a table of production answers with locked judges or a suite: every row comes out, in order, with verdicts.
 
-    Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole).
+    Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole). The
+    same command writes over its own output, another one only with --replace.
     """
     from judgecal.errors import refuse
 
     options = call.options()
     refuse(judges.problems())
-    workspace = shared.workspace_of(ctx)
+    given = _Given(shared.workspace_of(ctx), file, output, options, replace, call.name)
     if judges.lock and len(judges.lock) == 1 and judges.columns == "plain":
-        _with_lock(_production(workspace, judges, file, output, table=table, options=options, call=call), call)
+        _with_lock(_production(given, judges, table), call)
     else:
-        _with_suite(_suite(workspace, judges, file, output, table=table, options=options, call=call), call)
+        _with_suite(_suite(given, judges, table), call)
 
 
-def _production(
-    workspace: Workspace,
-    judges: Judges,
-    file: Path,
-    output: Path,
-    *,
-    table: rows.ColumnArguments,
-    options: RunOptions,
-    call: shared.RunArguments,
-) -> ProductionRun:
+def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> ProductionRun:
     columns = table.columns()
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
@@ -106,17 +111,18 @@ def _production(
 
     assert judges.lock
     locked = load_lock(judges.lock[0])
-    runnable = locked.runnable(workspace, trust_lock=judges.trust_lock)
+    runnable = locked.runnable(given.workspace, trust_lock=judges.trust_lock)
     return ProductionRun(
-        workspace=workspace,
+        workspace=given.workspace,
         lock=locked,
         lock_path=judges.lock[0],
-        source=open_source(file),
+        source=open_source(given.file),
         reader=RowReader.of(columns, runnable),
         judge=runnable,
-        output=output,
-        options=options,
-        out=call.name,
+        output=given.output,
+        options=given.options,
+        out=given.name,
+        replace=given.replace,
     )
 
 
@@ -134,16 +140,7 @@ def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
         raise typer.Exit(4)
 
 
-def _suite(
-    workspace: Workspace,
-    judges: Judges,
-    file: Path,
-    output: Path,
-    *,
-    table: rows.ColumnArguments,
-    options: RunOptions,
-    call: shared.RunArguments,
-) -> SuiteRun:
+def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteRun:
     from judgecal.judges.suite import load_suite
     from judgecal.models import EMBEDDED
     from judgecal.selection.suite_columns import NAMINGS
@@ -151,18 +148,19 @@ def _suite(
     from judgecal.selection.suite_run import SuiteRun
     from judgecal.tables import open_source
 
-    suite = load_suite(judges.suite, workspace=workspace) if judges.suite else suite_of_locks(judges.lock or [])
-    measures = measures_of(suite, workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
+    suite = load_suite(judges.suite, workspace=given.workspace) if judges.suite else suite_of_locks(judges.lock or [])
+    measures = measures_of(suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
     return SuiteRun(
-        workspace=workspace,
+        workspace=given.workspace,
         suite=suite.name,
         measures=measures,
-        source=open_source(file),
+        source=open_source(given.file),
         reader=_reader(judges.columns, table, frozenset(name for one in measures for name in one.inputs)),
         naming=next(one for one in NAMINGS if one == judges.columns),
-        output=output,
-        options=options,
-        out=call.name,
+        output=given.output,
+        options=given.options,
+        out=given.name,
+        replace=given.replace,
     )
 
 

@@ -36,7 +36,7 @@ from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chanc
 from judgecal.selection.row_items import Judged, RowItems, RowReader, judged_columns
 from judgecal.tables import FileSource, Row, check_output, writing
 from judgecal.tables.formats import Layout
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, read_json
 
 INPUT = "input"
 """The kind of the error of a row that lacks what the judge asks for; it is never called for."""
@@ -103,6 +103,7 @@ class ProductionRun:
     output: Path
     options: RunOptions
     out: str | None = None  # the slug of the experiment, or None for the usual one
+    replace: bool = False  # whether a file of the output's name is written over that another command wrote
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -123,7 +124,12 @@ class ProductionRun:
             InputError: the output is no place to write to, a column is missing or not named, or a budget meets a
                 model without a price.
         """
-        check_output(self.output, self.source.path, self.source.n_rows)
+        check_output(
+            self.output,
+            self.source.path,
+            self.source.n_rows,
+            replace=self.replace or wrote(self.experiment, self.output),
+        )
         self.reader.check(self.source)
         require_prices(models_of([self.judge]), self.options.limit_usd)
 
@@ -256,6 +262,14 @@ class _Written:
             found.latency_s,
             None if self._calibration is None else self._calibration.apply(found.verdict),
         )
+
+
+def wrote(experiment: Experiment, output: Path) -> bool:
+    """Whether an output that is there is what this very command wrote before, and nobody changed it since."""
+    if not (experiment.summary.is_file() and output.is_file()):
+        return False
+    told = read_json(experiment.summary, absent="").get("output")
+    return told == str(output) and output.stat().st_mtime_ns <= experiment.summary.stat().st_mtime_ns
 
 
 class Costs:

@@ -29,7 +29,7 @@ from judgecal.experiment import (
 from judgecal.judges import ITEM_INPUTS, Judge, units_of
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.selection.mosaic_rows import ReadRow
-from judgecal.selection.production import INPUT, Costs, file_config, judgement_of
+from judgecal.selection.production import INPUT, Costs, file_config, judgement_of, wrote
 from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.selection.suite_judges import Survey, pick, survey
@@ -112,6 +112,7 @@ class SuiteRun:
     output: Path
     options: RunOptions
     out: str | None = None  # the slug of the experiment, or None for the usual one
+    replace: bool = False  # whether a file of the output's name is written over that another command wrote
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -139,7 +140,12 @@ class SuiteRun:
             InputError: the output is no place to write to, the table lacks a column, no judge finds what it asks for
                 in any row, or a budget meets a model without a price.
         """
-        check_output(self.output, self.source.path, self.source.n_rows)
+        check_output(
+            self.output,
+            self.source.path,
+            self.source.n_rows,
+            replace=self.replace or wrote(self.experiment, self.output),
+        )
         self.reader.check(self.source)
         require_prices(models_of([member.judge for member in self._all]), self.options.limit_usd)
         if not self.survey.running:
