@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import datetime
 import json
+import os
 import re
 import shlex
 import time
@@ -381,11 +382,25 @@ def rate_of(out: str) -> dict[str, Any]:
     return rate
 
 
+def test_a_file_that_another_command_wrote_stays(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+    table, out = write(workspace_dir / "in.csv", ROWS), workspace_dir / "out.csv"
+    asked = ("judge", table, "--lock", lock, *COLUMNS, "-o", "out.csv")
+    out.write_text("mine")
+    ran = judgecal(*asked)
+    assert (ran.code, ran.out, out.read_text()) == (2, "", "mine") and "out.csv: is there already" in ran.err
+    assert judgecal(*asked, "--replace").code == 0 == judgecal(*asked).code  # its own output is written anew
+    other = write(workspace_dir / "other.csv", ROWS)
+    assert judgecal("judge", other, "--lock", lock, *COLUMNS, "-o", "out.csv").code == 2
+    out.write_text(out.read_text() + "\n")  # somebody's work
+    os.utime(out, ns=(2 * 10**18, 2 * 10**18))
+    assert judgecal(*asked).code == 2
+
+
 def test_intervals_are_by_group(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
     """Twenty groups of five equal rows hold no more than twenty rows: their interval is that of the twenty."""
     values = [100 if number % 2 else 0 for number in range(20)]
     rows = [{**row, "g": str(number)} for number, row in enumerate(worth(*values))]
-    options = ("--lock", served_lock, *COLUMNS, "--group", "g", "--json", "-o", "out.csv")
+    options = ("--lock", served_lock, *COLUMNS, "--group", "g", "--json", "-o", "out.csv", "--replace")
     once, five = (
         rate_of(judgecal("judge", write(workspace_dir / f"{times}.csv", rows * times), *options).out)
         for times in (1, 5)

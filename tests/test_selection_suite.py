@@ -336,7 +336,7 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
     assert result["headline"]["because"][0] == (
         "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of safety first."
     )
-    alone = one_object(judgecal("judge", table, "--lock", lock, *options))
+    alone = one_object(judgecal("judge", table, "--lock", lock, *options, "--replace"))
     assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
     assert alone["headline"]["next"].startswith("judgecal gate --lock")
 
