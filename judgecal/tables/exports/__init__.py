@@ -92,14 +92,15 @@ class Export:
         if n:
             self.skipped[reason] += n
 
-    def objects(self, value: Any, what: str) -> list[dict[str, Any]]:
+    def objects(self, value: Any, what: str, *, holders: bool = False) -> list[dict[str, Any]]:
         """The objects of a list, each of them counted; what stands there and is none is counted and skipped.
 
-        `what`: what they are, for the reason (`score`). None is an empty list.
+        `what`: what they are, for the reason (`score`). None is an empty list. `holders`: they hold records and are
+        none themselves, so that only what is no object is counted.
         """
         listed_values = value if isinstance(value, list) else [] if value is None else [value]
         taken = objects_of(value)
-        self.count(len(listed_values))
+        self.count(len(listed_values) - len(taken) * holders)
         self.skip(f"no {what}, where one should stand", len(listed_values) - len(taken))
         return taken
 
