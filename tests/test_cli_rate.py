@@ -270,6 +270,31 @@ def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> No
     assert found["headline"]["next"] == "judgecal gate --lock judge.lock.json"
 
 
+def test_from_the_labelling_page_to_a_corrected_rate(
+    judgecal: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """120 rows are drawn by strata of the verdict; two people stop after 90 of them."""
+
+    async def label(server: Any, _: Any) -> None:
+        for place in range(110):
+            rater = ("ann", "bob")[place % 2]
+            told = await server.desk.act(rater, "next", {})
+            said = "100" if world.right[told["item"]["answer"]] else "0"
+            await server.desk.act(rater, "label", {"item": told["item"]["key"], "label": said})
+
+    monkeypatch.setattr("judgecal.web.server.DeskServer.serve", label)
+    words = ("gold", "label", "judged.csv", *LOCK, "--raters", "ann,bob", "--next", "strata", "-n", "120")
+    ran = judgecal(*words, "--no-open")
+    assert ran.code == 0, ran.err
+    following = "judgecal rate judged.csv --lock judge.lock.json --labels judged"
+    assert ran.out.rstrip().endswith(f"next: {following}"), ran.out
+    gold = load_gold(world.folder / "gold" / "judged")
+    assert len(gold.items) == 120 and 80 <= len(gold.labels) < 110
+    found = one_object(judgecal(*following.split()[1:], "--json"))
+    assert (found["method"], found["n_labelled"]) == ("PPI++", len(gold.labels))
+    assert holds(found["corrected"], world.share)
+
+
 def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, labelled: World) -> None:
     path = labelled.folder / "judge.lock.json"
     lock = load_lock(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,11 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
 
 
 def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
-    """The recorded chances; None where no item has one."""
+    """The recorded chances; None where no item has one.
+
+    Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show a draw in
+    random order, so what is labelled of it when people stop is a smaller draw of the same rows.
+    """
     lacking = [item.item_id for item in items if item.inclusion_probability is None]
     if len(lacking) == len(items):
         if gold.card.sampling == "stratified":
@@ -72,4 +77,6 @@ def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
             f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no inclusion_probability, and "
             f"the others have ({listed(lacking)}): give it in items.jsonl, or keep them in a set of their own"
         )
-    return np.array([float(item.inclusion_probability or 0.0) for item in items])
+    drawn, labelled = (Counter(item.inclusion_probability for item in own) for own in (gold.items, items))
+    kept = {chance: labelled[chance] / drawn[chance] for chance in labelled}
+    return np.array([(item.inclusion_probability or 0.0) * kept[item.inclusion_probability] for item in items])
