@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _PIECE = 4096  # rows written at a time
+_OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
 """What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a separated
 file JSON."""
@@ -74,8 +75,10 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
             return one
     endings = ", ".join(ending for one in able for ending in one.endings)
     addresses = [f"{one.address[0]}... ({one.name})" for one in _formats() if one.address and not writing]
+    sheet = " (save a spreadsheet as .xlsx or CSV)" if path.suffix.lower() in _OTHER_SHEETS else ""
     raise InputError(
         f"{shown(path)}: unknown ending {path.suffix.lower()!r}: it must be one of {', '.join([endings, *addresses])}"
+        f"{sheet}"
     )
 
 

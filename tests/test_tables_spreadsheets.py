@@ -1,0 +1,66 @@
+"""Spreadsheets as people save them: each is read right, every cell of it, or refused in one message.
+
+The files are in fixtures/spreadsheets, with the script that made them and what each must be read as.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.goldset import Columns, import_gold
+from judgecal.workspace import Workspace
+
+FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+READ = [name for name, wanted in EXPECTED.items() if "refused" not in wanted]
+REFUSED = [name for name in EXPECTED if name not in READ]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    for name in ("signatures", "gold", "experiments"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    return Workspace(tmp_path, tmp_path / "experiments")
+
+
+def test_there_are_thirty_of_three_locales_and_each_has_its_expectation() -> None:
+    files = {path.name for path in FOLDER.iterdir() if path.suffix not in (".py", ".json")}
+    assert files == set(EXPECTED) and len(READ) >= 30
+    assert all(sum(f"-{language}" in name for name in READ) >= 6 for language in ("en", "de", "fr"))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_spreadsheet_is_read_right(name: str, place: Workspace) -> None:
+    wanted = EXPECTED[name]
+    column, day = wanted["field"]
+    columns = Columns(question=wanted["question"], answer=wanted["answer"], fields=(("day", column),))
+    labels = list(wanted["labels"].items()) or [("percentage", (None, []))]
+    for scale, (labelled, expected) in labels:
+        asked = columns if labelled is None else Columns(**_fields(columns), labels=(labelled,))
+        done = import_gold(FOLDER / name, name="s", columns=asked, scale=scale, workspace=place, replace=True)
+        items = list(done.gold.items)
+        assert [[item.question, item.answer] for item in items] == wanted["texts"]
+        if day is not None:
+            assert {item.fields["day"] for item in items} == {day}
+        found = {rating.item_id: rating.label for rating in done.gold.ratings}
+        assert [found.get(item.item_id) for item in items] == (expected or [None] * len(items))
+
+
+def _fields(columns: Columns) -> dict[str, Any]:
+    return {"question": columns.question, "answer": columns.answer, "fields": columns.fields}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_spreadsheet_is_refused_in_one_message(name: str, place: Workspace) -> None:
+    wanted = EXPECTED[name]
+    columns = Columns(question=wanted["question"], answer=wanted["answer"], labels=(wanted["label"],))
+    with pytest.raises(InputError) as error:
+        import_gold(FOLDER / name, name="s", columns=columns, scale="percentage", workspace=place)
+    assert len(error.value.problems) == 1 and wanted["refused"] in error.value.problems[0]
+    assert not (place.gold / "s").exists()
