@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +26,7 @@ from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row
 
+_CELLS = 1024  # different label cells, of which what they mean is not read again
 UNKNOWN_LICENCE = "unknown: see the source"
 """What a card says of the licence where the source does not tell."""
 
@@ -103,6 +105,7 @@ class Reading:
         self._numbers = LabelNumbers(scale)
         self._missing: Counter[str] = Counter()  # cells that say that there is no label
         self._mapped: set[str] = set()
+        self._read_cell = lru_cache(maxsize=_CELLS)(self._label_of)
 
     def read(self, ratings: Stream, draft: Draft | None, *, force: bool) -> None:
         """Read every row, and write what it says into the draft as long as nothing is wrong; None writes nothing.
@@ -294,19 +297,27 @@ class Reading:
         if cell in self.mapping:
             self._mapped.add(cell)
             cell = self.mapping[cell].strip()
-        if not cell or says_nothing(cell, self.scale):
-            self._missing.update([cell] if cell else [])
-            return None
         try:
-            label = read_label(cell, self.scale)
+            label, number = self._read_cell(cell)
         except (ValueError, OverflowError) as error:
             self._numbers.add(number_in(cell), fits=False)
             self.problems.append(
                 f"{self._labelled.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
             )
             return None
-        self._numbers.add(number_in(cell), fits=True)
-        return percent(label) if self.scale.from_fraction and isinstance(label, float) else label
+        if label is None:
+            self._missing.update([cell] if cell else [])
+            return None
+        self._numbers.add(number, fits=True)
+        return label
+
+    def _label_of(self, cell: str) -> tuple[Label | None, float | None]:
+        """The label that a cell holds, None where it says that there is none, and its number; ValueError for others."""
+        if not cell or says_nothing(cell, self.scale):
+            return None, None
+        label = read_label(cell, self.scale)
+        rounded = percent(label) if self.scale.from_fraction and isinstance(label, float) else label
+        return rounded, number_in(cell)
 
     def card(self, command: str) -> Card:
         """What is known of the set: where it was read from, and how."""

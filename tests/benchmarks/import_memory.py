@@ -1,0 +1,123 @@
+"""What `gold import` of large tables takes: seconds, and the most memory that the process held. By hand, some ten
+minutes and 6 GB of disk. `python -m tests.benchmarks.import_memory [parquet] [csv] [ratings] [--share X]`
+
+`parquet`: 1,000,000 rows, two raters. `csv`: 2 GB, some 1,350,000 rows of 1.5 kB, two raters and a column of ids.
+`ratings`: 1,500,000 rows of 500,000 items, one a rating. `--share 0.1`: a tenth of them. Exits 1 where a process held
+2 GB or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+
+LIMIT = 2_000_000_000
+WORDS = [f"{start}{end}" for start in ("ba", "ro", "li", "ta", "mu") for end in ("nk", "st", "ver", "den", "gel")]
+
+
+def text(rng: random.Random, characters: int) -> str:
+    """Words, so many characters of them."""
+    return " ".join(rng.choices(WORDS, k=characters // 4))[:characters].strip()
+
+
+def parquet(path: Path, share: float) -> list[str]:
+    """1,000,000 rows: question, answer of 200 characters, reference, two raters."""
+    rng, n = random.Random(1), int(1_000_000 * share)
+    answers = [text(rng, 200) for _ in range(1_000)]
+    place = pl.int_range(n, eager=True)
+    frame = pl.DataFrame({
+        "question": "What of " + place.cast(pl.String) + "?",
+        "answer": pl.Series(answers).gather(place % 1_000) + " " + place.cast(pl.String),
+        "reference": pl.Series(answers).gather((place * 7) % 1_000),
+        "ann": place * 7919 % 101,
+        "ben": place * 104_729 % 101,
+    })  # fmt: skip
+    frame.write_parquet(path, compression="uncompressed")
+    columns = ["--question", "question", "--answer", "answer", "--reference", "reference"]
+    return [*columns, "--label", "ann", "--label", "ben", "--scale", "percentage"]
+
+
+def csv(path: Path, share: float) -> list[str]:
+    """2 GB: ids, questions, answers and references of some 1.5 kB together, quoted, some with line ends; two raters."""
+    rng, left, place = random.Random(2), int(2_000_000_000 * share), 0
+    texts = [text(rng, 700) + (', "so"\n' if n % 5 == 0 else "").replace('"', '""') for n in range(1_000)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write("id,question,answer,reference,ann,ben\n")
+        while left > 0:
+            answer, reference = texts[place % 1_000], texts[place * 7 % 1_000]
+            grades = place * 7919 % 101, place * 104_729 % 101
+            line = f'row-{place},What of {place}?,"{answer} {place}","{reference}",{grades[0]},{grades[1]}\n'
+            left -= file.write(line)
+            place += 1
+    columns = ["--item", "id", "--question", "question", "--answer", "answer", "--reference", "reference"]
+    return [*columns, "--label", "ann", "--label", "ben", "--scale", "percentage"]
+
+
+def ratings(path: Path, share: float) -> list[str]:
+    """One row a rating: 1,500,000 rows, each item three times, by one of forty raters, without an id."""
+    rng = random.Random(3)
+    texts = [text(rng, 300) for _ in range(1_000)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write("question,answer,who,label\n")
+        file.writelines(
+            f"What of {place}?,{texts[place % 1_000]} {place},rater {(place + one) % 40},{(place + one) % 2}\n"
+            for place in range(int(500_000 * share))
+            for one in range(3)
+        )
+    return ["--question", "question", "--answer", "answer", "--rater", "who", "--label", "label", "--scale", "binary"]
+
+
+CASES: dict[str, tuple[str, Callable[[Path, float], list[str]]]] = {
+    "parquet": ("table.parquet", parquet),
+    "csv": ("table.csv", csv),
+    "ratings": ("table.csv", ratings),
+}
+
+
+def measured(folder: Path, *argv: str) -> tuple[float, float, int]:
+    """Seconds and CPU seconds of a command, and the most bytes that it held; it must end with 0."""
+    start = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-m", "judgecal", *argv], cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(argv)} ended with {process.returncode}")
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def results(names: list[str], share: float) -> Iterator[tuple[str, int]]:
+    """The most bytes that the import of each table held."""
+    for name in names:
+        file, make = CASES[name]
+        with tempfile.TemporaryDirectory() as root:
+            folder = Path(root)
+            for part in ("gold", "signatures"):
+                (folder / part).mkdir()
+            options = make(folder / file, share)
+            size = (folder / file).stat().st_size
+            seconds, cpu, held = measured(folder, "gold", "import", file, "--as", "large", *options)
+            print(
+                f"{name}: {size / 1e9:.2f} GB, {seconds:.0f} s ({cpu:.0f} s CPU), {held / 1e9:.2f} GB held", flush=True
+            )
+        yield name, held
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--share", type=float, default=1.0)
+    arguments = parser.parse_args()
+    return int(any(held >= LIMIT for _, held in results(arguments.names, arguments.share)))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
