@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -274,13 +275,34 @@ def _imported(
     if table.of_rules(files):
         return import_rules(files, answers=table.answers, **into)
     table.require(files)
-    return import_gold(
-        files[0],
-        columns=table.columns(),
-        scale=str(table.scale),
-        pass_at=table.pass_at,
-        mapping=read_mapping(table.mapping or ()),
-        beside=table.beside(),
-        force=how.force,
-        **into,
-    )
+    with _rows_read() as progress:
+        return import_gold(
+            files[0],
+            columns=table.columns(),
+            scale=str(table.scale),
+            pass_at=table.pass_at,
+            mapping=read_mapping(table.mapping or ()),
+            beside=table.beside(),
+            force=how.force,
+            progress=progress,
+            **into,
+        )
+
+
+@contextlib.contextmanager
+def _rows_read() -> Iterator[Callable[[int, int], None]]:
+    """What shows on stderr how many rows of how many have been read, where that takes long."""
+    from judgecal.engine import Progress
+
+    shown: dict[int, Progress] = {}  # by the number of the table's rows
+
+    def show(done: int, total: int) -> None:
+        progress = shown.setdefault(total, Progress("gold import: rows", total))
+        progress.done = done
+        progress.show()
+
+    try:
+        yield show
+    finally:
+        for progress in shown.values():
+            progress.close()

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, notice, refuse
 from judgecal.goldset.columns import Columns, left_out
 from judgecal.goldset.gold_set import JUDGEMENTS
 from judgecal.goldset.reading import Reading
@@ -19,6 +19,7 @@ from judgecal.goldset.write import Draft
 from judgecal.tables import Row, write_json_lines
 from judgecal.tables.formats import open_table
 
+_LARGE = 500_000_000  # bytes
 _JUDGE, _VERDICT = "judge", "verdict"
 _KEPT = ("repeat", "reasoning", "cost_usd", "latency_s")  # of a recorded judgement, where the file has them
 
@@ -115,6 +116,8 @@ def tables_of(file: str | Path, columns: Columns, beside: Beside, progress: Prog
 
 
 def _opened(path: str | Path, problems: Problems, progress: Progress | None) -> Stream:
+    if Path(path).is_file() and (size := Path(path).stat().st_size) >= _LARGE:
+        notice(f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows are taken")
     return Stream(open_table(path), problems, progress)
 
 

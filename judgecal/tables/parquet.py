@@ -19,7 +19,9 @@ from judgecal.tables.table import FileSource, Piece, Row, Source, Unit, record_r
 if TYPE_CHECKING:
     import polars as pl
 
-_BATCH = 4096  # rows read at a time
+_BATCH = 4096  # rows read at a time, where they are not long
+_BATCH_BYTES = 4_000_000
+_BUFFER = 1 << 20  # bytes of a column read at a time; without it a whole row group is held
 _ROW_GROUP = 65_536
 
 
@@ -106,8 +108,10 @@ class _ParquetSource(_ColumnSource):
     def _batches(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
-            yield from file.iter_batches(batch_size=_BATCH)
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            groups = (file.metadata.row_group(place) for place in range(file.metadata.num_row_groups))
+            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+            yield from file.iter_batches(batch_size=max(1, min(_BATCH, _BATCH_BYTES // max(1, longest))))
 
 
 class _ArrowSource(_ColumnSource):

@@ -6,7 +6,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +18,8 @@ Unit = Literal["line", "row"]
 Record = tuple[int, Mapping[str, Any]]
 """A row as field -> JSON value, with its number."""
 
-_PIECE = 4096  # rows
+_PIECE = 4096  # rows, where they are not long
+_PIECE_SIZE = 4_000_000  # characters
 _KINDS: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
 
 
@@ -230,8 +230,15 @@ class Source(Places, ABC):
         """All rows."""
 
     def _in_pieces(self, rows: Iterable[Row]) -> Iterator[Piece]:
-        rows = iter(rows)
-        while taken := list(islice(rows, _PIECE)):
+        taken: list[Row] = []
+        size = 0
+        for row in rows:
+            taken.append(row)
+            size += sum(map(len, row.cells.values()))
+            if len(taken) == _PIECE or size >= _PIECE_SIZE:
+                yield Piece(taken)
+                taken, size = [], 0
+        if taken:
             yield Piece(taken)
 
 
