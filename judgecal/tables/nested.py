@@ -94,8 +94,8 @@ def _number(node: ast.expr) -> float:
 
 
 def _called(node: ast.Call) -> Any:
-    """`array([1, 2])` is the list and `float64(0.5)` the number; any other call is its text."""
+    """`array([1, 2])` is the list, `float64(0.5)` the number and `UUID('a')` the text; any other call is its text."""
     name = ast.unparse(node.func).rpartition(".")[2]
-    if node.args and (name == "array" or re.fullmatch(r"(float|int|uint|bool|str)\d*_?", name)):
+    if node.args and re.fullmatch(r"array|UUID|(float|int|uint|bool|str)\d*_?", name):
         return _value(node.args[0])
     return ast.unparse(node)

@@ -12,21 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judgecal.records import Item
+from judgecal.tables import traced
 from judgecal.tables.exports import Export, ExportFormat, Score, Value, judge_name, person
-from judgecal.tables.traced import (
-    Row,
-    answer_of,
-    asked_of,
-    fields_of,
-    moment_of,
-    number,
-    object_of,
-    records_of,
-    scalar,
-    word,
-)  # fmt: skip
 
-Rows = list[tuple[str, Row]]
+Rows = list[tuple[str, traced.Row]]
 
 _SCORES = frozenset({"source", "dataType", "name", "value"})
 _RUN_ITEMS = frozenset({"datasetItemId", "traceId"})
@@ -52,7 +41,7 @@ def _holds(files: Sequence[Path]) -> bool:
 
 
 def _table(file: Path) -> str | None:
-    names = fields_of(file)
+    names = traced.fields_of(file)
     if names >= _SCORES and not names & {"traceId", "subject", "projectId"}:
         return None  # another tool's scores
     return next((table for table, own in _TABLES.items() if own <= names), None)
@@ -61,7 +50,7 @@ def _table(file: Path) -> str | None:
 def _read(files: Sequence[Path], export: Export) -> None:
     tables: dict[str, Rows] = {table: [] for table in _TABLES}
     for file in files:
-        rows = list(records_of(file))
+        rows = list(traced.records_of(file))
         export.count(len(rows))
         if (table := _table(file)) is None:
             export.skip("a row of a table that is none of scores, traces, observations or dataset items", len(rows))
@@ -73,69 +62,79 @@ def _read(files: Sequence[Path], export: Export) -> None:
             f"{export.where}: no traces among the files, so there is no text to judge: export the table `traces` with "
             "input and output, and hand over both files"
         )
-    _add_items(tables, {word(row.get("observationId")) for _, row in scores}, export)
-    for where, row in sorted(scores, key=lambda pair: moment_of(pair[1].get("timestamp"))):
+    _add_items(tables, {traced.word(row.get("observationId")) for _, row in scores}, export)
+    for where, row in sorted(scores, key=lambda pair: traced.moment_of(pair[1].get("timestamp"))):
         _take(row, where, export)
 
 
 def _distinct(rows: Rows, export: Export) -> Rows:
     """The scores; one that two pages of the API hold counts once."""
-    known = {word(row.get("id")) or where: (where, row) for where, row in rows}
+    known = {traced.word(row.get("id")) or where: (where, row) for where, row in rows}
     export.skip("a score that stands there more than once", len(rows) - len(known))
     return list(known.values())
 
 
 def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> None:
     """An item a trace, and one a scored observation, under their own ids."""
-    of_trace = {word(row.get("traceId")): word(row.get("datasetItemId")) for _, row in tables["dataset_run_items"]}
-    wanted = {word(row.get("id")): row for _, row in tables["dataset_items"]}
+    of_trace = {
+        traced.word(row.get("traceId")): traced.word(row.get("datasetItemId")) for _, row in tables["dataset_run_items"]
+    }
+    wanted = {traced.word(row.get("id")): row for _, row in tables["dataset_items"]}
     export.skip("a dataset item, taken as the reference of its traces", len(tables["dataset_items"]))
     export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
     averages: Counter[str] = Counter()
     for _, row in tables["traces"]:
         own = (name for name in row.keys() - _NO_SCORE if name.partition(".")[0] not in _NO_SCORE)
         averages.update(name for name in own if row[name] not in (None, ""))
-        export.add_item(_item(row, of_trace.get(word(row.get("id")), ""), wanted))
+        export.add_item(_item(row, of_trace.get(traced.word(row.get("id")), ""), wanted))
     export.count(averages.total())
     export.skip("an average over people and judges in a column of the traces", averages.total())
     for _, row in tables["observations"]:
-        if word(row.get("id")) in scored:
-            export.add_item(_item(row, of_trace.get(word(row.get("traceId")), ""), wanted))
+        if traced.word(row.get("id")) in scored:
+            export.add_item(_item(row, of_trace.get(traced.word(row.get("traceId")), ""), wanted))
         else:
             export.skip("an observation that has no score")
 
 
-def _item(row: Row, dataset_item: str, wanted: dict[str, Row]) -> Item:
+def _item(row: traced.Row, dataset_item: str, wanted: dict[str, traced.Row]) -> Item:
     """The traces that answer one dataset item are of one group."""
-    asked = asked_of(row.get("input"))
+    asked = traced.asked_of(row.get("input"))
     source = wanted.get(dataset_item, {})
-    reference = answer_of(source.get("expectedOutput"))
+    reference = traced.answer_of(source.get("expectedOutput"))
     return Item(
-        word(row.get("id")),
-        asked_of(source.get("input")).question or asked.question,
+        traced.word(row.get("id")),
+        traced.asked_of(source.get("input")).question or asked.question,
         asked.question,
-        answer_of(row.get("output")),
+        traced.answer_of(row.get("output")),
         (reference,) if reference else (),
-        word(row.get("version")) or word(row.get("release")) or None,
+        traced.word(row.get("version")) or traced.word(row.get("release")) or None,
         conversation=asked.conversation,
         fields=asked.fields,
     )
 
 
-def _take(row: Row, where: str, export: Export) -> None:
+def _take(row: traced.Row, where: str, export: Export) -> None:
     """One score, as a rating, a judgement or a skip."""
-    subject, kind, source = object_of(row.get("subject")), word(row.get("dataType")), word(row.get("source"))
-    inner = word(subject.get("id")) if subject.get("kind") == "observation" else word(row.get("observationId"))
-    trace = word(subject.get("traceId")) or word(subject.get("id")) or word(row.get("traceId"))
-    name, note = word(row.get("name")), word(row.get("comment"))
+    subject, kind, source = (
+        traced.object_of(row.get("subject")),
+        traced.word(row.get("dataType")),
+        traced.word(row.get("source")),
+    )
+    inner = (
+        traced.word(subject.get("id"))
+        if subject.get("kind") == "observation"
+        else traced.word(row.get("observationId"))
+    )
+    trace = traced.word(subject.get("traceId")) or traced.word(subject.get("id")) or traced.word(row.get("traceId"))
+    name, note = traced.word(row.get("name")), traced.word(row.get("comment"))
     if not row.keys() & {"traceId", "subject"}:
         export.skip("a score that does not tell its trace: ask the API for `fields=subject,details,annotation`")
-    elif (other := _OTHER_SUBJECTS.get(word(subject.get("kind")))) or not (inner or trace):
+    elif (other := _OTHER_SUBJECTS.get(traced.word(subject.get("kind")))) or not (inner or trace):
         export.skip(f"a score of {other or 'a session or a run'}, not of a trace")
     elif kind in ("TEXT", "CORRECTION"):
         export.skip("a text where a score would stand" if kind == "TEXT" else "a corrected output, which is no score")
     elif source == "ANNOTATION":
-        by = person(word(row.get("authorUserName")) or word(row.get("authorUserId")))
+        by = person(traced.word(row.get("authorUserName")) or traced.word(row.get("authorUserId")))
         export.add_rating(Score(inner or trace, name, by, _value(row, kind), note, where))
     elif source in ("EVAL", "API"):
         export.add_judgement(Score(inner or trace, name, judge_name(name), _value(row, kind), note, where))
@@ -143,15 +142,15 @@ def _take(row: Row, where: str, export: Export) -> None:
         export.skip(f"a score of the source {source or 'nobody'}")
 
 
-def _value(row: Row, kind: str) -> Value:
+def _value(row: traced.Row, kind: str) -> Value:
     """A category is its word, which the batch export has beside a number; a truth value is 0 or 1 there."""
     value = row.get("value")
     if kind == "CATEGORICAL":
-        return scalar(row.get("stringValue")) or (scalar(value) if isinstance(value, str) else None)
+        return traced.scalar(row.get("stringValue")) or (traced.scalar(value) if isinstance(value, str) else None)
     if kind == "BOOLEAN" and not isinstance(value, bool):
-        found = number(value)
-        return bool(found) if found in (0.0, 1.0) else {"true": True, "false": False}.get(word(value).lower())
-    return value if isinstance(value, bool) else number(value)
+        found = traced.number(value)
+        return bool(found) if found in (0.0, 1.0) else {"true": True, "false": False}.get(traced.word(value).lower())
+    return value if isinstance(value, bool) else traced.number(value)
 
 
 FORMAT = ExportFormat("langfuse", _holds, _read, "the batch exports of scores and of traces")

@@ -16,23 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.records import ITEM_UNIT, Context, Item
+from judgecal.tables import traced
 from judgecal.tables.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
 from judgecal.tables.nested import nested
-from judgecal.tables.traced import (
-    Row,
-    answer_of,
-    asked_of,
-    fields_of,
-    moment_of,
-    number,
-    object_of,
-    objects,
-    passages_of,
-    place_of,
-    records_of,
-    scalar,
-    word,
-)  # fmt: skip
 
 _SESSION = ("mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId")
 _NO_MODEL = ("", "default", "unknown")
@@ -41,7 +27,7 @@ _NO_MODEL = ("", "default", "unknown")
 def _holds(files: Sequence[Path]) -> bool:
     return any(
         {"trace_id", "assessments"} <= fields or _is_frame(fields) or _is_trace(fields)
-        for fields in map(fields_of, files)
+        for fields in map(traced.fields_of, files)
     )
 
 
@@ -60,7 +46,7 @@ class _Trace:
     """A trace as it is read: its item, what is said of it, and where the contexts of each retriever begin."""
 
     item: Item
-    assessments: list[Row]
+    assessments: list[traced.Row]
     where: str
     root: str = ""
     retrievers: dict[str, int] = field(default_factory=dict)
@@ -68,12 +54,14 @@ class _Trace:
     @property
     def judged(self) -> set[str]:
         """The ids of what judges said."""
-        others = (one for one in self.assessments if object_of(one.get("source")).get("source_type") != "HUMAN")
-        return {known for one in others if (known := word(one.get("assessment_id")))}
+        others = (one for one in self.assessments if traced.object_of(one.get("source")).get("source_type") != "HUMAN")
+        return {known for one in others if (known := traced.word(one.get("assessment_id")))}
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
-    traces = [trace for file in files for where, row in records_of(file) if (trace := _trace(row, where, export))]
+    traces = [
+        trace for file in files for where, row in traced.records_of(file) if (trace := _trace(row, where, export))
+    ]
     items: dict[str, Item] = {}
     for trace in traces:
         item = items.setdefault(trace.item.item_id, trace.item)
@@ -84,96 +72,99 @@ def _read(files: Sequence[Path], export: Export) -> None:
         export.add_item(item)
     said = [(trace, one) for trace in traces for one in trace.assessments]
     judged: list[Score] = []
-    for trace, one in sorted(said, key=lambda pair: moment_of(pair[1].get("create_time"))):
+    for trace, one in sorted(said, key=lambda pair: traced.moment_of(pair[1].get("create_time"))):
         judged += _take(trace, one, export)
     for score in _with_models(judged):
         export.add_judgement(score)
 
 
-def _trace(row: Row, where: str, export: Export) -> _Trace | None:
-    trace = row if {"info", "data"} <= row.keys() else object_of(row.get("trace"))
-    info, data = object_of(trace.get("info")), object_of(trace.get("data"))
-    spans = objects(row.get("spans")) or objects(data.get("spans"))
+def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
+    trace = row if {"info", "data"} <= row.keys() else traced.object_of(row.get("trace"))
+    info, data = traced.object_of(trace.get("info")), traced.object_of(trace.get("data"))
+    spans = traced.objects(row.get("spans")) or traced.objects(data.get("spans"))
     root = next((span for span in spans if not span.get("parent_span_id")), {})
-    tags, about = object_of(_either(row, info, "tags")), object_of(_either(row, info, "trace_metadata"))
+    tags, about = traced.object_of(_either(row, info, "tags")), traced.object_of(_either(row, info, "trace_metadata"))
     assessments = nested(_either(row, info, "assessments"))
     export.count()
     if assessments is None:
         export.count(n := sum(name.endswith("/value") and row[name] not in (None, "") for name in row))
         export.skip("a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n)
     said = export.objects(assessments, "assessment")
-    asked = nested(row.get("request") if row.get("request") is not None else _attribute(root, "mlflow.spanInputs"))
-    answered = row.get("response") if row.get("response") is not None else _attribute(root, "mlflow.spanOutputs")
+    asked, answered = nested(row.get("request")), row.get("response")
+    asked = _attribute(root, "mlflow.spanInputs") if asked in (None, "") else asked
+    answered = _attribute(root, "mlflow.spanOutputs") if answered in (None, "") else answered
     if "mlflow.trace.sourceScorer" in tags or (not asked and not answered):
         own = "mlflow.trace.sourceScorer" in tags
         export.skip("a trace of a scorer's own call" if own else "a trace without input and output")
         export.skip("a score of a trace that is no item", len(said))
         return None
     retrievers, contexts = _retrieved(spans)
-    input_ = asked_of(asked)
+    input_ = traced.asked_of(asked)
     item = Item(
         id_of(asked, answered, [context.text for context in contexts]),
         input_.question,
         input_.question,
-        answer_of(answered),
-        system=word(about.get("mlflow.modelId")) or word(about.get("mlflow.sourceRun")) or None,
+        traced.answer_of(answered),
+        system=traced.word(about.get("mlflow.modelId")) or traced.word(about.get("mlflow.sourceRun")) or None,
         contexts=contexts,
         conversation=input_.conversation,
         fields=input_.fields,
     )
-    expected = {word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
+    expected = {traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
     return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
 
 
-def _either(row: Row, info: Row, name: str) -> Any:
+def _either(row: traced.Row, info: traced.Row, name: str) -> Any:
     return info.get(name) if row.get(name) in (None, "") else row[name]
 
 
-def _attribute(span: Row, name: str) -> Any:
+def _attribute(span: traced.Row, name: str) -> Any:
     """An attribute of a span, which holds JSON."""
-    value = object_of(span.get("attributes")).get(name)
+    value = traced.object_of(span.get("attributes")).get(name)
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return value
 
 
-def _retrieved(spans: list[Row]) -> tuple[dict[str, int], tuple[Context, ...]]:
+def _retrieved(spans: list[traced.Row]) -> tuple[dict[str, int], tuple[Context, ...]]:
     """Where the contexts of each retriever begin, and all contexts."""
     starts: dict[str, int] = {}
     contexts: list[Context] = []
     for span in spans:
         if _attribute(span, "mlflow.spanType") == "RETRIEVER":
             starts[_hex(span.get("span_id"))] = len(contexts)
-            contexts += passages_of(_attribute(span, "mlflow.spanOutputs"))
+            contexts += traced.passages_of(_attribute(span, "mlflow.spanOutputs"))
     return starts, tuple(contexts)
 
 
 def _hex(value: Any) -> str:
     """A span's id, which stands as hexadecimal digits or in base64."""
-    text = word(value)
+    text = traced.word(value)
     try:
         return base64.b64decode(text, validate=True).hex() if len(text) == 12 else text
     except binascii.Error:
         return text
 
 
-def _is_expectation(assessment: Row) -> bool:
+def _is_expectation(assessment: traced.Row) -> bool:
     return isinstance(assessment.get("expectation"), dict) and assessment.get("valid") is not False
 
 
-def _expected(assessment: Row) -> Any:
-    expectation = object_of(assessment.get("expectation"))
-    return nested(object_of(expectation.get("serialized_value")).get("value")) or expectation.get("value")
+def _expected(assessment: traced.Row) -> Any:
+    expectation = traced.object_of(assessment.get("expectation"))
+    return nested(traced.object_of(expectation.get("serialized_value")).get("value")) or expectation.get("value")
 
 
-def _with_expected(item: Item, expected: Row) -> Item:
+def _with_expected(item: Item, expected: traced.Row) -> Item:
     """The item with what people expect of its answer; facts are one reference answer together."""
     facts = expected.pop("expected_facts", None)
     lines = "\n".join(map(text_of, facts)) if isinstance(facts, list) else text_of(facts)
     reference = text_of(expected.pop("expected_response", None)) or lines
-    documents = passages_of(expected.get("expected_retrieved_context"))
-    found = [word(one.get("doc_uri")) for one in objects(expected.pop("expected_retrieved_context", None))]
+    documents = traced.passages_of(expected.get("expected_retrieved_context"))
+    found = [
+        traced.word(one.get("doc_uri")) for one in traced.objects(expected.pop("expected_retrieved_context", None))
+    ]
     names = dict.fromkeys(name for name in (*found, *(one.document_id or "" for one in documents)) if name)
     texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
     return replace(
@@ -193,11 +184,11 @@ def _joined(item: Item, other: Item) -> Item:
     )
 
 
-def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
+def _take(trace: _Trace, one: traced.Row, export: Export) -> list[Score]:
     """One assessment: the judgement where it is one; else it is taken as a rating or skipped."""
-    source, feedback, metadata = (object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
-    kind, name = word(source.get("source_type")).upper(), word(one.get("assessment_name"))
-    by, unit = word(source.get("source_id")), _unit(trace, one, metadata)
+    source, feedback, metadata = (traced.object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
+    kind, name = traced.word(source.get("source_type")).upper(), traced.word(one.get("assessment_name"))
+    by, unit = traced.word(source.get("source_id")), _unit(trace, one, metadata)
     if "feedback" not in one:
         export.skip("an expectation, taken as the item's reference or field" if "expectation" in one else "an issue")
     elif any(name in metadata for name in _SESSION):
@@ -209,18 +200,20 @@ def _take(trace: _Trace, one: Row, export: Export) -> list[Score]:
     elif unit is None:
         export.skip("a score of a step within the trace, or of a context of one among several retrievers")
     elif kind == "HUMAN":
-        saw_draft = word(one.get("overrides")) in trace.judged
+        saw_draft = traced.word(one.get("overrides")) in trace.judged
         export.add_rating(replace(_score(trace, one, person(by)), unit=unit, saw_draft=saw_draft))
     else:
         model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
-        error = object_of(feedback.get("error"))
-        said = word(error.get("error_message")) or word(error.get("error_code")) or None
+        error = traced.object_of(feedback.get("error"))
+        said = traced.word(error.get("error_message")) or traced.word(error.get("error_code")) or None
         score = _score(trace, one, judge_name(name, model.replace(":/", "/")))
-        return [replace(score, unit=unit, error=said, cost_usd=number(metadata.get("mlflow.assessment.judgeCost")))]
+        return [
+            replace(score, unit=unit, error=said, cost_usd=traced.number(metadata.get("mlflow.assessment.judgeCost")))
+        ]
     return []
 
 
-def _unit(trace: _Trace, one: Row, metadata: Row) -> str | None:
+def _unit(trace: _Trace, one: traced.Row, metadata: traced.Row) -> str | None:
     """What is scored: the item, one of its contexts, or None for another step of the trace.
 
     `evaluate` hangs every score on the root, so that only a single retriever's contexts can be told.
@@ -231,13 +224,13 @@ def _unit(trace: _Trace, one: Row, metadata: Row) -> str | None:
         return ITEM_UNIT if on_top or span in trace.retrievers else None
     if on_top and len(trace.retrievers) == 1:
         span = next(iter(trace.retrievers))
-    place = place_of(metadata["chunk_index"])
+    place = traced.place_of(metadata["chunk_index"])
     return None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
 
 
-def _score(trace: _Trace, one: Row, by: str) -> Score:
-    value, name = object_of(one.get("feedback")).get("value"), word(one.get("assessment_name"))
-    return Score(trace.item.item_id, name, by, scalar(value), word(one.get("rationale")), trace.where)
+def _score(trace: _Trace, one: traced.Row, by: str) -> Score:
+    value, name = traced.object_of(one.get("feedback")).get("value"), traced.word(one.get("assessment_name"))
+    return Score(trace.item.item_id, name, by, traced.scalar(value), traced.word(one.get("rationale")), trace.where)
 
 
 def _with_models(judged: list[Score]) -> list[Score]:

@@ -13,22 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.records import ITEM_UNIT, Context, Item
+from judgecal.tables import traced
 from judgecal.tables.exports import Export, ExportFormat, Score, judge_name, person
 from judgecal.tables.nested import nested
-from judgecal.tables.traced import (
-    Row,
-    answer_of,
-    asked_of,
-    fields_of,
-    moment_of,
-    number,
-    objects,
-    passages_of,
-    place_of,
-    records_of,
-    scalar,
-    word,
-)  # fmt: skip
 
 _UNREAD = "NOT_PARSABLE"
 _NUMBERED = re.compile(r"(?:attributes\.)?retrieval\.documents\.(\d{1,6})\.(?:document\.)?(\w+)")
@@ -36,7 +23,7 @@ _INPUT, _OUTPUT = "input.value", "output.value"
 
 
 def _holds(files: Sequence[Path]) -> bool:
-    return any("annotator_kind" in names or _is_spans(names) for names in map(fields_of, files))
+    return any("annotator_kind" in names or _is_spans(names) for names in map(traced.fields_of, files))
 
 
 def _is_spans(names: frozenset[str]) -> bool:
@@ -47,14 +34,14 @@ def _is_spans(names: frozenset[str]) -> bool:
 class _Spans:
     """The spans by id, the root of each trace, and where the contexts of each span begin in those of its root."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, traced.Row] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
     starts: dict[str, int] = field(default_factory=dict)
     contexts: dict[str, list[Context]] = field(default_factory=dict)
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
-    records = [(where, _flat(row)) for file in files for where, row in records_of(file)]
+    records = [(where, _flat(row)) for file in files for where, row in traced.records_of(file)]
     export.count(len(records))
     annotations = [(where, row) for where, row in records if "annotator_kind" in row]
     others = [row for _, row in records if "annotator_kind" not in row]
@@ -73,14 +60,14 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.add_item(_item(span, row, spans))
         else:
             export.skip("a span within a trace, without annotations")
-    annotations.sort(key=lambda pair: moment_of(pair[1].get("updated_at") or pair[1].get("created_at")))
+    annotations.sort(key=lambda pair: traced.moment_of(pair[1].get("updated_at") or pair[1].get("created_at")))
     for where, row in _labelled(annotations):
         _take(row, where, spans, export)
 
 
-def _flat(row: Row) -> Row:
+def _flat(row: traced.Row) -> traced.Row:
     """The row with the fields of objects within it under dotted names, as frames and OpenTelemetry have them."""
-    flat: Row = {}
+    flat: traced.Row = {}
     waiting = [("", row)]
     while waiting:
         dot, part = waiting.pop()
@@ -91,25 +78,25 @@ def _flat(row: Row) -> Row:
     return flat
 
 
-def _span(row: Row) -> str:
-    return word(row.get("context.span_id")) or word(row.get("span_id")) or word(row.get("index"))
+def _span(row: traced.Row) -> str:
+    return traced.word(row.get("context.span_id")) or traced.word(row.get("span_id")) or traced.word(row.get("index"))
 
 
-def _trace(row: Row) -> str:
-    return word(row.get("context.trace_id")) or word(row.get("trace_id"))
+def _trace(row: traced.Row) -> str:
+    return traced.word(row.get("context.trace_id")) or traced.word(row.get("trace_id"))
 
 
-def _attribute(row: Row, name: str) -> Any:
+def _attribute(row: traced.Row, name: str) -> Any:
     value = row.get(f"attributes.{name}")
     return row.get(name) if value is None else value
 
 
-def _spans(rows: list[Row]) -> _Spans:
+def _spans(rows: list[traced.Row]) -> _Spans:
     spans = _Spans()
-    for row in sorted(rows, key=lambda row: moment_of(row.get("start_time"))):
+    for row in sorted(rows, key=lambda row: traced.moment_of(row.get("start_time"))):
         spans.rows.setdefault(_span(row), row)
     for span, row in spans.rows.items():
-        if not word(row.get("parent_id")):
+        if not traced.word(row.get("parent_id")):
             spans.roots.setdefault(_trace(row), span)
     for span, row in spans.rows.items():
         found = list(_documents(row))
@@ -121,77 +108,77 @@ def _spans(rows: list[Row]) -> _Spans:
     return spans
 
 
-def _documents(row: Row) -> Iterator[Context]:
+def _documents(row: traced.Row) -> Iterator[Context]:
     """The documents that a span retrieved, in their order."""
     listed = _attribute(row, "retrieval.documents")
     if isinstance(nested(listed), list):
-        yield from passages_of([_flat_document(one) for one in objects(listed)])
+        yield from traced.passages_of([_flat_document(one) for one in traced.objects(listed)])
         return
-    numbered: dict[int, Row] = {}
+    numbered: dict[int, traced.Row] = {}
     for name, value in row.items():
         if match := _NUMBERED.fullmatch(name):
             numbered.setdefault(int(match[1]), {})[match[2]] = value
-    yield from passages_of([numbered[place] for place in sorted(numbered)])
+    yield from traced.passages_of([numbered[place] for place in sorted(numbered)])
 
 
-def _flat_document(document: Row) -> Row:
+def _flat_document(document: traced.Row) -> traced.Row:
     return {name.removeprefix("document."): value for name, value in _flat(document).items() if name != "document"}
 
 
-def _item(span: str, row: Row, spans: _Spans) -> Item:
-    asked = asked_of(_value(row, _INPUT, "input.mime_type"))
+def _item(span: str, row: traced.Row, spans: _Spans) -> Item:
+    asked = traced.asked_of(_value(row, _INPUT, "input.mime_type"))
     return Item(
         span,
         asked.question,
         asked.question,
-        answer_of(_value(row, _OUTPUT, "output.mime_type")),
-        system=word(_attribute(row, "llm.model_name")) or None,
+        traced.answer_of(_value(row, _OUTPUT, "output.mime_type")),
+        system=traced.word(_attribute(row, "llm.model_name")) or None,
         contexts=tuple(spans.contexts.get(span, ())),
         conversation=asked.conversation,
         fields=asked.fields,
     )
 
 
-def _value(row: Row, name: str, kind: str) -> Any:
+def _value(row: traced.Row, name: str, kind: str) -> Any:
     value = _attribute(row, name)
     return nested(value) if _attribute(row, kind) == "application/json" else value
 
 
-def _labelled(annotations: list[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+def _labelled(annotations: list[tuple[str, traced.Row]]) -> Iterator[tuple[str, traced.Row]]:
     """Each annotation with its judge and its value.
 
     Under one name all values are scores where every one that says anything has a score, else labels. The identifier is
     named where judges of one name have several.
     """
     said = [row for _, row in annotations if row.get("result.label") != _UNREAD]
-    words = {_name(row) for row in said if scalar(row.get("result.label")) is not None and _score(row) is None}
+    words = {_name(row) for row in said if traced.scalar(row.get("result.label")) is not None and _score(row) is None}
     known: dict[str, set[str]] = {}
     for _, row in annotations:
         if row.get("annotator_kind") != "HUMAN":
-            known.setdefault(_name(row), set()).add(word(row.get("identifier")))
+            known.setdefault(_name(row), set()).add(traced.word(row.get("identifier")))
     for where, row in annotations:
-        name, identifier = _name(row), word(row.get("identifier"))
-        label, score = scalar(row.get("result.label")), _score(row)
+        name, identifier = _name(row), traced.word(row.get("identifier"))
+        label, score = traced.scalar(row.get("result.label")), _score(row)
         judge = f"{name} ({identifier})" if identifier and len(known.get(name, ())) > 1 else name
-        model = next((text for key in ("model", "model_name") if (text := word(row.get(f"metadata.{key}")))), "")
+        model = next((text for key in ("model", "model_name") if (text := traced.word(row.get(f"metadata.{key}")))), "")
         value = label if name in words else score
         yield where, {**row, "judge": judge_name(judge, model), "value": value}
 
 
-def _name(row: Row) -> str:
-    return word(row.get("annotation_name")) or word(row.get("name"))
+def _name(row: traced.Row) -> str:
+    return traced.word(row.get("annotation_name")) or traced.word(row.get("name"))
 
 
-def _score(row: Row) -> float | None:
-    return number(row.get("result.score"))
+def _score(row: traced.Row) -> float | None:
+    return traced.number(row.get("result.score"))
 
 
-def _take(row: Row, where: str, spans: _Spans, export: Export) -> None:
+def _take(row: traced.Row, where: str, spans: _Spans, export: Export) -> None:
     """One annotation, as a rating, a judgement or a skip."""
-    kind, name, span = word(row.get("annotator_kind")).upper(), _name(row), _span(row)
-    note, unit = word(row.get("result.explanation")), ITEM_UNIT
+    kind, name, span = traced.word(row.get("annotator_kind")).upper(), _name(row), _span(row)
+    note, unit = traced.word(row.get("result.explanation")), ITEM_UNIT
     if of_document := row.get("document_position") is not None:
-        root, place = spans.roots.get(_trace(spans.rows.get(span, {})), span), place_of(row["document_position"])
+        root, place = spans.roots.get(_trace(spans.rows.get(span, {})), span), traced.place_of(row["document_position"])
         unit, span = f"chunk:{spans.starts.get(span, 0) + place}" if place is not None else "", root
     elif not span:
         span = spans.roots.get(_trace(row), "")
@@ -200,7 +187,7 @@ def _take(row: Row, where: str, spans: _Spans, export: Export) -> None:
     elif name == "note":
         export.skip("a note, which is no score")
     elif kind == "HUMAN":
-        by = person(word(row.get("user_id")) or word(row.get("identifier")))
+        by = person(traced.word(row.get("user_id")) or traced.word(row.get("identifier")))
         export.add_rating(Score(span, name, by, row["value"], note, where, unit=unit))
     elif kind in ("LLM", "CODE"):
         error = (note or "the judge's reply could not be read") if row.get("result.label") == _UNREAD else None

@@ -14,10 +14,10 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.records import Item
+from judgecal.tables import traced
 from judgecal.tables.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
 from judgecal.tables.json_files import read_json
 from judgecal.tables.outline import outline
-from judgecal.tables.traced import Row, answer_of, asked_of, number, object_of, passages_of, records_of, scalar, word
 from judgecal.workspace import shown
 
 _GRADED = frozenset({
@@ -47,7 +47,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
     rows = [row for file in files for row in _rows(file, export)]
     several = len({_prompt(row) for _, row in rows}) > 1
     for where, row in rows:
-        grading = object_of(row.get("gradingResult"))
+        grading = traced.object_of(row.get("gradingResult"))
         components = export.objects(grading.get("componentResults"), "result of an assertion")
         item = _item(row, several=several)
         if item is None:
@@ -55,21 +55,26 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.skip("a result of an assertion in such a row", len(components))
             continue
         export.add_item(item)
-        test = object_of(row.get("testCase"))
-        grader = object_of(test.get("options")).get("provider")
+        test = traced.object_of(row.get("testCase"))
+        grader = traced.object_of(test.get("options")).get("provider")
         asserted = test.get("assert")
         for one in _single(components, asserted if isinstance(asserted, list) else [], export):
-            _take(one, Score(item.item_id, one.name, "", None, word(one.result.get("reason")), where), grader, export)
+            _take(
+                one,
+                Score(item.item_id, one.name, "", None, traced.word(one.result.get("reason")), where),
+                grader,
+                export,
+            )
 
 
-def _rows(file: Path, export: Export) -> Iterator[tuple[str, Row]]:
+def _rows(file: Path, export: Export) -> Iterator[tuple[str, traced.Row]]:
     if file.suffix.lower() != ".json":
-        for where, row in records_of(file):
+        for where, row in traced.records_of(file):
             export.count()
             yield where, row
         return
     value = read_json(file)
-    inner = object_of(object_of(value).get("results"))
+    inner = traced.object_of(traced.object_of(value).get("results"))
     rows = inner.get("results") if inner else value
     if not isinstance(rows, list):
         raise InputError(f"{shown(file)}: has no list `results.results`: write it with promptfoo eval --output")
@@ -77,20 +82,24 @@ def _rows(file: Path, export: Export) -> Iterator[tuple[str, Row]]:
         yield f"{shown(file)}:row {place}", row
 
 
-def _prompt(row: Row) -> str:
-    return word(row.get("promptId")) or text_of(object_of(row.get("prompt")).get("raw")) or word(row.get("promptIdx"))
+def _prompt(row: traced.Row) -> str:
+    return (
+        traced.word(row.get("promptId"))
+        or text_of(traced.object_of(row.get("prompt")).get("raw"))
+        or traced.word(row.get("promptIdx"))
+    )
 
 
-def _item(row: Row, *, several: bool) -> Item | None:
+def _item(row: traced.Row, *, several: bool) -> Item | None:
     """The answer of a row; rows of one answer to one prompt, as `--repeat` makes them, are one item."""
-    output = object_of(row.get("response")).get("output")
+    output = traced.object_of(row.get("response")).get("output")
     if row.get("failureReason") == 2 or output is None:
         return None
-    variables = object_of(row.get("vars")) or object_of(object_of(row.get("testCase")).get("vars"))
+    variables = traced.object_of(row.get("vars")) or traced.object_of(traced.object_of(row.get("testCase")).get("vars"))
     provider = row.get("provider")
-    names = object_of(provider)
-    system = word(names.get("label")) or word(names.get("id")) or word(provider)
-    asked = asked_of(variables)
+    names = traced.object_of(provider)
+    system = traced.word(names.get("label")) or traced.word(names.get("id")) or traced.word(provider)
+    asked = traced.asked_of(variables)
     fields = asked.fields
     reference = next((fields[name] for name in _REFERENCE if name in fields), "")
     passages = next((variables[name] for name in _CONTEXTS if name in fields), None)
@@ -98,10 +107,10 @@ def _item(row: Row, *, several: bool) -> Item | None:
         id_of(variables, _prompt(row), system, output),
         asked.question,
         asked.question,
-        answer_of(output),
+        traced.answer_of(output),
         (reference,) if reference else (),
-        f"{system}, prompt {word(row.get('promptIdx'))}" if several else system or None,
-        contexts=passages_of(passages),
+        f"{system}, prompt {traced.word(row.get('promptIdx'))}" if several else system or None,
+        contexts=traced.passages_of(passages),
         conversation=asked.conversation,
         fields={name: text for name, text in fields.items() if name not in (*_REFERENCE, *_CONTEXTS)},
     )
@@ -111,12 +120,12 @@ def _item(row: Row, *, several: bool) -> Item | None:
 class _Result:
     """The result of one assertion; `name` tells several of one row apart."""
 
-    result: Row
-    assertion: Row
+    result: traced.Row
+    assertion: traced.Row
     name: str
 
 
-def _single(components: list[Row], asserted: list[Any], export: Export) -> list[_Result]:
+def _single(components: list[traced.Row], asserted: list[Any], export: Export) -> list[_Result]:
     """Each assertion once.
 
     What an assertion is made of stands again behind it. Of a set of assertions its members are taken, of any other
@@ -127,13 +136,13 @@ def _single(components: list[Row], asserted: list[Any], export: Export) -> list[
     inner: list[Any] = []  # the assertions of the set whose members follow
     while place < len(components):
         one = components[place]
-        assertion, parts = object_of(one.get("assertion")), one.get("componentResults")
+        assertion, parts = traced.object_of(one.get("assertion")), one.get("componentResults")
         n_parts = len(parts) if isinstance(parts, list) else 0
         place += 1
         if inner:
-            declared = object_of(inner.pop(0))
+            declared = traced.object_of(inner.pop(0))
         else:
-            declared = object_of(asserted[top]) if top < len(asserted) else {}
+            declared = traced.object_of(asserted[top]) if top < len(asserted) else {}
             top += 1
         if n_parts and not assertion:
             export.skip("a set of assertions, whose members were taken")
@@ -152,7 +161,7 @@ def _named(results: list[_Result]) -> list[_Result]:
     asked: dict[str, list[str]] = {}
     named = []
     for one in results:
-        name = word(one.assertion.get("metric")) or word(one.assertion.get("type")) or "unnamed"
+        name = traced.word(one.assertion.get("metric")) or traced.word(one.assertion.get("type")) or "unnamed"
         known, wanted = asked.setdefault(name, []), id_of(one.assertion)
         if wanted not in known:
             known.append(wanted)
@@ -164,18 +173,18 @@ def _named(results: list[_Result]) -> list[_Result]:
 def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
     """One result, as a rating or a judgement; `grader` is the test's own model for assertions that name none."""
     result, assertion, passed = one.result, one.assertion, one.result.get("pass")
-    kind = word(assertion.get("type"))
+    kind = traced.word(assertion.get("type"))
     if kind == "human":
         label = passed if isinstance(passed, bool) else None
-        said = replace(score, name="pass", by=person(""), value=label, note=word(result.get("comment")))
+        said = replace(score, name="pass", by=person(""), value=label, note=traced.word(result.get("comment")))
         export.add_rating(replace(said, saw_draft=True))  # the viewer shows what the assertions said
         return
     provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
-    model = word(object_of(provider).get("id")) or word(provider)
-    failed = object_of(result.get("metadata")).get("graderError") is True or not result.get("assertion")
-    value = number(result.get("score"))
+    model = traced.word(traced.object_of(provider).get("id")) or traced.word(provider)
+    failed = traced.object_of(result.get("metadata")).get("graderError") is True or not result.get("assertion")
+    value = traced.number(result.get("score"))
     error = (score.note or "the grader failed") if failed else None
-    value_or_pass = value if value is not None else scalar(passed)
+    value_or_pass = value if value is not None else traced.scalar(passed)
     export.add_judgement(replace(score, by=judge_name(one.name, model), value=value_or_pass, error=error))
 
 
