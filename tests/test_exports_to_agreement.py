@@ -46,7 +46,9 @@ def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: tuple
     assert found["n_rows"] == out + sum(found["skipped"].values())
     assert found["tool"] == tool and found["n_items"]
     assert set(found["unscored"]) == set(found["judges"])
-    if found["raters"] and found["judges"]:
+    if found["raters"] and not found["n_labelled"]:
+        assert found["headline"]["next"] == "judgecal gold adjudicate brought"
+    elif found["raters"] and found["judges"]:
         assert found["headline"]["next"] == "judgecal agreement --gold brought"
         judged = one_object(judgecal("agreement", "--gold", "brought", "--json"))["judges"]
         assert {one["judge"] for one in judged} == set(found["judges"])

@@ -15,7 +15,7 @@ from judgecal.errors import refuse
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.export_labels import LabelOptions, Labels, read_labels, read_verdicts
 from judgecal.goldset.gold_set import CARD, GOLD
-from judgecal.goldset.imports import Imported, keep_card
+from judgecal.goldset.imports import Imported, keep_card, unlabelled
 from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import Context, Item
@@ -61,12 +61,13 @@ def import_export(
         readme=_readme(name, tool),
         judgements=judges.rows,
     )
+    missing = unlabelled(name, len(gold.items), len(gold.labels), len(gold.ratings)) if gold.ratings else []
     counts = Counter(str(row["judge"]) for row in judges.rows)
     return Imported.of(
         gold,
         n_rows=export.n_records,
         skipped=export.skipped,
-        notes=(*people.notes, *export.notes, *kept),
+        notes=(*people.notes, *export.notes, *kept, *missing),
         judges=dict(sorted(counts.items())),
         tool=tool,
         unscored=judges.unscored,

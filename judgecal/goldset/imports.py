@@ -33,12 +33,12 @@ LISTED = 50
 class Imported(Result):
     """What an import comes to.
 
-    `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `raters` and `judges`: how many
-    ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's owner should know of how it was
-    read. `left_out`: columns of the table, and of a file of ratings, that nothing is taken from. `tool`: whose export
-    it was, None for a table; of an export `n_rows` are its items and scores, and what is not skipped is an item, a
-    rating or a judgement. `unscored`: how many of a judge's judgements have an error in the verdict's place. `path`:
-    the set's folder.
+    `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `n_labelled` items have a gold label.
+    `raters` and `judges`: how many ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's
+    owner should know of how it was read. `left_out`: columns of the table, and of a file of ratings, that nothing is
+    taken from. `tool`: whose export it was, None for a table; of an export `n_rows` are its items and scores, and what
+    is not skipped is an item, a rating or a judgement. `unscored`: how many of a judge's judgements have an error in
+    the verdict's place. `path`: the set's folder.
     """
 
     set_: str
@@ -47,6 +47,7 @@ class Imported(Result):
     n_items: int
     n_groups: int
     n_ratings: int
+    n_labelled: int
     raters: Mapping[str, int]
     judges: Mapping[str, int]
     skipped: Mapping[str, int]
@@ -89,6 +90,7 @@ class Imported(Result):
             n_items=len(gold.items),
             n_groups=gold.n_groups(gold.items),
             n_ratings=len(gold.ratings),
+            n_labelled=len(gold.labels),
             raters=dict(sorted(Counter(rating.rater for rating in gold.ratings).items())),
             judges=dict(judges or {}),
             skipped={why: count for why, count in skipped.items() if count},
@@ -149,7 +151,8 @@ def import_gold(
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
         draft.complete(card, readme=_readme(card))
     unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
-    notes = (*tables.notes, *reading.notes(), *kept, *_unlabelled(reading))
+    missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
+    notes = (*tables.notes, *reading.notes(), *kept, *missing)
     return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
 
 
@@ -166,6 +169,7 @@ def _imported(
         skipped={why: count for why, count in table.skipped.items() if count},
         path=folder,
         scale=str(card.scale),
+        n_labelled=reading.n_labelled,
         **reading.counts(),
         **about,
     )
@@ -247,13 +251,12 @@ def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
     return replace(card, raters=raters, anchors=anchors, **kept), [note]
 
 
-def _unlabelled(reading: Reading) -> list[str]:
-    if not reading.n_ratings:
-        return [
-            f"no labels yet: `judgecal gold sheet {reading.name} -o labels.csv` writes a sheet for people to fill in"
-        ]
-    missing = reading.n_items - reading.n_labelled
-    why = f"{missing} of {reading.n_items} items have no gold label (no rating, or a tie): see `gold check`"
+def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
+    """What is to be said of a set's items without a gold label."""
+    if not n_ratings:
+        return [f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"]
+    missing = n_items - n_labelled
+    why = f"{missing} of {n_items} items have no gold label (no rating, or a tie): see `gold check`"
     return [why] if missing else []
 
 

@@ -33,6 +33,8 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     following = f"judgecal gold check {result.set_}"
     if not result.n_ratings:
         following = f"judgecal gold sheet {result.set_} -o labels.csv"
+    elif not result.n_labelled:  # people tie everywhere
+        following = f"judgecal gold adjudicate {result.set_}"
     elif result.judges:
         following = f"judgecal agreement --gold {result.set_}"
     card = f"Say in {path_from_here(result.path / 'card.toml')} what is known of it."

@@ -158,8 +158,6 @@ class Export:
             there = [score for score in known if _is_there(score, self.items[score.item_id])]
             self.skip("a score of a context that the item does not have", len(known) - len(there))
             scores[:] = there
-        if n := sum(score.by == _UNNAMED for score in self.ratings):
-            self.notes.append(f"{self.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}")
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
         if out != self.n_records:
             raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
@@ -227,6 +225,8 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
         raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
     refuse(export.problems, most=50)
     export.settle()
+    if n := sum(score.by == _UNNAMED for score in export.ratings):
+        export.notes.append(f"{export.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}")
     if not export.items:
         why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
         raise InputError(f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {known[tool].files}")
