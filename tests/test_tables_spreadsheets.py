@@ -64,3 +64,7 @@ def test_a_spreadsheet_is_refused_in_one_message(name: str, place: Workspace) ->
         import_gold(FOLDER / name, name="s", columns=columns, scale="percentage", workspace=place)
     assert len(error.value.problems) == 1 and wanted["refused"] in error.value.problems[0]
     assert not (place.gold / "s").exists()
+
+
+def test_the_files_have_the_line_ends_that_they_were_saved_with() -> None:
+    assert b"\r\n" in (FOLDER / "excel-de.csv").read_bytes() and b"\n" not in (FOLDER / "excel-mac-en.csv").read_bytes()
