@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.goldset import load_gold
+from judgecal.web.flagged import read_flagged
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
@@ -95,7 +97,7 @@ def test_filters_and_sorts(opened: Tab, page: Path) -> None:
     assert opened.problems == [] and set(opened.requests) == {page.as_uri()}
 
 
-def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser) -> None:
+def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser, page: Path) -> None:
     ids = opened.run(IDS)
     assert opened.run(CURRENT) == ids[0]
     opened.press("jjjk")
@@ -124,6 +126,15 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser)
     chip(opened, "false pass")
     opened.run("document.getElementById('csv').click()")
     assert '"label looks wrong; judge is wrong"' in opened.run("window.csv.text()")
+    opened.run(f"location.href = {json.dumps(link)}")  # as the address that is no file here took the flags away
+    opened.until("!document.getElementById('flagged').hidden")
+    assert "judgecal gold label made --flagged flagged.csv" in opened.run(
+        "document.getElementById('flagged').innerText"
+    )
+    opened.run("document.getElementById('save-flagged').click()")
+    flagged = page.parent / "flagged.csv"
+    flagged.write_text(opened.run("window.csv.text()"), encoding="utf-8")
+    assert read_flagged(flagged, load_gold(page.parent.parent.parent / "gold" / "made")) == {ids[2]}
 
 
 def test_what_stands_beside_the_list(opened: Tab) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +47,7 @@ class Explorer(Block):
         n_open: items that may be shown, those on which all agree among them.
         n_sealed: test items, which are counted and not shown.
         prompts: judge -> its prompt, where that is known.
+        gold: the set that the labels are of.
     """
 
     items: Sequence[PartedItem]
@@ -53,12 +55,18 @@ class Explorer(Block):
     n_open: int
     n_sealed: int
     prompts: Mapping[str, str] = field(default_factory=dict)
+    gold: str = ""
 
     @property
     def title(self) -> str:
         """How many there are."""
         of = f"{numbers.count(len(self.items))} of {numbers.count(self.n_open)} open answers"
         return f"{of} where a judge and people part"
+
+    @property
+    def relabel(self) -> str:
+        """The command that has people look again at the items whose label looks wrong; empty without a set."""
+        return f"judgecal gold label {shlex.quote(self.gold)} --flagged flagged.csv" if self.gold else ""
 
     @property
     def sealed(self) -> str:

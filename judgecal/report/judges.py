@@ -61,7 +61,7 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
 def explorer_of(found: Standing) -> Explorer:
     """The items on which judges and people part; test items are counted."""
     judges, n_open = [one.judge for one in found.result.judges], found.basis.n_items * found.basis.may_choose
-    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts)
+    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts, found.result.gold.set)
 
 
 def judges_data(found: Standing) -> dict[str, Any]:

@@ -101,6 +101,7 @@
   const list = () => {
     at("rows").replaceChildren(...found.slice(0, drawn).map(row));
     at("more").hidden = found.length <= drawn;
+    if (at("flagged")) at("flagged").hidden = !state.flags.flag.size;
     at("shown").textContent = `${found.length.toLocaleString("en")} of ${items.length.toLocaleString("en")} shown`;
     for (const chip of at("chips").children) chip.setAttribute("aria-pressed", state.chips.has(chip.textContent));
     for (const name of ["find", "sort", "tag", "system", "judge"]) if (at(name)) at(name).value = state[name];
@@ -179,14 +180,14 @@
   // --- CSV of what is shown; a cell that a spreadsheet would run as a formula begins with an apostrophe
   const safe = (words) => (Number.isFinite(Number(words)) ? words : words.replace(/^\s*[=+\-@]/, "'$&"));
   const cell = (value) => `"${safe(String(value ?? "")).replaceAll('"', '""')}"`;
-  const csv = () => {
+  const csv = (rows, file) => {
     const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people", "flag",
       ...judges.flatMap(({ name }) => [name, `${name} error`, `${name} reasoning`])];
-    const rows = found.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
+    const lines = rows.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
       item.system, (item.tags || []).join(" "), item.label, flagsOf(item).map((name) => FLAGS[name].toLowerCase()).join("; "),
       ...item.said.flatMap((one) => [one?.verdict, one?.error, one?.why])]);
-    const words = [header, ...rows].map((line) => line.map(cell).join(",")).join("\r\n");
-    const link = make("a", "", { download: "items.csv",
+    const words = [header, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
+    const link = make("a", "", { download: file,
       href: URL.createObjectURL(new Blob([`\ufeff${words}\r\n`], { type: "text/csv" })) });
     link.click();
     URL.revokeObjectURL(link.href);
@@ -211,7 +212,8 @@
   for (const name of ["find", "sort", "tag", "system", "judge"])
     at(name)?.addEventListener("input", (event) => narrow(() => { state[name] = event.target.value; }));
   at("more").addEventListener("click", () => { drawn += STEP; show(false); });
-  at("csv").addEventListener("click", csv);
+  at("csv").addEventListener("click", () => csv(found, "items.csv"));
+  at("save-flagged")?.addEventListener("click", () => csv(items.filter((item) => state.flags.flag.has(item.id)), "flagged.csv"));
   for (const [name] of columns.length ? columns : [["judges wrong"]])
     at("heads").append(make("th", name, { scope: "col" }));
   const KEYS = { j: () => step(1), k: () => step(-1), c: copy };
