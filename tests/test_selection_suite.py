@@ -272,6 +272,26 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
     assert [row["guideline_adherence/error_message"] for row in found] == [None, "input: there is no guidelines"]
     assert [row["guideline_adherence/error_code"] for row in found] == [None, "input"]
     assert result["metrics"]["correctness/mean"]["value"] == 0.5
+    assert (found[0]["correctness/source_type"], found[0]["correctness/source_id"]) == (
+        "LLM_JUDGE", "mosaic/correctness@mine",
+    )  # fmt: skip
+
+
+def test_what_is_written_for_mlflow_is_read_from_it(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+    rows = [{"inputs": {"question": f"Why {n}?"}, "outputs": f"{'mumble' if n == 2 else 'Because'} {n}.",
+             "expectations": {"expected_response": f"Because {n}."}} for n in range(4)]  # fmt: skip
+    table = write(workspace_dir / "in.jsonl", rows)
+    for ending in ("jsonl", "csv", "parquet"):
+        asked = ("judge", table, "--suite", "mosaic", "--columns", "mlflow", "--model", "mine", "-o", f"out.{ending}")
+        assert judgecal(*asked).code == 4
+        back = one_object(judgecal("gold", "import", f"out.{ending}", "--from", "mlflow", "--as", f"back-{ending}",
+                                   "--scale", "binary", "--json"))  # fmt: skip
+        assert (back["n_items"], back["raters"]) == (4, {})
+        assert set(back["judges"].values()) == {4} and back["n_rows"] == 4 * (1 + len(back["judges"]))
+        kept = read(workspace_dir / "gold" / f"back-{ending}" / "judgements.jsonl")
+        of = [row for row in kept if row["judge"] == "mosaic/correctness@mine"]
+        assert [row["verdict"] is None for row in of] == [False, False, True, False]
+        assert of[2]["error"].startswith("parse: ") and of[0]["verdict"] in (1, "yes")
 
 
 def test_plain_columns_take_the_column_options(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:

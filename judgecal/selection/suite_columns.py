@@ -17,6 +17,8 @@ Naming = Literal["plain", "mosaic", "mlflow"]
 NAMINGS: tuple[Naming, ...] = ("plain", "mosaic", "mlflow")
 """What `--columns` takes."""
 
+# Who gave a value, in MLflow's words: columns of ours, by which `gold import --from mlflow` knows the judge.
+_SOURCE = {"source_type": "{name}/source_type", "source_id": "{name}/source_id"}
 # The part of a result -> the column that it fills; {column} is the suite's, {name} the judge's.
 _COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
     ("mosaic", "rating"): {
@@ -36,6 +38,7 @@ _COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
         "rationale": "{name}/rationale",
         "error": "{name}/error_message",
         "error_code": "{name}/error_code",
+        **_SOURCE,
     },
     ("mlflow", "precision"): {
         "rating": "{name}/values",
@@ -43,8 +46,14 @@ _COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
         "error": "{name}/error_messages",
         "error_code": "{name}/error_codes",
         "share": "{name}/precision/value",
+        **_SOURCE,
     },
-    ("mlflow", "share"): {"share": "{name}/value", "error": "{name}/error_message", "error_code": "{name}/error_code"},
+    ("mlflow", "share"): {
+        "share": "{name}/value",
+        "error": "{name}/error_message",
+        "error_code": "{name}/error_code",
+        **_SOURCE,
+    },
     ("plain", "rating"): {
         "verdict": "{name}_verdict",
         "passed": "{name}_passed",
@@ -152,6 +161,8 @@ class Measure:
             return "number"
         if part == "passed":
             return "flag"
+        if part in _SOURCE:
+            return "text"
         words = part in ("rationale", "error", "error_code") or not self.members[0].judge.scale.numeric
         text = words or (part == "rating" and self.rated)
         many: Mapping[bool, Kind] = {True: "texts", False: "numbers"}
@@ -176,6 +187,10 @@ class Measure:
     def _value(self, part: str, member: Member, said: Sequence[Said]) -> Any:
         if part == "share":
             return self.share(member, said)
+        if part == "source_type":
+            return "CODE" if member.judge.model is None else "LLM_JUDGE"
+        if part == "source_id":
+            return member.judge.name
         values = [self._one(part, member, one) for one in said]
         return values if self.aggregate == "precision" else values[0]
 

@@ -21,12 +21,13 @@ from judgecal.tables.exports import Export, ExportFormat, Score, id_of, judge_na
 from judgecal.tables.nested import nested
 
 _SESSION = ("mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId")
+_BY = "/source_id"
 _NO_MODEL = ("", "default", "unknown")
 
 
 def _holds(files: Sequence[Path]) -> bool:
     return any(
-        {"trace_id", "assessments"} <= fields or _is_frame(fields) or _is_trace(fields)
+        {"trace_id", "assessments"} <= fields or _is_frame(fields) or _is_trace(fields) or _names_judges(fields)
         for fields in map(traced.fields_of, files)
     )
 
@@ -39,6 +40,11 @@ def _is_frame(fields: frozenset[str]) -> bool:
 def _is_trace(fields: frozenset[str]) -> bool:
     """A trace as `to_json` writes it, one a line or in an array."""
     return {"info", "data"} <= fields and len(fields) <= 3
+
+
+def _names_judges(fields: frozenset[str]) -> bool:
+    """A table that `judge --columns mlflow` wrote."""
+    return any(name.endswith(_BY) and name.removesuffix(_BY) + "/source_type" in fields for name in fields)
 
 
 @dataclass
@@ -86,13 +92,16 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
     tags, about = traced.object_of(_either(row, info, "tags")), traced.object_of(_either(row, info, "trace_metadata"))
     assessments = nested(_either(row, info, "assessments"))
     export.count()
+    ours = _by_us(row)
     if assessments is None:
-        export.count(n := sum(name.endswith("/value") and row[name] not in (None, "") for name in row))
+        known = {f"{one['assessment_name']}/value" for one in ours}
+        others = [name for name in row if name.endswith("/value") and name not in known]
+        export.count(n := sum(row[name] not in (None, "") for name in others))
         export.skip("a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n)
-    said = export.objects(assessments, "assessment")
-    asked, answered = nested(row.get("request")), row.get("response")
-    asked = _attribute(root, "mlflow.spanInputs") if asked in (None, "") else asked
-    answered = _attribute(root, "mlflow.spanOutputs") if answered in (None, "") else answered
+    said = [*export.objects(assessments, "assessment"), *ours]
+    export.count(len(ours))
+    asked = nested(_first(row.get("request"), row.get("inputs"), _attribute(root, "mlflow.spanInputs")))
+    answered = _first(row.get("response"), row.get("outputs"), _attribute(root, "mlflow.spanOutputs"))
     if "mlflow.trace.sourceScorer" in tags or (not asked and not answered):
         own = "mlflow.trace.sourceScorer" in tags
         export.skip("a trace of a scorer's own call" if own else "a trace without input and output")
@@ -112,6 +121,22 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
     )
     expected = {traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
     return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
+
+
+def _by_us(row: traced.Row) -> list[traced.Row]:
+    """What `judge --columns mlflow` wrote beside a row, as assessments: it says with each value who gave it."""
+    found: list[traced.Row] = []
+    for name in (column.removesuffix(_BY) for column in row if column.endswith(_BY) and row[column]):
+        source = {"source_type": row.get(f"{name}/source_type"), "source_id": row[name + _BY]}
+        error = {"error_message": row.get(f"{name}/error_message"), "error_code": row.get(f"{name}/error_code")}
+        feedback = {"value": row.get(f"{name}/value"), "error": error}
+        said = {"assessment_name": name, "source": source, "rationale": row.get(f"{name}/rationale")}
+        found.append({**said, "feedback": feedback, "judge": row[name + _BY]})
+    return found
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value not in (None, "")), None)
 
 
 def _either(row: traced.Row, info: traced.Row, name: str) -> Any:
@@ -206,7 +231,7 @@ def _take(trace: _Trace, one: traced.Row, export: Export) -> list[Score]:
         model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
         error = traced.object_of(feedback.get("error"))
         said = traced.word(error.get("error_message")) or traced.word(error.get("error_code")) or None
-        score = _score(trace, one, judge_name(name, model.replace(":/", "/")))
+        score = _score(trace, one, traced.word(one.get("judge")) or judge_name(name, model.replace(":/", "/")))
         return [
             replace(score, unit=unit, error=said, cost_usd=traced.number(metadata.get("mlflow.assessment.judgeCost")))
         ]
