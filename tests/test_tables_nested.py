@@ -20,6 +20,12 @@ from judgecal.tables import nested, outline
         ("['two\\nlines', '\"quoted\"']", ["two\nlines", '"quoted"']),
         ("['one' 'two'\n 'three']", ["one", "two", "three"]),
         ("array(['one', 'two'], dtype=object)", ["one", "two"]),
+        ("[4 5]", [4, 5]),
+        ("[ 1.  -0.5  nan]", [1.0, -0.5, None]),
+        ("[None 'yes' True]", [None, "yes", True]),
+        ("[array(['a', 'b'], dtype=object) array(['c'], dtype=object)]", [["a", "b"], ["c"]]),
+        ("[['a' 'b']\n ['c']]", [["a", "b"], ["c"]]),
+        ("[{'a': 1} {'a': 2}]", [{"a": 1}, {"a": 2}]),
         (
             "[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]",
             [{"role": "user", "n": 0.5, "x": None, "y": -1}],

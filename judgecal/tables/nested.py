@@ -13,6 +13,8 @@ from typing import Any
 _LONGEST = 2_000_000  # characters; a longer cell stays text
 _BEGINS = ("[", "{", "(", "array(")
 _BESIDE = re.compile(r"""["']\s+[rRbBuU]{0,2}["']""")
+_VALUES = (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
+_OPENING, _CLOSING = ("[", "{", "-"), ("]", "}", ")")
 _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)
 
 
@@ -33,10 +35,16 @@ def nested(cell: Any) -> Any:
 def _python_value(text: str) -> Any:
     """What Python prints: literals, `nan`, `array([...])`, and calls such as `datetime.datetime(2026, 1, 2)` as text.
 
-    Nothing is run. NumPy prints the texts of an array side by side without a comma; to Python that is one text.
+    Nothing is run. NumPy prints what is in an array side by side without commas; to Python two texts so are one text.
     """
     if _BESIDE.search(text):
-        text = _with_commas(text)
+        return _literal(_with_commas(text))
+    with contextlib.suppress(SyntaxError, ValueError):
+        return _literal(text)
+    return _literal(_with_commas(text))
+
+
+def _literal(text: str) -> Any:
     body = ast.parse(text.strip(), mode="eval").body
     if not isinstance(body, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Call):
         raise ValueError("no list and no object")
@@ -44,20 +52,20 @@ def _python_value(text: str) -> Any:
 
 
 def _with_commas(text: str) -> str:
-    """The text with a comma between two texts that stand side by side."""
-    parts: list[str] = []
-    lines = text.splitlines(keepends=True)
+    """The text with a comma between two values that stand side by side."""
     starts = [0]
-    for line in lines:
+    for line in io.StringIO(text):
         starts.append(starts[-1] + len(line))
-    done, after_text = 0, False
+    parts: list[str] = []
+    done, ended = 0, False
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.STRING and after_text:
+        begins = token.type in _VALUES or token.string in _OPENING
+        if begins and ended:
             start = starts[token.start[0] - 1] + token.start[1]
             parts += [text[done:start], ","]
             done = start
         if token.type != tokenize.NL:
-            after_text = token.type == tokenize.STRING
+            ended = token.type in _VALUES or token.string in _CLOSING
     return "".join([*parts, text[done:]])
 
 
