@@ -8,7 +8,9 @@ import csv
 import gzip
 import io
 import json
+import math
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,20 +126,18 @@ def inspector() -> bytes:
     return json.dumps(whole).encode()
 
 
-def judge_bench(*, categorical: bool = False) -> Callable[[PublicSet], bytes]:
-    def made(one: PublicSet) -> bytes:
-        metrics = one.metrics or ("only",)
-        scale = Scale.parse(one.scale)
-        low, high = (scale.low, scale.high) if scale.graded else (0, 0)
-        ends = {"worst": low, "best": high}
-        words: list[Any] = ["Serious", "Critical"] if categorical else [low, high]
-        how = {"category": "categorical", "labels_list": words} if categorical else {"category": "graded", **ends}
-        asked = [{"metric": metric, "prompt": "{{ instance }}", **how} for metric in metrics]
-        said = {metric: {"mean_human": 1, "individual_human_scores": words} for metric in metrics}
-        instances = [{"id": n, "instance": f"text {n}", "annotations": said} for n in range(3)]
-        return json.dumps({"dataset": "d", "annotations": asked, "instances": instances}).encode()
-
-    return made
+def judge_bench(one: PublicSet) -> bytes:
+    scale = Scale.parse(one.scale)
+    values: list[Any] = {"binary": ["Yes", "No"], "nominal": ["Serious", "Critical"]}.get(
+        scale.kind, [1, int(scale.high)]
+    )
+    how: dict[str, Any] = {"category": "categorical", "labels_list": values}
+    if scale.graded:
+        how = {"category": "graded", "worst": int(scale.low), "best": int(scale.high)}
+    asked = [{"metric": metric, "prompt": "{{ instance }}", **how} for metric in one.metrics]
+    said = {metric: {"majority_human": values[0], "individual_human_scores": values} for metric in one.metrics}
+    instances = [{"id": n, "instance": f"text {n}", "annotations": said} for n in range(3)]
+    return json.dumps({"dataset": "d", "annotations": asked, "instances": instances}).encode()
 
 
 def nq301() -> tuple[bytes, bytes]:
@@ -212,7 +212,7 @@ def dices() -> bytes:
 
 def pandalm() -> bytes:
     return json.dumps([
-        {"idx": n, "cmp_key": "a_b", "instruction": "Do it", "input": "" if n else "x", "response1": "r1",
+        {"idx": n, "cmp_key": "a_b", "instruction": "Do it", "input": math.nan if n else "x", "response1": "r1",
          "response2": "r2", "annotator1": n, "annotator2": 1, "annotator3": 2} for n in range(3)
     ]).encode()  # fmt: skip
 
@@ -333,7 +333,7 @@ PLAYED: dict[str, tuple[Made, tuple[int, int], dict[str, int]]] = {
     "ragchecker": (ragchecker, (2, 1), {"r1": 2, "r2": 2}),
     "mt-bench-human": (arena("human"), (2, 2), {"x": 2, "y": 1}),
     "chatbot-arena": (arena("train"), (3, 3), {"winner": 3}),
-    **{name: (judge_bench(categorical=one.scale == "nominal"), (3, 3), {"r1": 3, "r2": 3})
+    **{name: (judge_bench, (3, 3), {"r1": 3, "r2": 3})
        for name, one in READY.items() if one.reader == "judge-bench"},
 }  # fmt: skip
 """Set -> its source as it is played, items and questions, ratings by rater."""
@@ -386,18 +386,19 @@ def test_a_file_of_its_form(fetch: Callable[..., Ran], name: str) -> None:
     found = one_object(ran)["imported"]
     assert (found["n_items"], found["n_groups"], found["raters"]) == (n_items, n_questions, raters), ran.err
     card = of_workspace(name).card
+    assert str(card.scale) == ("percentage" if READY[name].scale == "fraction" else READY[name].scale)
     assert card.licence.startswith(READY[name].licence) and card.labels_by == "people" and card.sampling == "curated"
     assert card.made_by.startswith(f"judgecal gold fetch {name}") and READY[name].home in card.source
     hub_set = READY[name].source[0].startswith("hf:")
     assert hub_set or len(re.findall(r"\(sha256 [0-9a-f]{64}, ", card.source)) == len(READY[name].source)
 
 
-@pytest.mark.parametrize("name", [name for name, one in READY.items() if one.metrics and one.reader != "judge-bench"])
+@pytest.mark.parametrize("name", [name for name, one in READY.items() if len(one.metrics) > 1])
 def test_another_label(fetch: Callable[..., Ran], name: str) -> None:
     label = READY[name].metrics[-1]
     found = one_object(fetch(name, PLAYED[name][0], "--label", label, "--json"))
     assert found["imported"]["n_items"] == PLAYED[name][1][0]
-    assert f"--label {label}" in of_workspace(name).card.made_by
+    assert f"--label {shlex.quote(label)}" in of_workspace(name).card.made_by
 
 
 def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
@@ -542,7 +543,7 @@ def real_mtrag(folder: Path) -> bytes:
 def real_pandalm(rows: list[dict[str, str]]) -> bytes:
     back = {"1": 1, "2": 2, "tie": 0}
     return json.dumps([
-        {"idx": n, "cmp_key": row["systems"], "instruction": row["instruction"], "input": row["input"],
+        {"idx": n, "cmp_key": row["systems"], "instruction": row["instruction"], "input": row["input"] or math.nan,
          "response1": row["response_1"], "response2": row["response_2"],
          **{f"annotator{k}": back[row[f"annotator{k}"]] for k in (1, 2, 3)}} for n, row in enumerate(rows)
     ]).encode()  # fmt: skip
@@ -584,5 +585,7 @@ def test_on_the_real_data(fetch: Callable[..., Ran], shared_data: Path, name: st
         first, second = (gold.ratings_by_rater[rater] for rater in ("annotator1", "annotator2"))
         assert sum(first[item] == second[item] for item in first.keys() & second.keys()) == 1288
         assert all(item.reference_answers for item in gold.items)
+    if name == "pandalm":
+        assert all(len(item.fields) == 3 for item in gold.items), "no judge lacks an input"
     if name == "mtrag":
         assert found["judges"] == dict.fromkeys(("conditional-idk", "radbench-llm", "ragas-faithfulness"), 477)

@@ -198,7 +198,7 @@ class Fetch:
 
 
 def _licence(entry: PublicSet) -> str:
-    terms = f" ({', '.join(entry.terms)})" if entry.terms else ""
+    terms = "".join(f", {term}" for term in entry.terms if term not in entry.licence)
     return f"{entry.licence}{terms}{'' if entry.licence_read else ', not verified'}; read {entry.home} before use"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from judgecal.goldset.catalogue import PublicSet
+from judgecal.goldset.columns import Columns
 from judgecal.goldset.fetch import Catalogued, FetchedSet, FetchPlan
 from judgecal.records import Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
@@ -70,7 +71,8 @@ def _n(one: PublicSet) -> str:
 
 
 def _terms(one: PublicSet) -> str:
-    notes = [*one.terms, *(() if one.licence_read else ("not verified",))]
+    notes: list[str] = [term for term in one.terms if term not in one.licence]
+    notes += [] if one.licence_read else ["not verified"]
     return f"{one.licence} ({', '.join(notes)})" if notes else one.licence
 
 
@@ -90,12 +92,26 @@ def plan_document(plan: FetchPlan) -> Document:
     lines += [f"Label: {plan.label}; --label takes {', '.join(one.metrics)}."] if one.metrics else []
     lines += [f"Source: {url}{' (stored)' if url in plan.stored else ''}" for url in one.source]
     reader = f"Read by the reader {one.reader}" if one.reader else "Read as a table"
-    lines += [f"{reader}: {one.columns.columns(plan.label).options() or 'its columns are known'}"]
+    columns = one.columns.columns(plan.label)
+    lines += [f"{reader}: {columns.options() or 'its columns are known'}"]
+    lines += [f"Inputs for judges: {', '.join(inputs)}."] if (inputs := _inputs(columns)) else []
     lines += [f"Columns: {_MAPPINGS[one.mapping]}."]
     lines += [one.note] if one.note else []
     return Document(
         f"Public set {plan.public}", "", headline, [Section("plan", "Plan", "", [Bullets(lines, short=True)])]
     )
+
+
+def _inputs(columns: Columns) -> list[str]:
+    """What an item of the set gives to a judge, as the inputs of signatures are called."""
+    named = {
+        "question": columns.question,
+        "answer": columns.answer,
+        "reference_answer": columns.reference,
+        "contexts": columns.contexts,
+        "conversation": columns.conversation,
+    }
+    return [*(name for name, column in named.items() if column), *(name for name, _ in columns.fields)]
 
 
 def fetched_document(result: FetchedSet) -> Document:

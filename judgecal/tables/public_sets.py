@@ -149,9 +149,13 @@ def _ragchecker(pairs: Iterator[Record], *, metric: str) -> Iterator[dict[str, A
 
 
 def _pandalm(pairs: Iterator[Record]) -> Iterator[dict[str, Any]]:
-    """The rows, each with what its two replies answer as its group: an instruction alone may be empty."""
+    """The rows, each with all that its two replies answer: of instruction and input either may be empty.
+
+    A reply may be empty too, and a judge must be given something in its place.
+    """
     for pair in pairs:
-        yield {**pair, "group": f"{pair['instruction']}\n{pair['input']}".strip()}
+        replies = {name: pair[name] or "(empty)" for name in ("response1", "response2")}
+        yield {**pair, **replies, "asked": "\n\n".join(filter(None, (pair["instruction"], pair["input"])))}
 
 
 READERS: Mapping[str, Reader] = {
