@@ -148,6 +148,16 @@ def test_the_score_of_an_observation_is_of_that_observation(tmp_path: Path) -> N
     assert export.skipped == {"an observation that has no score": 1}
 
 
+def test_what_retrievers_gave_are_the_contexts_of_the_trace(tmp_path: Path) -> None:
+    found = [{"pageContent": "x", "content": f"Text {n}.", "id": f"d{n}"} for n in (1, 2)]
+    steps = [{"id": f"o-{n}", "traceId": "t-1", "parentObservationId": None, "type": "RETRIEVER", "input": "Why?",
+              "startTime": f"2026-11-20T09:00:0{n}Z", "output": [found[n - 1]]} for n in (2, 1)]  # fmt: skip
+    export = read(tmp_path, [], trace(tags=["a", "b"]), observations=steps)
+    item = export.items["t-1"]
+    assert [(one.text, one.document_id) for one in item.contexts] == [("Text 1.", "d1"), ("Text 2.", "d2")]
+    assert item.tags == ("a", "b")
+
+
 def test_the_later_rating_of_a_person_counts_whatever_the_order_of_rows(tmp_path: Path) -> None:
     rows = [score("ANNOTATION", n, n=n, authorUserName="Ada") for n in (2, 1)]
     assert [one.value for one in read(tmp_path, rows).ratings] == [2]

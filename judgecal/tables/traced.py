@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from judgecal.records import Context, Turn
+from judgecal.records import Context, Item, Turn
 from judgecal.tables.exports import Value, contexts_of, objects_of, spoken, text_of, turns_of
 from judgecal.tables.formats import open_source
 from judgecal.tables.json_files import one_array, read_json
@@ -24,7 +24,7 @@ from judgecal.workspace import shown
 
 Row = dict[str, Any]
 
-_SEPARATED = frozenset({".csv", ".tsv", ".tab"})
+_TYPED = frozenset({".jsonl", ".ndjson", ".parquet"})
 _QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
 _ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
 _MOST_PLACES = 1_000_000
@@ -49,7 +49,7 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
     """Each record with where it stands, as messages name it (`scores.csv:12`).
 
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as pandas writes
-    it (its index is the column `index`). Lists and objects in a CSV file's cells are lists and objects.
+    it (its index is the column `index`). Lists and objects in the cells of a sheet are lists and objects.
 
     Raises:
         InputError: as `read_table`.
@@ -58,11 +58,11 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
         yield from _json_rows(read_json(path), shown(path))
         return
     source = open_source(path)
-    separated = path.suffix.lower() in _SEPARATED
+    typed = path.suffix.lower() in _TYPED
     for piece in source.pieces():
         for row in piece.rows:
             where = f"{source.where}:{row.line}" if source.unit == "line" else f"{source.where}:row {row.line}"
-            yield where, {name: nested(cell) for name, cell in row.raw.items()} if separated else dict(row.raw)
+            yield where, dict(row.raw) if typed else {name: nested(cell) for name, cell in row.raw.items()}
 
 
 def _json_rows(value: Any, where: str) -> Iterator[tuple[str, Row]]:
@@ -151,6 +151,23 @@ def asked_of(value: Any) -> Asked:
     if name is None:
         return asked_of(next(iter(value.values()))) if len(value) == 1 else Asked(_text(value))
     return Asked(value[name], (), {key: text for key, part in value.items() if key != name and (text := _text(part))})
+
+
+def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
+    """The item of an input and an output; `further` are attributes of `Item`, of which None is one that is not told.
+
+    Its group is the one given, else the question.
+    """
+    asked = asked_of(input_)
+    item = Item(
+        item_id,
+        asked.question or item_id,
+        asked.question,
+        answer_of(output),
+        conversation=asked.conversation,
+        fields=asked.fields,
+    )
+    return replace(item, **{name: value for name, value in further.items() if value})
 
 
 def answer_of(value: Any) -> str:

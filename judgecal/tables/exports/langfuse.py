@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from judgecal.records import Item
+from judgecal.records import Context, Item
 from judgecal.tables import traced
-from judgecal.tables.exports import Export, ExportFormat, Score, Value, judge_name, person
+from judgecal.tables.exports import Export, ExportFormat, Score, Value, judge_name, person, tags_of
 
 Rows = list[tuple[str, traced.Row]]
 
@@ -75,56 +75,57 @@ def _distinct(rows: Rows, export: Export) -> Rows:
 
 
 def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> None:
-    """An item a trace, and one a scored observation, under their own ids."""
-    of_trace = {
-        traced.word(row.get("traceId")): traced.word(row.get("datasetItemId")) for _, row in tables["dataset_run_items"]
-    }
-    wanted = {traced.word(row.get("id")): row for _, row in tables["dataset_items"]}
-    export.skip("a dataset item, taken as the reference of its traces", len(tables["dataset_items"]))
-    export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
+    """An item a trace, and one a scored observation, under their own ids; what retrievers gave are the contexts."""
+    contexts: dict[str, list[Context]] = {}
+    steps = sorted((row for _, row in tables["observations"]), key=lambda row: traced.moment_of(row.get("startTime")))
+    for row in steps:
+        if row.get("type") == "RETRIEVER":
+            contexts.setdefault(traced.word(row.get("traceId")), []).extend(traced.passages_of(row.get("output")))
+    wanted = _wanted(tables, export)
     averages: Counter[str] = Counter()
     for _, row in tables["traces"]:
         own = (name for name in row.keys() - _NO_SCORE if name.partition(".")[0] not in _NO_SCORE)
         averages.update(name for name in own if row[name] not in (None, ""))
-        export.add_item(_item(row, of_trace.get(traced.word(row.get("id")), ""), wanted))
+        trace = traced.word(row.get("id"))
+        export.add_item(_item(row, wanted.get(trace, {}), contexts.get(trace, [])))
     export.count(averages.total())
     export.skip("an average over people and judges in a column of the traces", averages.total())
-    for _, row in tables["observations"]:
+    for row in steps:
         if traced.word(row.get("id")) in scored:
-            export.add_item(_item(row, of_trace.get(traced.word(row.get("traceId")), ""), wanted))
+            export.add_item(_item(row, wanted.get(traced.word(row.get("traceId")), {}), []))
         else:
             export.skip("an observation that has no score")
 
 
-def _item(row: traced.Row, dataset_item: str, wanted: dict[str, traced.Row]) -> Item:
+def _wanted(tables: dict[str, Rows], export: Export) -> dict[str, traced.Row]:
+    """The dataset item that each trace answers."""
+    export.skip("a dataset item, taken as the reference of its traces", len(tables["dataset_items"]))
+    export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
+    items = {traced.word(row.get("id")): row for _, row in tables["dataset_items"]}
+    links = ((traced.word(row.get("traceId")), row.get("datasetItemId")) for _, row in tables["dataset_run_items"])
+    return {trace: items[item] for trace, link in links if (item := traced.word(link)) in items}
+
+
+def _item(row: traced.Row, wanted: traced.Row, contexts: Sequence[Context]) -> Item:
     """The traces that answer one dataset item are of one group."""
-    asked = traced.asked_of(row.get("input"))
-    source = wanted.get(dataset_item, {})
-    reference = traced.answer_of(source.get("expectedOutput"))
-    return Item(
+    reference = traced.answer_of(wanted.get("expectedOutput"))
+    return traced.item_of(
         traced.word(row.get("id")),
-        traced.asked_of(source.get("input")).question or asked.question,
-        asked.question,
-        traced.answer_of(row.get("output")),
-        (reference,) if reference else (),
-        traced.word(row.get("version")) or traced.word(row.get("release")) or None,
-        conversation=asked.conversation,
-        fields=asked.fields,
+        row.get("input"),
+        row.get("output"),
+        group=traced.asked_of(wanted.get("input")).question,
+        reference_answers=(reference,) if reference else (),
+        system=traced.word(row.get("version")) or traced.word(row.get("release")),
+        contexts=tuple(contexts),
+        tags=tags_of(row.get("tags")),
     )
 
 
 def _take(row: traced.Row, where: str, export: Export) -> None:
     """One score, as a rating, a judgement or a skip."""
-    subject, kind, source = (
-        traced.object_of(row.get("subject")),
-        traced.word(row.get("dataType")),
-        traced.word(row.get("source")),
-    )
-    inner = (
-        traced.word(subject.get("id"))
-        if subject.get("kind") == "observation"
-        else traced.word(row.get("observationId"))
-    )
+    subject = traced.object_of(row.get("subject"))
+    kind, source = traced.word(row.get("dataType")), traced.word(row.get("source"))
+    inner = traced.word(subject.get("id") if subject.get("kind") == "observation" else row.get("observationId"))
     trace = traced.word(subject.get("traceId")) or traced.word(subject.get("id")) or traced.word(row.get("traceId"))
     name, note = traced.word(row.get("name")), traced.word(row.get("comment"))
     if not row.keys() & {"traceId", "subject"}:

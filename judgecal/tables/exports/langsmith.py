@@ -12,7 +12,8 @@ from typing import Any
 
 from judgecal.records import Context, Item
 from judgecal.tables import traced
-from judgecal.tables.exports import Export, ExportFormat, Score, judge_name, person
+from judgecal.tables.exports import Export, ExportFormat, Score, judge_name, person, tags_of
+from judgecal.tables.nested import nested
 
 _FEEDBACK = frozenset({"key", "run_id", "score", "feedback_source"})
 _RUNS = frozenset({"inputs", "outputs", "run_type"})
@@ -86,19 +87,17 @@ def _documents(run: traced.Row) -> Any:
 
 def _item(run: traced.Row, examples: dict[str, traced.Row], contexts: tuple[Context, ...]) -> Item:
     """The runs over one example of the dataset are of one group."""
-    asked = traced.asked_of(traced.object_of(run.get("inputs")))
     example = examples.get(traced.word(run.get("reference_example_id")), {})
     reference = traced.answer_of(traced.object_of(example.get("outputs")))
-    return Item(
+    return traced.item_of(
         traced.word(run.get("id")),
-        traced.asked_of(traced.object_of(example.get("inputs"))).question or asked.question,
-        asked.question,
-        traced.answer_of(traced.object_of(run.get("outputs"))),
-        (reference,) if reference else (),
-        traced.word(run.get("session_name")) or traced.word(run.get("session_id")) or None,
+        traced.object_of(run.get("inputs")),
+        traced.object_of(run.get("outputs")),
+        group=traced.asked_of(traced.object_of(example.get("inputs"))).question,
+        reference_answers=(reference,) if reference else (),
+        system=traced.word(run.get("session_name")) or traced.word(run.get("session_id")),
         contexts=contexts,
-        conversation=asked.conversation,
-        fields=asked.fields,
+        tags=tags_of(nested(run.get("tags"))),
     )
 
 

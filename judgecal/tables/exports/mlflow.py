@@ -108,16 +108,12 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
         export.skip("a score of a trace that is no item", len(said))
         return None
     retrievers, contexts = _retrieved(spans)
-    input_ = traced.asked_of(asked)
-    item = Item(
+    item = traced.item_of(
         id_of(asked, answered, [context.text for context in contexts]),
-        input_.question,
-        input_.question,
-        traced.answer_of(answered),
-        system=traced.word(about.get("mlflow.modelId")) or traced.word(about.get("mlflow.sourceRun")) or None,
+        asked,
+        answered,
+        system=traced.word(about.get("mlflow.modelId")) or traced.word(about.get("mlflow.sourceRun")),
         contexts=contexts,
-        conversation=input_.conversation,
-        fields=input_.fields,
     )
     expected = {traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
     return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)

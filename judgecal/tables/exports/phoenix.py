@@ -126,16 +126,12 @@ def _flat_document(document: traced.Row) -> traced.Row:
 
 
 def _item(span: str, row: traced.Row, spans: _Spans) -> Item:
-    asked = traced.asked_of(_value(row, _INPUT, "input.mime_type"))
-    return Item(
+    return traced.item_of(
         span,
-        asked.question,
-        asked.question,
-        traced.answer_of(_value(row, _OUTPUT, "output.mime_type")),
-        system=traced.word(_attribute(row, "llm.model_name")) or None,
+        _value(row, _INPUT, "input.mime_type"),
+        _value(row, _OUTPUT, "output.mime_type"),
+        system=traced.word(_attribute(row, "llm.model_name")),
         contexts=tuple(spans.contexts.get(span, ())),
-        conversation=asked.conversation,
-        fields=asked.fields,
     )
 
 

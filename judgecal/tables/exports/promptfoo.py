@@ -99,20 +99,15 @@ def _item(row: traced.Row, *, several: bool) -> Item | None:
     provider = row.get("provider")
     names = traced.object_of(provider)
     system = traced.word(names.get("label")) or traced.word(names.get("id")) or traced.word(provider)
-    asked = traced.asked_of(variables)
-    fields = asked.fields
-    reference = next((fields[name] for name in _REFERENCE if name in fields), "")
-    passages = next((variables[name] for name in _CONTEXTS if name in fields), None)
-    return Item(
-        id_of(variables, _prompt(row), system, output),
-        asked.question,
-        asked.question,
-        traced.answer_of(output),
-        (reference,) if reference else (),
-        f"{system}, prompt {traced.word(row.get('promptIdx'))}" if several else system or None,
+    item = traced.item_of(id_of(variables, _prompt(row), system, output), variables, output)
+    reference = next((item.fields[name] for name in _REFERENCE if name in item.fields), "")
+    passages = next((variables[name] for name in _CONTEXTS if name in item.fields), None)
+    return replace(
+        item,
+        reference_answers=(reference,) if reference else (),
+        system=f"{system}, prompt {traced.word(row.get('promptIdx'))}" if several else system or None,
         contexts=traced.passages_of(passages),
-        conversation=asked.conversation,
-        fields={name: text for name, text in fields.items() if name not in (*_REFERENCE, *_CONTEXTS)},
+        fields={name: text for name, text in item.fields.items() if name not in (*_REFERENCE, *_CONTEXTS)},
     )
 
 
