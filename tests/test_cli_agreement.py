@@ -69,6 +69,19 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     assert one_object(ran)["judges"][0]["agreement"] == judge["agreement"]
 
 
+def test_verdicts_of_1_to_10_are_read_on_the_scale_that_fits(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    # As percentages all of them would be fails; on 1..10 those above the middle pass. 85 among them makes percentages.
+    grades = {"full": 10, "half": 6, "none": 1}
+    rows = [(row["item_id"], grades[row["kind"]]) for row in people]
+    ran = recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json")
+    assert "g.csv: g is read on ordinal:1:10, which its verdicts fit (--verdict-scale)" in ran.err
+    assert one_object(ran)["judges"][0]["agreement"]["tpr"]["value"] == 1.0
+    rows[0] = (rows[0][0], 85)
+    assert recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json").err == ""
+
+
 def test_hundreds_and_noughts_are_yes_and_no(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     rows = [(row["item_id"], 100 if row["kind"] == "full" else 0) for row in people]
     found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,verdict", rows), "--json"))

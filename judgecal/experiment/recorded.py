@@ -215,9 +215,14 @@ class _Reader:
         return people if same else read_as
 
     def _read_as(self, judge: str, rows: Sequence[Row]) -> Scale:
-        scale = verdict_scale(self.gold.scale, (row.cells[self.verdict_column] for row in rows))
+        people = self.gold.scale
+        scale = verdict_scale(people, (row.cells[self.verdict_column] for row in rows))
         if scale.from_fraction:
             notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
+        elif scale.kind in ("ordinal", "points") and (scale.low, scale.high) != (people.low, people.high):
+            notice(
+                f"judgecal: {self.table.where}: {judge} is read on {scale}, which its verdicts fit (--verdict-scale)"
+            )
         return scale
 
     def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, now: str) -> Judgement:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from judgecal.goldset.reading import percent
-from judgecal.goldset.scale_fit import narrow_labels
+from judgecal.goldset.scale_fit import fitting_scale, narrow_labels
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 
@@ -28,8 +28,9 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     """How one judge's verdicts are to be read, told by what they are.
 
     On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes and no or
-    as percentages. All of 0..1 are fractions of 1 where the people's scale does not hold them, holds them as a small
-    part of it only, or counts in percent.
+    as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale that fits. All of 0..1
+    are fractions of 1 where the people's scale does not hold them, holds them as a small part of it only, or counts in
+    percent.
     """
     # The steps of a points scale are those of people's labels.
     own = replace(people, step=None) if people.kind == "points" else people
@@ -42,14 +43,22 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     scale = max(readable, key=lambda one: readable[one])  # of equals the first
     fraction = Scale.parse("fraction")
     shares = [read_verdict(fraction, cell)[0] for cell in written]
-    if not shares or None in shares or (scale.kind == "binary" and readable[scale] == len(written)):
-        return scale
+    if not shares or None in shares:
+        return _fitting(scale, written)
     inner = any(share not in (0.0, 100.0) for share in shares)
     if not inner and (len(shares) < _FRACTIONS or people.kind in ("binary", "percentage")):
         return scale  # 0 and 1 alone may be labels as they are
     verdicts = [float(cell) for cell in written]
     holds = scale is own and own.kind != "percentage" and readable[own] == len(written)
     return scale if holds and not (inner and narrow_labels(verdicts, own)) else fraction
+
+
+def _fitting(scale: Scale, cells: Sequence[str]) -> Scale:
+    """The scale itself, or where percentages would be verdicts of 1 to 10 the one that these are on."""
+    verdicts = [verdict for cell in cells if isinstance(verdict := read_verdict(scale, cell)[0], float)]
+    if scale.kind != "percentage" or any(cell.endswith("%") for cell in cells) or not narrow_labels(verdicts, scale):
+        return scale
+    return Scale.parse(fitting_scale(verdicts))
 
 
 def _readable(scale: Scale, cells: Sequence[str]) -> int:
