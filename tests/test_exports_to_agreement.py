@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.tables.exports import guess
+from judgecal.tables.exports import formats, guess
 from tests.support.command import Run, one_object
 from tests.support.exports import FIXTURES
 
@@ -29,6 +29,11 @@ def _exports(folder: Path) -> tuple[Path, ...]:
 
 
 CASES = handed_over()
+
+
+def test_the_help_names_every_tool(judgecal: Run) -> None:
+    said = "".join(judgecal("gold", "import", "--help").out.split())  # a line may end within a name
+    assert [name for name in formats() if name not in said] == []
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

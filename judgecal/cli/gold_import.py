@@ -172,8 +172,9 @@ class ImportChoices:
         typer.Option(
             "--from",
             metavar="TOOL",
-            help="FILE is what this tool exports: items, people's scores and judges' at once; by default told by what "
-            "stands in the file.",
+            help="FILE is what this tool exports: items, people's scores and judges' at once. mlflow, langfuse, "
+            "promptfoo, deepeval, ragas, inspect, langsmith, phoenix, opik, label-studio, argilla, judge-bench or "
+            "inspector-raget; by default told by what stands in the file.",
         ),
     ] = None
     sheet: Annotated[
