@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from judgecal.experiment import Judgements
     from judgecal.experiment.compare import compare
     from judgecal.experiment.score import score
-    from judgecal.goldset import GoldSet, load_gold
+    from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
+    from judgecal.optimize.run import optimize
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.selection.gate import gate
     from judgecal.selection.mlflow_scorer import mlflow_scorer
+    from judgecal.selection.production import judge
     from judgecal.selection.rate import rate
+    from judgecal.selection.select import select
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, reliability
 
@@ -28,6 +31,7 @@ __version__ = "0.1.0"
 
 # Where each name is; behind a colon, under which name.
 _HOME = {
+    "Columns": "judgecal.goldset",
     "Estimate": "judgecal.records",
     "GoldSet": "judgecal.goldset",
     "InputError": "judgecal.errors",
@@ -42,16 +46,20 @@ _HOME = {
     "alt_test": "judgecal.stats",
     "compare": "judgecal.experiment.compare",
     "gate": "judgecal.selection.gate",
+    "judge": "judgecal.selection.production",
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
     "mlflow_scorer": "judgecal.selection.mlflow_scorer",
+    "optimize": "judgecal.optimize",
     "rate": "judgecal.selection.rate",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.score",
+    "select": "judgecal.selection.select",
 }
 
 __all__ = [
+    "Columns",
     "Estimate",
     "GoldSet",
     "InputError",
@@ -67,13 +75,16 @@ __all__ = [
     "alt_test",
     "compare",
     "gate",
+    "judge",
     "load_gold",
     "load_report",
     "load_signature",
     "mlflow_scorer",
+    "optimize",
     "rate",
     "reliability",
     "score",
+    "select",
 ]
 
 
@@ -81,7 +92,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
     module, _, other = _HOME[name].partition(":")
-    value = getattr(importlib.import_module(module), other or name)
+    home = importlib.import_module(module)
+    value = home if module == f"{__name__}.{name}" else getattr(home, other or name)  # a package is called itself
     globals()[name] = value
     return value
 

@@ -12,6 +12,9 @@ import pytest
 import judgecal as package
 from judgecal import Estimate, InputError, Judge, Judgement, Judgements, Scale, load_gold, load_signature, score
 from judgecal.engine.transport import embedded as transport
+from judgecal.selection.choice import Caps
+from judgecal.selection.judged_table import JudgedColumns
+from judgecal.workspace import find_workspace
 
 
 @pytest.fixture(autouse=True)
@@ -155,3 +158,36 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
 def test_errors_are_one_class_and_say_what_to_do(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_commands_are_functions_too(workspace_dir: Path) -> None:
+    """From scores to a lock, to judged rows, to their rate; each result is the command's."""
+    from judgecal.experiment import RunOptions, plan_score
+
+    workspace = find_workspace(workspace_dir)
+    judges = (Judge("correctness_v3@embedded"),)
+    plan_score(workspace, load_gold("starter"), judges, split="open", options=RunOptions(), seed=0, out="one").run()
+    chosen = package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
+    assert chosen.chosen == "correctness_v3@embedded" and (workspace_dir / "judge.lock.json").is_file()
+    rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]
+    (workspace_dir / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = package.Columns("q", "a", reference="r")
+    judged = package.judge("in.jsonl", lock="judge.lock.json", output="out.arrow", columns=columns)
+    assert (judged.n, judged.n_unscored) == (12, 0) and (workspace_dir / "out.arrow").is_file()
+    (workspace_dir / "mine.csv").write_text("mine")
+    with pytest.raises(InputError, match="is there already: give --replace"):
+        package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
+    table = package.rate("out.arrow", lock="judge.lock.json", columns=JudgedColumns("q", "a")).numbers()
+    assert {"raw", "corrected"} <= set(table["number"])
+    with pytest.raises(InputError, match="is there already"):
+        package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
+
+
+def test_optimize_is_a_function_whatever_was_imported_before() -> None:
+    from judgecal.optimize import plan_optimize
+    from judgecal.optimize.run import optimize
+
+    assert callable(package.optimize) and vars(type(package.optimize))["__call__"].__func__ is optimize
+    assert package.optimize.plan_optimize is plan_optimize  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="unknown gold set 'no-such-set'"):
+        package.optimize("correctness_v3@embedded", "no-such-set")

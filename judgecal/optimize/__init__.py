@@ -1,11 +1,14 @@
 """Optimise a judge: compile on train, choose on dev, confirm once on test."""
 
+import sys
+from types import ModuleType
+
 from judgecal.optimize.decision import Confirmation, confirm
 from judgecal.optimize.metric import AgreementMetric
 from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
 from judgecal.optimize.preview import Preview, preview_optimize
 from judgecal.optimize.result import OptimizeResult, Prompts, read_prompts
-from judgecal.optimize.run import OptimizeRun, plan_optimize
+from judgecal.optimize.run import OptimizeRun, optimize, plan_optimize
 from judgecal.optimize.training import Candidate, Training
 
 __all__ = [
@@ -24,3 +27,12 @@ __all__ = [
     "read_prompts",
     "resolve_optimizer",
 ]
+
+
+class _Called(ModuleType):
+    """`judgecal.optimize(...)`: Python sets a package on its parent under its name, so that the package is called."""
+
+    __call__ = staticmethod(optimize)
+
+
+sys.modules[__name__].__class__ = _Called

@@ -34,7 +34,7 @@ from judgecal.experiment import (
     scale_notes,
     stored_rows,
 )
-from judgecal.goldset import GoldSet, require_splits
+from judgecal.goldset import GoldSet, load_gold, require_splits
 from judgecal.judges import JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG, logged_usd
@@ -54,7 +54,7 @@ from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
 from judgecal.records import Estimate, Item, Rating
 from judgecal.stats import leading_metric
-from judgecal.workspace import Workspace, shown
+from judgecal.workspace import Workspace, find_workspace, shown
 
 _NEEDED_GROUPS = 2
 
@@ -342,3 +342,36 @@ def plan_optimize(
     }
     experiment = plan_experiment(workspace, config, out=out)
     return OptimizeRun(workspace, gold, judge, optimizer, options, seed, final, experiment, reflection)
+
+
+def optimize(
+    judge: str,
+    gold: str = "starter",
+    *,
+    optimizer: str = "auto",
+    final: bool = True,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> OptimizeResult:
+    """Compile a judge on train, choose on dev, confirm once on test; `judgecal.optimize(...)`. This costs calls.
+
+    Args:
+        judge: a prompt judge by its string, `correctness_v3@gemini-flash`.
+        gold: a gold set by its name, or a path.
+        optimizer: as `--optimizer` has it.
+        final: whether it is confirmed on test, which is a look; only where something changed on dev.
+        limit: only the first so many items.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+
+    Raises:
+        InputError: as `plan_optimize` and `OptimizeRun.run`; or the judge has no prompt.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    options = RunOptions(limit=limit, budget_usd=budget_usd)
+    options.check()
+    asked = PromptJudge(JudgeName.parse(judge), workspace=where)
+    how: dict[str, Any] = {"optimizer": optimizer, "options": options, "seed": seed, "final": final, "out": name}
+    return plan_optimize(where, asked, load_gold(gold, workspace=where), **how).run()

@@ -28,15 +28,16 @@ from judgecal.experiment import (
     stored_rows,
     whole_item,
 )
+from judgecal.goldset import Columns
 from judgecal.judges import Judge, units_of
 from judgecal.records import Estimate, Item, Judgement, Key, Result
 from judgecal.scale import Scale
-from judgecal.selection.lock import Lock
+from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
 from judgecal.selection.row_items import Judged, RowItems, RowReader, judged_columns
-from judgecal.tables import FileSource, Row, check_output, writing
+from judgecal.tables import FileSource, Row, check_output, open_source, writing
 from judgecal.tables.formats import Layout
-from judgecal.workspace import Workspace, read_json
+from judgecal.workspace import Workspace, find_workspace, read_json
 
 INPUT = "input"
 """The kind of the error of a row that lacks what the judge asks for; it is never called for."""
@@ -124,12 +125,8 @@ class ProductionRun:
             InputError: the output is no place to write to, a column is missing or not named, or a budget meets a
                 model without a price.
         """
-        check_output(
-            self.output,
-            self.source.path,
-            self.source.n_rows,
-            replace=self.replace or wrote(self.experiment, self.output),
-        )
+        may = self.replace or wrote(self.experiment, self.output)
+        check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
         require_prices(models_of([self.judge]), self.options.limit_usd)
 
@@ -353,3 +350,49 @@ def _shown(found: Estimate | None) -> str:
     if found.low is None or found.high is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def judge(
+    table: str | Path,
+    *,
+    lock: str | Path,
+    output: str | Path,
+    columns: Columns,
+    replace: bool = False,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    trust_lock: bool = False,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> JudgeResult:
+    """Judge a table of production answers with a locked judge: every row comes out, in order, with its verdict.
+
+    Args:
+        table, output: the file with the answers, and where the same goes with the verdicts, by its ending.
+        lock: the judge.lock.json of select.
+        columns: which column is what: `judgecal.Columns("question", "answer", reference="reference")`.
+        replace: also over an output that another call wrote.
+        limit: only the first so many rows.
+        trust_lock: run the lock's own signature where the workspace has another.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+
+    Raises:
+        InputError: as `ProductionRun.run`.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    locked = load_lock(Path(lock))
+    runnable = locked.runnable(where, trust_lock=trust_lock)
+    options = RunOptions(limit=limit, budget_usd=budget_usd)
+    options.check()
+    return ProductionRun(
+        workspace=where,
+        lock=locked,
+        lock_path=Path(lock),
+        source=open_source(Path(table)),
+        reader=RowReader.of(columns, runnable),
+        judge=runnable,
+        output=Path(output),
+        options=options,
+        out=name,
+        replace=replace,
+    ).run()

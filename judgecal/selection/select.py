@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Journal
@@ -12,19 +13,23 @@ from judgecal.errors import InputError, listed
 from judgecal.experiment import (
     CostEstimate,
     Look,
+    RunOptions,
     StoredExperiment,
     Table,
     foresee_look,
     gold_config,
     open_experiment,
     plan_calls,
+    plan_experiment,
+    read_experiment,
     refuse_unequal,
     together,
 )
 from judgecal.experiment.losses import floor_loss, table_losses
 from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.selection.choice import Caps, MeasuredJudge, choose, in_words, measure, repeats_of
+from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, choose, in_words, measure, repeats_of
 from judgecal.selection.confirm import (
+    NOISE_CALLS,
     NOISE_FILE,
     SelectRequest,
     confirm,
@@ -38,6 +43,7 @@ from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprin
 from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
 from judgecal.selection.standing import too_few
 from judgecal.stats import leading_metric, metric_named
+from judgecal.workspace import find_workspace
 
 
 def select_config(
@@ -270,3 +276,46 @@ class SelectRun(SelectRequest):
                 for items, stored, repeats in runs
             ]
         )
+
+
+def select(
+    experiment: str | Path,
+    *,
+    metric: str | None = None,
+    margin: float = MARGIN,
+    caps: Caps | None = None,
+    on_all: bool = False,
+    output: str | Path = "judge.lock.json",
+    replace: bool = False,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> SelectResult:
+    """Choose the cheapest judge shown to lose less than the margin against the best, confirm it on test and lock it.
+
+    Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at test.
+
+    Args:
+        experiment: slug or folder of the experiment that holds the judges.
+        metric: by which; the leading one of the labels' scale where not given.
+        margin: the loss against the best judge that is allowed.
+        caps: what a judge may cost at most, and the like.
+        on_all: choose on all items, so that none confirms.
+        output: where the lock goes; `replace`: also over one that is there.
+        name: slug of the new experiment.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+
+    Raises:
+        InputError: as `SelectRun.run`, or there is no such experiment.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    stored = read_experiment(where, str(experiment))
+    options = RunOptions(repeats=repeats_of(stored), budget_usd=budget_usd)
+    options.check()
+    how: dict[str, Any] = {"metric": metric, "margin": margin, "caps": caps or Caps(), "seed": seed, "on_all": on_all}
+    config = select_config(stored, **how, repeats=options.repeats)
+    planned = plan_experiment(where, config, out=name)
+    return SelectRun(
+        where, stored, planned, options, noise_calls=NOISE_CALLS, output=Path(output), replace=replace, **how
+    ).run()

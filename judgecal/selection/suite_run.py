@@ -140,12 +140,8 @@ class SuiteRun:
             InputError: the output is no place to write to, the table lacks a column, no judge finds what it asks for
                 in any row, or a budget meets a model without a price.
         """
-        check_output(
-            self.output,
-            self.source.path,
-            self.source.n_rows,
-            replace=self.replace or wrote(self.experiment, self.output),
-        )
+        may = self.replace or wrote(self.experiment, self.output)
+        check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
         require_prices(models_of([member.judge for member in self._all]), self.options.limit_usd)
         if not self.survey.running:
