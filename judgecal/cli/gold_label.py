@@ -20,6 +20,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
+    from judgecal.experiment.label_progress import LabelProgress
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.report.document import Document
@@ -109,9 +110,6 @@ def label_command(
     Every label is on the disk before the next item shows, in the set's ratings.jsonl; the same command goes on later.
     """
     from judgecal.errors import refuse
-    from judgecal.experiment.adjudication import contested
-    from judgecal.experiment.label_progress import label_progress
-    from judgecal.report.label import label_document
     from judgecal.web.desk import Desk, rater_problems
     from judgecal.web.server import DeskServer
 
@@ -125,12 +123,14 @@ def label_command(
     common: dict[str, Any] = {"target": how.half_width, "judge_leaves": judge_leaves}
     after = _after(source, task.gold.name, table)
     if serve.dry_run:
+        from judgecal.experiment.label_progress import label_progress
+
         result = label_progress(task.gold, task.items, raters, **common)
-        document = label_document(result, len(contested(task.gold)), after)
+        document = _label_document(result, task.gold, after)
     else:
 
         def document_of(server: DeskServer) -> Document:
-            return label_document(server.progress(), len(contested(server.desk.seen())), after)
+            return _label_document(server.progress(), server.desk.seen(), after)
 
         with Desk(task) as desk:
             server = DeskServer(desk, following=lambda own: document_of(own).headline.next, **common)
@@ -139,6 +139,14 @@ def label_command(
             notice(*_notes(desk))
             result, document = server.progress(), document_of(server)
     print_result(result, document, json=serve.json, full=serve.full)
+
+
+def _label_document(result: LabelProgress, gold: GoldSet, after: str) -> Document:
+    """How labelling stands; loaded when it is told, so that the page is there sooner."""
+    from judgecal.experiment.adjudication import contested
+    from judgecal.report.label import label_document
+
+    return label_document(result, len(contested(gold)), after)
 
 
 def _notes(desk: Desk) -> list[str]:
@@ -270,7 +278,6 @@ def _unwritten(card: Any, items: Sequence[Item], before: GoldSet | None) -> Gold
 
 def _chosen(gold: GoldSet, items: Sequence[Item], how: LabelArguments) -> tuple[Sequence[Item], str | None]:
     """Those of the items that --next and --flagged leave, and from when on a label of theirs counts as done."""
-    from judgecal.experiment.adjudication import contested
     from judgecal.web.flagged import flagged_at, read_flagged
 
     if how.flagged is not None:
@@ -279,6 +286,8 @@ def _chosen(gold: GoldSet, items: Sequence[Item], how: LabelArguments) -> tuple[
     if how.following == "ties":
         items = [item for item in items if item in set(gold.tied)]
     elif how.following == "disagreements":
+        from judgecal.experiment.adjudication import contested
+
         items = [item for item in items if item in set(contested(gold))]
     elif how.limit is not None and how.following != "strata":
         import random

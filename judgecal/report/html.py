@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from judgecal.errors import visible
 from judgecal.report.document import Block, Document
-from judgecal.stats.metrics import METRICS
 
 _FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
 
@@ -51,6 +50,8 @@ def _draw(block: Block) -> str:
 
 def _meaning(header: str) -> str:
     """What the metric that a column is headed by means; empty for other words."""
+    from judgecal.stats.metrics import METRICS  # numpy and scipy, which a page without metrics need not wait for
+
     name = re.split(r"[ @,\[]", header, maxsplit=1)[0]
     return METRICS[name].meaning if name in METRICS else ""
 

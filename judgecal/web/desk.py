@@ -13,10 +13,9 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import JudgecalError, visible
-from judgecal.experiment.label_progress import Timing
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.goldset.label_cells import read_label
@@ -25,6 +24,9 @@ from judgecal.records import CANNOT_TELL, Item, Rating
 from judgecal.scale import Label
 from judgecal.web.label_journal import LabelEntry, LabelJournal, now
 from judgecal.web.label_queue import LabelQueue, Next, Order
+
+if TYPE_CHECKING:
+    from judgecal.experiment.label_progress import Timing
 
 _LONGEST_NOTE = 4_000  # characters
 _PAUSE_S = 3600.0  # longer than that nobody looks at an item: the page was left open
@@ -162,12 +164,14 @@ class Desk:
 
     def timing(self) -> Timing:
         """How long items took, and what second looks said, by rater."""
+        from judgecal.experiment.label_progress import Timing
+
         seconds: dict[str, list[float]] = {rater: [] for rater in self._raters}
-        for entry in self.journal.entries:
+        for entry in list(self.journal.entries):  # this runs beside the loop
             if entry.rater in seconds and entry.item_id in self._items and entry.seconds is not None:
                 seconds[entry.rater].append(entry.seconds)
         looks: dict[str, tuple[int, int]] = {}
-        for (item_id, rater), second in self._second.items():
+        for (item_id, rater), second in list(self._second.items()):
             first, (n, same) = self.file.ratings.get((item_id, rater)), looks.get(rater, (0, 0))
             looks[rater] = n + 1, same + (first is not None and first.label == second.label)
         return Timing(seconds, looks)

@@ -18,7 +18,6 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from judgecal.engine.journal import PRIVATE, cut_torn_line
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset.ratings_file import RatingKey
 from judgecal.records import Rating
@@ -109,16 +108,19 @@ class LabelJournal:
                 "open its links; one page serves all raters"
             ) from None
         try:
-            cut_torn_line(self.path)
             self.entries, self.unsaved = self._read()
         except BaseException:
             self._lock.release()
             raise
 
     def _read(self) -> tuple[list[LabelEntry], list[LabelEntry]]:
+        data = self.path.read_bytes() if self.path.exists() else b""
+        if data and not data.endswith(b"\n"):  # the power went in mid-write
+            data = data[: data.rfind(b"\n") + 1]
+            os.truncate(self.path, len(data))
         entries: list[LabelEntry] = []
         saved = 0
-        for number, line in enumerate(self.path.open("rb") if self.path.exists() else (), start=1):
+        for number, line in enumerate(data.splitlines(), start=1):
             try:
                 row = json.loads(line)
                 if row == _SAVED:
@@ -169,5 +171,5 @@ class LabelJournal:
     def _opened(self) -> int:
         if self._file is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._file = os.open(self.path, flags, PRIVATE)
+            self._file = os.open(self.path, flags, 0o600)  # texts of people
         return self._file

@@ -19,18 +19,21 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from judgecal.errors import InputError, visible
-from judgecal.experiment.label_progress import HALF_WIDTH, LabelProgress, label_progress
+from judgecal.errors import InputError, notice, visible
+from judgecal.goldset import GoldSet
 from judgecal.records import as_plain
 from judgecal.report.html import rendered
 from judgecal.report.numbers import estimate, percent
 from judgecal.web.choices import choices_of, typed_of
 from judgecal.web.desk import Desk, Refusal
+
+if TYPE_CHECKING:  # the statistics are loaded once the page is there
+    from judgecal.experiment.label_progress import LabelProgress
 
 _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -71,7 +74,7 @@ class DeskServer:
 
     desk: Desk
     address: Address = field(default_factory=Address)
-    target: float = HALF_WIDTH
+    target: float = 0.05
     judge_leaves: float = 1.0
     following: Callable[[DeskServer], str] = lambda _: ""
     tokens: Mapping[str, str] = field(init=False)
@@ -84,7 +87,7 @@ class DeskServer:
         self._finished: set[str] = set()
         self._progress: LabelProgress | None = None
         self._counting = asyncio.Lock()
-        self._counted = -_NEW_NUMBERS_S
+        self._fresh_until = 0.0  # when the progress is to be counted anew
 
     # --- what is asked for
 
@@ -185,20 +188,24 @@ class DeskServer:
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
         async with self._counting:
-            if self._progress is None or time.monotonic() - self._counted > _NEW_NUMBERS_S:
-                seen, timing = self.desk.seen(), self.desk.timing()
-                self._progress = await asyncio.to_thread(self.progress, seen, timing)
-                self._counted = time.monotonic()
+            started = time.monotonic()
+            if self._progress is None or started > self._fresh_until:
+                seen = self.desk.seen()
+                self._progress = await asyncio.to_thread(self.progress, seen)
+                took = time.monotonic() - started
+                self._fresh_until = time.monotonic() + max(_NEW_NUMBERS_S, 10.0 * took)
         return progress_words(self._progress, rater)
 
-    def progress(self, seen: Any = None, timing: Any = None) -> LabelProgress:
+    def progress(self, seen: GoldSet | None = None) -> LabelProgress:
         """How labelling goes."""
+        from judgecal.experiment.label_progress import label_progress
+
         task = self.desk.task
         return label_progress(
             seen or self.desk.seen(),
             task.items,
             task.raters,
-            timing=timing or self.desk.timing(),
+            timing=self.desk.timing(),
             target=self.target,
             judge_leaves=self.judge_leaves,
         )
@@ -250,6 +257,9 @@ class DeskServer:
         while not self._ends.is_set():
             left = self.address.idle_s - (time.monotonic() - self._last_act)
             if left <= 0.0:
+                notice(
+                    f"judgecal: nobody did anything for {self.address.idle_s / 60.0:g} minutes, so the page has ended"
+                )
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ends.wait(), min(left, 60.0))
