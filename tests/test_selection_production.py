@@ -616,7 +616,7 @@ def test_a_table_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert len(list(source.pieces())) == 1
     with path.open("a") as file:
         file.write("1,2,3,4,5\n")
-    with pytest.raises(InputError, match="changed while it was being judged"):
+    with pytest.raises(InputError, match="changed while it was being read"):
         list(source.pieces())
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, notice, refuse
-from judgecal.goldset.card import Card, card_text
+from judgecal.goldset.card import Card, card_text, read_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, JUDGEMENTS, RATINGS, GoldSet, content_sha, load_gold
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
@@ -98,6 +98,7 @@ class Draft:
         self.close()
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
+        read_card(self.folder / CARD)
         for name, rows in ((DOCUMENTS, map(document_row, documents)), (JUDGEMENTS, iter(judgements))):
             if (first := next(rows, None)) is not None:
                 write_json_lines(self.folder / name, chain([first], rows))

@@ -195,7 +195,7 @@ def churn_between(
 ) -> ChurnResult:
     """Have both judges judge the table, and say what would change at the people's pass mark; the limit is one of rows.
 
-    Raises InputError: as `keep_trials`; or the table changed while it was being judged.
+    Raises InputError: as `keep_trials`; or the table changed while it was being read.
     """
     rows = RowItems(recent.source, recent.reader, options.limit)
     for judge in (old, new):

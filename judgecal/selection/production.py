@@ -147,7 +147,7 @@ class ProductionRun:
         The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command resumes.
 
         Raises:
-            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being judged.
+            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being read.
         """
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)

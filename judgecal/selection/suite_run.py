@@ -175,7 +175,7 @@ class SuiteRun:
         The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command resumes.
 
         Raises:
-            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being judged.
+            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being read.
         """
         self.check()
         asked = self._asked()

@@ -261,8 +261,8 @@ class FileSource(Source):
         for piece in super().pieces(limit):
             if self._now() != self._stamp:
                 raise InputError(
-                    f"{self.where}: the file changed while it was being judged; what was judged is kept: run the same "
-                    "command again"
+                    f"{self.where}: the file changed while it was being read: run the same command again (judgements "
+                    "that were made are kept)"
                 )
             yield piece
 
