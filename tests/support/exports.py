@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import Export, read_export
+from judgecal.tables.exports import Export, formats, read_export
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
 
@@ -44,10 +44,16 @@ def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from _paths(inner, (*above, key))
 
 
-def read_or_refused(path: Path, tool: str) -> Export | None:
-    """The export, with everything accounted for; None where it was refused in words. Anything else is raised."""
+def read_or_refused(path: Path | Sequence[Path], tool: str) -> Export | None:
+    """The export, with everything accounted for; None where it was refused in words. Anything else is raised.
+
+    Every tool is asked first whether the files are its own, which must never raise.
+    """
+    files = [path] if isinstance(path, Path) else path
+    for one in formats().values():
+        assert one.holds(files) in (True, False)
     try:
-        export = read_export([path], tool)
+        export = read_export(files, tool)
     except InputError as error:
         assert error.problems and all(problem.strip() for problem in error.problems)
         return None

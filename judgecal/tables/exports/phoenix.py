@@ -53,7 +53,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             f"{export.where}: no spans among the files, so there is no text to judge: export get_spans_dataframe() "
             "too, and hand over both files"
         )
-    judged = {_span(row) for _, row in annotations if row.get("document_position") is None}
+    judged = {_span(row) for _, row in annotations if not _of_document(row)}
     roots = set(spans.roots.values())
     for span, row in spans.rows.items():
         if span in roots or span in judged:
@@ -165,6 +165,10 @@ def _name(row: traced.Row) -> str:
     return traced.word(row.get("annotation_name")) or traced.word(row.get("name"))
 
 
+def _of_document(row: traced.Row) -> bool:
+    return row.get("document_position") not in (None, "")
+
+
 def _score(row: traced.Row) -> float | None:
     return traced.number(row.get("result.score"))
 
@@ -173,12 +177,12 @@ def _take(row: traced.Row, where: str, spans: _Spans, export: Export) -> None:
     """One annotation, as a rating, a judgement or a skip."""
     kind, name, span = traced.word(row.get("annotator_kind")).upper(), _name(row), _span(row)
     note, unit = traced.word(row.get("result.explanation")), ITEM_UNIT
-    if of_document := row.get("document_position") is not None:
+    if _of_document(row):
         root, place = spans.roots.get(_trace(spans.rows.get(span, {})), span), traced.place_of(row["document_position"])
         unit, span = f"chunk:{spans.starts.get(span, 0) + place}" if place is not None else "", root
     elif not span:
         span = spans.roots.get(_trace(row), "")
-    if of_document and not unit:
+    if not unit:
         export.skip("an annotation of a document that does not tell its place")
     elif name == "note":
         export.skip("a note, which is no score")

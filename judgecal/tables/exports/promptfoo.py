@@ -59,12 +59,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         grader = traced.object_of(test.get("options")).get("provider")
         asserted = test.get("assert")
         for one in _single(components, asserted if isinstance(asserted, list) else [], export):
-            _take(
-                one,
-                Score(item.item_id, one.name, "", None, traced.word(one.result.get("reason")), where),
-                grader,
-                export,
-            )
+            reason = traced.word(one.result.get("reason"))
+            _take(one, Score(item.item_id, one.name, "", None, reason, where), grader, export)
 
 
 def _rows(file: Path, export: Export) -> Iterator[tuple[str, traced.Row]]:
