@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from judgecal.errors import InputError
@@ -177,6 +179,22 @@ def test_an_archive_of_a_run_that_was_cut_off_is_read_by_its_journal(tmp_path: P
     members = {"_journal/start.json": {"eval": RUN}, "samples/1_epoch_1.json": sample(1, match=score("C"))}
     path = archive(tmp_path / "log.eval", members, zipfile.ZIP_STORED)
     assert formats()["inspect"].holds([path]) and len(read_export([path], "inspect").judgements) == 1
+
+
+def test_a_member_in_several_frames_is_read_whole(tmp_path: Path) -> None:
+    """Inspect cuts a large member into frames of Zstandard."""
+    data = json.dumps({"eval": RUN, "note": "a" * 1000}).encode()
+    packed = b"".join(bytes(pa.compress(part, "zstd")) for part in (data[:300], data[300:]))
+    path = archive(tmp_path / "log.eval", {"header.json": packed}, zipfile.ZIP_STORED)
+    whole = bytearray(path.read_bytes())
+    for mark, method, crc, size in ((b"PK\x03\x04", 8, 14, 22), (b"PK\x01\x02", 10, 16, 24)):
+        place = whole.rindex(mark)
+        struct.pack_into("<H", whole, place + method, 93)
+        struct.pack_into("<L", whole, place + crc, zlib.crc32(data))
+        struct.pack_into("<L", whole, place + size, len(data))
+    path.write_bytes(whole)
+    with open_archive(path) as opened:
+        assert opened.json("header.json")["note"] == "a" * 1000
 
 
 # --- hostile archives

@@ -113,6 +113,14 @@ def test_two_experiments_on_one_dataset_are_two_systems(tmp_path: Path) -> None:
     assert len({item.group for item in export.items.values()}) == 3
 
 
+def test_results_of_assertions_are_counted_and_skipped(tmp_path: Path) -> None:
+    value = json.loads((REAL / "experiment_first.json").read_text())
+    value["items"][0]["assertion_results"] = [{"value": "It is kind.", "passed": True}, 7]
+    export = read_export([written(tmp_path / "a.json", value)], "opik")
+    assert export.skipped["the result of an assertion, which is held against one item only"] == 1
+    assert export.skipped["no assertion, where one should stand"] == 1
+
+
 def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
     path = written(tmp_path / "dataset_a.json", {"name": "cases", "items": []})
     assert not formats()["opik"].holds([path])

@@ -59,6 +59,19 @@ def test_annotations_hold_what_people_made_of_a_verdict() -> None:
     assert [one.value for one in alone.ratings] == [0.7, 0.2]
 
 
+def test_the_words_of_a_metric_are_annotated_too(tmp_path: Path) -> None:
+    one = {"metric_input": {"user_input": "Q?", "response": "A."}, "metric_output": "pass", "prompts": {}}
+    given = [
+        {**one, "is_accepted": True},
+        {**one, "is_accepted": False, "target": "fail"},
+        {**one, "is_accepted": False},
+    ]
+    export = read_export([written(tmp_path / "a.json", {"tone": given})], "ragas")
+    assert [one.value for one in export.ratings] == ["fail"], "the later one of the same sample counts"
+    assert [one.value for one in export.judgements] == ["pass"] * 3
+    assert export.skipped["a verdict that was rejected without saying what is right"] == 1
+
+
 def test_a_conversation_is_its_last_question_and_answer() -> None:
     export = read_export([REAL / "multi_turn.csv"], "ragas")
     (item,) = export.items.values()

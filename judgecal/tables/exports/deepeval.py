@@ -74,7 +74,6 @@ def _read(files: Sequence[Path], export: Export) -> None:
             f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one judge: give "
             "metrics that differ names of their own"
         )
-    export.notes.append("a DeepEval test run holds no label of a person: give them with --ratings")
 
 
 def _cases(file: Path, export: Export) -> Iterator[tuple[dict[str, Any], Item, str]]:

@@ -34,6 +34,7 @@ from judgecal.workspace import shown
 
 _HEADERS = ("header.json", "_journal/start.json")
 _SAMPLE = re.compile(r"samples/(.*_epoch_\d+)(\.json|/sample\.json)", re.DOTALL)
+_ATTACHED = re.compile(r"samples/(.*_epoch_\d+)/attachments/(\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT = "attachment://"
 _LETTERS: Mapping[Any, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _JUDGES_FAULT = ("grader_failed", "scoring_failed")
@@ -137,20 +138,24 @@ def _archived(archive: Archive, export: Export) -> Iterator[_Sample]:
     run = header.get("eval") if isinstance(header, dict) else None
     if not isinstance(run, dict):
         raise InputError(f"{archive.where}: no log of Inspect: it has no header")
+    pieces: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for name in archive.names:
+        if match := _ATTACHED.fullmatch(name):
+            pieces[match[1]][int(match[2])] = name
     for name in archive.names:
         if match := _SAMPLE.fullmatch(name):
             for record in export.objects([archive.json(name)], "sample"):
-                attached = record.get("attachments") if match[2] == ".json" else _attached(archive, match[1])
+                whole = match[2] == ".json"
+                attached = record.get("attachments") if whole else _attached(archive, pieces[match[1]])
                 yield _Sample(f"{archive.where}: {match[1]}", _resolved(record, attached), run)
 
 
-def _attached(archive: Archive, sample: str) -> dict[str, Any]:
-    """The texts that a sample in pieces refers to by number: each piece is named by the number of its first."""
-    place = re.compile(re.escape(f"samples/{sample}/attachments/") + r"(\d+)\.json")
+def _attached(archive: Archive, pieces: Mapping[int, str]) -> dict[str, Any]:
+    """The texts that a sample in pieces refers to by number; each piece goes by the number of its first."""
     texts: dict[str, Any] = {}
-    for name in archive.names:
-        if (match := place.fullmatch(name)) and isinstance(piece := archive.json(name), list):
-            texts |= {str(int(match[1]) + n): text for n, text in enumerate(piece)}
+    for first, name in pieces.items():
+        piece = archive.json(name)
+        texts |= {str(first + n): text for n, text in enumerate(piece if isinstance(piece, list) else [])}
     return texts
 
 

@@ -58,6 +58,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
     export.skip("a trace, taken with the experiment's item that it belongs to", len(read.traces) - len(alone))
     for (trace, where, row), item in zip(linked, apart(items), strict=True):
         export.add_item(item)
+        export.skip(_ASSERTION, len(export.objects(nested(row.get("assertion_results")) or None, "assertion")))
         means = export.objects(nested(row.get("feedback_scores")) or None, "score")
         if trace:
             export.skip("a mean over the authors of a score, which the trace tells one by one", len(means))
@@ -72,6 +73,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
         export.notes.append(f"{n:,} scores are means over people and judges: hand over the files of the traces as well")
 
 
+_ASSERTION = "the result of an assertion, which is held against one item only"
 _UNTOLD = "a mean over people and judges whose sources are not told"
 
 

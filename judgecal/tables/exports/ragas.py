@@ -23,12 +23,12 @@ from judgecal.tables.exports import (
     contexts_of,
     field_of,
     id_of,
-    number_of,
     objects_of,
     spoken,
     text_of,
     turns_of,
 )
+from judgecal.tables.traced import scalar
 from judgecal.workspace import shown
 
 _ANNOTATOR = "annotator"
@@ -84,13 +84,15 @@ def _read_annotations(metric: str, samples: list[dict[str, Any]], where: str, ex
     binary = all(sample.get("metric_output") in (0, 1) for sample in samples)
     for n, sample in enumerate(samples, start=1):
         place = f"{where}: {metric} {n}"
-        given, said = sample.get("metric_input"), number_of(sample.get("metric_output"))
+        given, said = sample.get("metric_input"), scalar(sample.get("metric_output"))
         item = _item(given if isinstance(given, dict) else {})
         export.add_item(item)
         export.add_judgement(Score(item.item_id, metric, metric, said, where=place))
-        label, accepted = number_of(sample.get("target")), sample.get("is_accepted")
-        if label is None and said is not None and isinstance(accepted, bool) and (accepted or binary):
-            label = said if accepted else 1.0 - said
+        label, accepted = scalar(sample.get("target")), sample.get("is_accepted")
+        if label is None and accepted is True:
+            label = said
+        elif label is None and accepted is False and binary:
+            label = 1.0 - float(said or 0.0)
         if label is None:
             export.skip("a verdict that was rejected without saying what is right")
         else:
