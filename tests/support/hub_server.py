@@ -17,21 +17,21 @@ from typing import Any
 
 @dataclass
 class PlayedHub:
-    """A running Hub with one data set: `files` by path, at one `commit`; `gated` ones are had by nobody."""
+    """A running Hub with one data set: `files` by path, at one `commit`; the first `refusals` requests are refused."""
 
     root: str
     name: str
     files: Mapping[str, bytes]
     commit: str = "c" * 40
-    gated: bool = False
+    refusals: int = 0
     asked: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
-def played_hub(name: str, folder: Path, *, gated: bool = False) -> Iterator[PlayedHub]:
+def played_hub(name: str, folder: Path, *, refusals: int = 0) -> Iterator[PlayedHub]:
     """Serve a folder, as `hub_folder` writes one, under a name, until the block ends."""
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    hub = PlayedHub("", name, files, gated=gated)
+    hub = PlayedHub("", name, files, refusals=refusals)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
     server.daemon_threads = True
     hub.root = f"http://127.0.0.1:{server.server_address[1]}"
@@ -63,7 +63,7 @@ def _handler(hub: PlayedHub) -> type[BaseHTTPRequestHandler]:
             hub.asked.append(f"{self.command} {path}")
             api = f"/api/datasets/{hub.name}"
             resolve = re.fullmatch(f"/datasets/{re.escape(hub.name)}/resolve/[^/]+/(.+)", path)
-            if hub.gated:
+            if len(hub.asked) <= hub.refusals:
                 self._send(403, b"gated", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
             elif resolve:
                 self._file(resolve[1])

@@ -46,13 +46,13 @@ def _read(files: Sequence[Path], export: Export) -> None:
     metrics = {text_of(one.get("name")): one for one in objects_of(found["metrics"])}
     for evaluation in export.objects(found["evaluations"], "evaluation"):
         task_id = text_of(_of(evaluation, "task_id"))
-        if task_id not in tasks:
+        item_id = f"{task_id}-{text_of(_of(evaluation, 'model_id'))}"
+        if task_id in tasks:
+            export.add_item(_item(evaluation, tasks[task_id], item_id, documents))
+        else:
             export.skip("an answer to a task that the file does not hold")
-            continue
-        item = _item(evaluation, tasks[task_id], documents)
-        export.add_item(item)
         for name, worker, value in _values(evaluation):
-            _add(export, metrics.get(name, {}), (item.item_id, name, worker), value)
+            _add(export, metrics.get(name, {}), (item_id, name, worker), value)
     export.notes.append(f"{len(tasks):,} tasks; a task's group is its conversation where its id names one")
 
 
@@ -78,18 +78,19 @@ def _add(export: Export, metric: Mapping[str, Any], key: tuple[str, str, str], v
         export.add_judgement(Score(item_id, name, name, value, where=export.where))
 
 
-def _item(evaluation: Mapping[str, Any], task: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]) -> Item:
-    task_id, model = text_of(_of(task, "task_id")), text_of(_of(evaluation, "model_id"))
+def _item(
+    evaluation: Mapping[str, Any], task: Mapping[str, Any], item_id: str, documents: Mapping[str, Mapping[str, Any]]
+) -> Item:
     turns = _turns(task.get("input"))
     targets = [text_of(field_of(one, "text", "value")) for one in objects_of(task.get("targets"))]
     contexts = _of(evaluation, "contexts") or task.get("contexts")
     return Item(
-        item_id=f"{task_id}-{model}",
-        group=text_of(_of(task, "conversation_id")) or task_id.partition(_TURN)[0],
+        item_id=item_id,
+        group=text_of(_of(task, "conversation_id")) or text_of(_of(task, "task_id")).partition(_TURN)[0],
         question=turns[-1].content if turns else "",
         answer=text_of(_of(evaluation, "model_response")),
         reference_answers=tuple(text for text in targets if text.strip()),
-        system=model or None,
+        system=text_of(_of(evaluation, "model_id")) or None,
         contexts=tuple(_context(one, documents) for one in objects_of(contexts)),
         conversation=tuple(turns[:-1]),
     )
