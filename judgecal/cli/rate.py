@@ -12,7 +12,7 @@ from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import column
-from judgecal.cli.table_file import TableFile
+from judgecal.cli.table_file import TableFile, output
 
 if TYPE_CHECKING:
     from judgecal.selection.judged_table import JudgedColumns
@@ -42,13 +42,7 @@ class RateFile(TableFile):
     """What `rate` writes: its numbers, or which rows are for a person."""
 
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the rates as a table; with --escalate the rows that a person must read, as a sheet.",
-        ),
+        Path | None, output("Write the rates as a table; with --escalate the rows that a person must read, as a sheet.")
     ] = None
 
 

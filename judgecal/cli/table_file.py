@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 
+def output(what: str) -> Any:
+    """The option `-o` that says what is written there."""
+    return typer.Option("--output", "-o", metavar="FILE", help=what)
+
+
 @dataclass(frozen=True, slots=True)
 class TableFile:
     """Where a result is written as a table, beside what is printed; a file that is there stays without `--replace`."""
 
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Also write it as a table, .csv, .jsonl, .parquet ...: each number a row, with its interval and n.",
-        ),
+        output("Also write it as a table, .csv, .xlsx, .parquet ...: each number a row, with its interval and n."),
     ] = None
     replace: shared.Replace = False
 

@@ -8,7 +8,6 @@ from judgecal.experiment.compare import CompareResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Document,
     Fact,
@@ -16,6 +15,7 @@ from judgecal.report.document import (
     Picture,
     Section,
     Table,
+    from_summary,
     notes_section,
 )
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
@@ -57,9 +57,7 @@ def compare_document(result: CompareResult) -> Document:
             Section("pairs", "Differences", caption, blocks),
             *notes_section(list(_notes(result, digits)), words=_WORDS),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from judgecal.records import Headline
 
@@ -207,6 +207,30 @@ class Document:
     data: Mapping[str, Any] = field(default_factory=dict)
     picture: Picture | None = None
     explorer: Block | None = None
+
+
+class StoredResult(Protocol):
+    """A result whose command left it in an experiment's folder."""
+
+    @property
+    def experiment(self) -> str:
+        """The slug."""
+        ...
+
+    @property
+    def run_line(self) -> str:
+        """What reproduces it."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of its JSON."""
+        ...
+
+
+def from_summary(result: StoredResult) -> dict[str, Any]:
+    """What every document of such a result ends with: `run_lines`, `foot` and `data` of `Document`."""
+    lines = (f"experiment: {result.experiment}", f"run: {result.run_line}")
+    return {"run_lines": lines, "foot": FROM_SUMMARY, "data": {"result": result.as_json()}}
 
 
 def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False) -> list[Section]:

@@ -11,7 +11,6 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Document,
     Fact,
@@ -20,6 +19,7 @@ from judgecal.report.document import (
     Record,
     Section,
     Table,
+    from_summary,
     notes_section,
 )
 from judgecal.report.intervals import Axis, change_picture, in_percent, share_blocks
@@ -74,9 +74,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
             _items(result, texts),
             *notes_section([*_notes(result)], words=_WORDS),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

@@ -11,7 +11,6 @@ from judgecal.errors import InputError
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Document,
     Heading,
@@ -19,6 +18,7 @@ from judgecal.report.document import (
     Record,
     Section,
     Table,
+    from_summary,
     notes_section,
 )
 from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
@@ -55,9 +55,7 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
             *([] if examples is None else [_examples(result, examples)]),
             *notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Document,
     Heading,
@@ -15,6 +14,7 @@ from judgecal.report.document import (
     Record,
     Section,
     Table,
+    from_summary,
     notes_section,
 )
 from judgecal.report.gate import verdict_in_words
@@ -41,9 +41,7 @@ def migrate_document(result: MigrateResult) -> Document:
         about=f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
         headline=_headline(result),
         sections=[*sections, *notes_section([*_notes(result)], words=_WORDS)],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

@@ -9,7 +9,7 @@ from judgecal.experiment import Experiment
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark
-from judgecal.report.document import FROM_SUMMARY, Bullets, Document, Fact, Picture, Section, Table, notes_section
+from judgecal.report.document import Bullets, Document, Fact, Picture, Section, Table, from_summary, notes_section
 from judgecal.report.wording import sentence
 from judgecal.selection.questions_plan import QuestionsResult
 from judgecal.selection.rate_result import CurvePoint, PlanResult
@@ -75,9 +75,7 @@ def plan_document(result: PlanResult) -> Document:
             *([curve_section(result.curve, short=True)] if result.curve else []),
             *notes_section(notes, words=_WORDS, short=True),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 
@@ -178,9 +176,7 @@ def questions_document(result: QuestionsResult) -> Document:
             Section("questions", "Questions needed", caption, [table, _assumed(result.assumes)]),
             _detectable(result),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

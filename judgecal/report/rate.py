@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Bullets,
     Document,
@@ -15,6 +14,7 @@ from judgecal.report.document import (
     Paragraph,
     Section,
     Table,
+    from_summary,
     notes_section,
 )
 from judgecal.report.intervals import Axis, in_percent, in_points, interval_picture, share_row
@@ -52,9 +52,7 @@ def rate_document(result: RateResult) -> Document:
             *([curve_section(result.curve)] if result.curve else []),
             *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

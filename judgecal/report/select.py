@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Document, Fact, Paragraph, Section, Table, notes_section
+from judgecal.report.document import Block, Document, Fact, Paragraph, Section, Table, from_summary, notes_section
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 from judgecal.report.judges_headline import Reach, use
 from judgecal.report.wording import sentence
@@ -38,9 +38,7 @@ def select_document(result: SelectResult) -> Document:
         headline=_headline(result),
         facts=_facts(result),
         sections=[_judges(result), _lock(result), *notes_section([*_notes(result)], words=_WORDS)],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 

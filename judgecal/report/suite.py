@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from judgecal.records import Headline
 from judgecal.report import numbers
-from judgecal.report.document import FROM_SUMMARY, Block, Document, Section, Table, notes_section
+from judgecal.report.document import Block, Document, Section, Table, from_summary, notes_section
 from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_row
 from judgecal.report.wording import in_a_row, sentence
 from judgecal.selection.suite_result import SuiteRate, SuiteResult, ToLabel
@@ -45,9 +45,7 @@ def suite_document(result: SuiteResult) -> Document:
             _names(result),
             *notes_section([*_notes(result)], words=_WORDS, short=True),
         ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result.as_json()},
+        **from_summary(result),
     )
 
 
