@@ -88,7 +88,6 @@ def _accept(plan: FetchPlan, *, accepted: bool) -> None:
         return
     if not (sys.stdin is not None and sys.stdin.isatty()):
         raise InputError(f"{plan.public}: {entry.to_accept}: read {entry.home}, then give --accept-licence")
-    sys.stderr.write(f"  {entry.to_accept}. Take it under these terms? [y/N] ")
-    sys.stderr.flush()
+    notice(f"  {entry.to_accept}. Take it under these terms? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InputError(f"{plan.public}: not accepted, so nothing was fetched")
