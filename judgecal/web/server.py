@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import hmac
+import importlib
 import ipaddress
 import json
 import secrets
@@ -188,6 +189,7 @@ class DeskServer:
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
         async with self._counting:
+            await asyncio.to_thread(importlib.import_module, "judgecal.experiment.label_progress")  # seconds, once
             started = time.monotonic()
             if self._progress is None or started > self._fresh_until:
                 seen = self.desk.seen()
@@ -302,7 +304,7 @@ def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
 def progress_words(found: LabelProgress, rater: str) -> dict[str, Any]:
     """The progress as a rater's page says it: names, and what stands beside them."""
     own, total = found.raters[rater], sum(found.classes.values())
-    lines: list[tuple[str, str]] = [("Labels", f"{found.n_labelled:,} of {found.n_items:,} items have one")]
+    lines: list[tuple[str, str]] = [("Labelled", f"{found.n_labelled:,} of {found.n_items:,} items")]
     if own.seconds is not None:
         lines.append(("Your time an item", f"{own.seconds:.0f} s (median)"))
     if own.cannot_tell:

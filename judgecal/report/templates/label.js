@@ -84,7 +84,7 @@
     for (const [name, text] of item.fields || []) sections.push(section(name, folded(name, text, marks)));
     const contexts = (item.contexts || []).map((text, place) => folded(`Context ${place + 1}`, text, marks));
     if (contexts.length) sections.push(section(`Context${contexts.length > 1 ? `s (${contexts.length})` : ""}`, ...contexts));
-    if (item.draft !== undefined) sections.push(section("Draft by a machine; say what you think yourself", written(item.draft, null)));
+    if (item.draft !== undefined) sections.push(section("Draft by a machine; say what you think yourself", written(name(item.draft), null)));
     if (item.opinions) sections.push(section("What raters said", make("ul", "", { class: "opinions" },
       ...item.opinions.map(([said, note]) => make("li", note ? `${name(said)}: ${note}` : name(said), { dir: "auto" })))));
     at("texts").replaceChildren(...sections);
@@ -207,10 +207,14 @@
     at("status").textContent = quick() ? "A label is saved as soon as it is chosen." : "Enter saves.";
     at("problem").textContent = at("status").textContent;
   };
+  const shift = (by) => {
+    const every = radios(), place = every.findIndex((one) => one.checked);
+    choose(every[Math.min(Math.max(place + by, 0), every.length - 1)].value);
+  };
   const type = (first) => { if (setup.typed) { choose(undefined); at("typed").value = first; at("typed").focus(); } };
   const KEYS = {
     u: undo, m: mark, o: fold, a: toggleQuick, ArrowLeft: () => step(-1), ArrowRight: () => step(1),
-    n: () => at("note").focus(), t: () => type(""), d: () => pick(CANNOT), "?": () => at("help").showModal(),
+    "+": () => shift(1), "-": () => shift(-1), n: () => at("note").focus(), t: () => type(""), d: () => pick(CANNOT), "?": () => at("help").showModal(),
   };
   document.addEventListener("keydown", (event) => {
     if (!setup || event.ctrlKey || event.metaKey || event.altKey || at("help").open) return;
