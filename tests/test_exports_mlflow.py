@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.tables.exports import Export, person, read_export
+from judgecal.tables.exports import Export, guess, person, read_export
 from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
 
 ITSELF = FIXTURES / "mlflow"
@@ -190,6 +190,22 @@ def test_a_chat_is_its_last_question_after_its_turns(tmp_path: Path) -> None:
     item = next(iter(read(tmp_path, trace(request=request, response=response)).items.values()))
     assert (item.question, item.answer) == ("Why?", "So.")
     assert [turn.content for turn in item.conversation] == ["Be brief.", "Who?", "She."]
+
+
+@pytest.mark.parametrize("orient", ["records", "columns", "index", "split"])
+def test_a_frame_is_read_however_pandas_turned_it(orient: str, tmp_path: Path) -> None:
+    rows = [trace(assessment("yes", ADA)), trace(assessment("no", JUDGE), n=2, response="Otherwise.")]
+    columns = list(rows[0])
+    turned = {
+        "records": rows,
+        "columns": {name: {str(n): row[name] for n, row in enumerate(rows)} for name in columns},
+        "index": {str(n): row for n, row in enumerate(rows)},
+        "split": {"columns": columns, "index": [0, 1], "data": [[row[name] for name in columns] for row in rows]},
+    }
+    file = written(tmp_path / "frame.json", turned[orient])
+    assert guess([file]) == "mlflow"
+    export = read_export([file], "mlflow")
+    assert (len(export.items), len(export.ratings), len(export.judgements)) == (2, 1, 1)
 
 
 def test_traces_as_to_json_writes_them(tmp_path: Path) -> None:

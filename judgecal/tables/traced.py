@@ -39,8 +39,10 @@ def fields_of(path: Path) -> frozenset[str]:
     rows = value if isinstance(value, list) else [value]
     names = {name for row in rows if isinstance(row, dict) for name in row}
     if isinstance(value, dict):
-        if isinstance(columns := value.get("columns"), list):
-            names |= set(map(str, columns))
+        if isinstance(value.get("columns"), list) and "data" in value:  # the outline has the first few alone
+            names |= {name for row in _of_frame(read_json(path))[:1] for name in row}
+        if all(map(str.isdigit, value)):
+            names |= {name for row in value.values() if isinstance(row, dict) for name in row}
         names |= {name for part in value.values() for row in objects(part)[:1] for name in row}
     return frozenset(names)
 
@@ -71,15 +73,17 @@ def _json_rows(value: Any, where: str) -> Iterator[tuple[str, Row]]:
 
 
 def _of_frame(value: Any) -> list[Row]:
-    """The rows of a frame by columns, or split into columns and data; none where the value is no frame."""
-    if not isinstance(value, dict) or len(value) < 2:
+    """The rows of a frame by columns, by rows, or split into columns and data; none where the value is no frame."""
+    if not isinstance(value, dict) or not value:
         return []
     if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
         index = index if isinstance(index := value.get("index"), list) else []
         rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
         return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
     first = next(iter(value.values()))
-    if all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
+    if all(name.isdigit() and isinstance(row, dict) for name, row in value.items()):
+        return [{"index": name, **row} for name, row in value.items()]
+    if len(value) > 1 and all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
         return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
     return []
 
