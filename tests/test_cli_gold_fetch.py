@@ -16,7 +16,8 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import catalogue
 from judgecal.goldset.catalogue import read_catalogue
-from judgecal.goldset.fetch import another_revision
+from judgecal.goldset.fetch import Fetch, another_revision, catalogued
+from judgecal.workspace import Workspace
 from tests.support.command import ROOT, Run, one_object, tree
 from tests.support.hub import hub_folder
 from tests.support.hub_server import played_hub
@@ -128,7 +129,8 @@ def test_what_must_be_accepted_is_asked_once(
         (["plian"], "unknown public set 'plian': did you mean plain"),
         (["plain", "--as", "starter"], "give --replace"),
         (["plain", "--as", "../x"], "use letters, digits"),
-        (["pinned"], f"its sha256 must be {'0' * 64}, found "),
+        (["pinned"], f"its sha256 must be {'0' * 64}, says the catalogue, found "),
+        (["plain", "--label", "x"], "--label x: the public set plain has one label alone"),
     ],
 )
 def test_what_is_refused_changes_nothing(judgecal: Run, host: RawHost, words: list[str], says: str) -> None:
@@ -166,7 +168,7 @@ def test_a_changed_source_is_told_from_the_card_where_nothing_is_stored(
     again = judgecal("gold", "fetch", "plain", "--replace")
     assert again.code == 0 and tree(Path("gold/plain"))["items.jsonl"] == before["items.jsonl"], "the stored file"
     ran = judgecal("gold", "fetch", "plain", "--replace", "--no-cache")
-    assert ran.code == 2 and "its sha256 must be" in ran.err, "the card has the sha256"
+    assert ran.code == 2 and "says the card of plain, found" in ran.err and "--as another name" in ran.err
     monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "another"))
     ran = judgecal("gold", "fetch", "plain", "--replace")
     assert ran.code == 2 and "its sha256 must be" in ran.err
@@ -182,6 +184,20 @@ def test_what_people_wrote_into_the_card_stays(judgecal: Run, host: RawHost) -> 
     assert judgecal("gold", "fetch", "plain", "--replace").code == 0
     after = path.read_text(encoding="utf-8")
     assert "Ada, a teacher" in after and '"random"' in after
+
+
+def test_a_notebook_shows_all_three(judgecal: Run, host: RawHost, workspace_dir: Path, tmp_path: Path) -> None:
+    fetch = Fetch("plain", Workspace(workspace_dir, workspace_dir / "experiments"), tmp_path / "store")
+    plan = fetch.plan()
+    assert "would be fetched" in plan._repr_html_() and "8 items" in fetch.run(plan)._repr_html_()
+    found = catalogued()
+    assert "can be fetched" in found._repr_html_() and found.frame()["name"][0] == "plain"
+
+
+def test_a_card_that_cannot_be_read_stops_no_replacement(judgecal: Run, host: RawHost) -> None:
+    assert judgecal("gold", "fetch", "plain").code == 0
+    Path("gold/plain/card.toml").write_text("schema = ?", encoding="utf-8")
+    assert judgecal("gold", "fetch", "plain", "--replace").code == 0
 
 
 def test_a_dry_run_fetches_nothing(judgecal: Run, host: RawHost) -> None:
@@ -207,7 +223,8 @@ def test_the_catalogue_that_comes_with_judgecal(judgecal: Run, monkeypatch: pyte
     assert all(name in full.said for name in read_catalogue())
     assert "a model gave its labels" in full.said
     found = one_object(judgecal("gold", "fetch", "--json"))
-    assert found["sets"]["ragbench"]["labels_by"] == "model" and found["sets"]["mtrag"]["n"] == 477
+    sets = {one["name"]: one for one in found["sets"]}
+    assert sets["ragbench"]["labels_by"] == "model" and sets["mtrag"]["n"] == 477
 
 
 FIVE = datasets.ClassLabel(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.download import Limits, fetch_file
+from judgecal.tables.download import Known, Limits, fetch_file
 from tests.support.raw_host import RawHost, Sent, moved, raw_host
 
 DATA = b"question,label\n" + b"why?,yes\n" * 500
@@ -36,7 +36,7 @@ def host(shared_host: RawHost) -> RawHost:
 
 def test_a_file_is_fetched_once_and_its_sha256_stands_beside_it(host: RawHost, tmp_path: Path) -> None:
     url, path = host.put("/a.csv", DATA), tmp_path / "set" / "a.csv"
-    first = fetch_file(url, path, sha256=SHA)
+    first = fetch_file(url, path, known=Known(SHA, "says a test", ""))
     again = fetch_file(url, path)
     assert (first.sha256, first.n_bytes, path.read_bytes()) == (SHA, len(DATA), DATA)
     assert again == first and host.asked == ["/a.csv"]
@@ -66,11 +66,11 @@ def test_redirects_are_followed(host: RawHost, tmp_path: Path) -> None:
     assert found.sha256 == SHA and found.url.endswith("/a") and host.asked == ["/a", "/b", "/c"]
 
 
-def refused(url: str, path: Path, *, sha256: str | None = None, again: bool = False) -> str:
+def refused(url: str, path: Path, *, known: Known | None = None, again: bool = False) -> str:
     """The one message; nothing that was not there before is there after."""
     before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
     with pytest.raises(InputError) as stop:
-        fetch_file(url, path, sha256=sha256, again=again, limits=FAST)
+        fetch_file(url, path, known=known, again=again, limits=FAST)
     assert {one.name: one.read_bytes() for one in path.parent.iterdir()} == before
     assert len(stop.value.problems) == 1
     return str(stop.value)
@@ -136,10 +136,12 @@ def test_addresses(tmp_path: Path, url: str, says: str) -> None:
 
 def test_what_must_be_another_file_is_refused(host: RawHost, tmp_path: Path) -> None:
     url = host.put("/a", DATA)
-    message = refused(url, tmp_path / "a", sha256="0" * 64)
-    assert f"must be {'0' * 64}, found {SHA}" in message
+    known = Known("0" * 64, "says a test", "do this")
+    message = refused(url, tmp_path / "a", known=known)
+    assert f"must be {'0' * 64}, says a test, found {SHA} in the file at its source" in message
     fetch_file(url, tmp_path / "a")
-    assert "delete it and fetch again" in refused(url, tmp_path / "a", sha256="0" * 64)
+    message = refused(url, tmp_path / "a", known=known)
+    assert "in the file stored at" in message and message.endswith(": do this")
 
 
 def test_a_changed_file_is_told_and_the_old_one_stays(host: RawHost, tmp_path: Path) -> None:

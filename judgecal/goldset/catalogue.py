@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -58,6 +58,7 @@ class PublicSet:
     """A set of the catalogue, as `catalogue.toml` explains its keys.
 
     Attributes:
+        name: its own, which is its key in the file.
         about: what it holds.
         calibrates: the kinds of judges that its labels can be held against.
         labels_by: who gave the labels; people's alone are gold.
@@ -86,6 +87,7 @@ class PublicSet:
     licence: str
     licence_read: bool
     home: str
+    name: str = ""
     metrics: tuple[str, ...] = ()
     n: int | None = None
     n_exact: bool = False
@@ -129,8 +131,10 @@ class PublicSet:
         Raises:
             InputError: the set has no labels of that name.
         """
-        if wanted is not None and wanted not in self.metrics and self.metrics:
-            raise unknown_name("label of this set", wanted, self.metrics)
+        if wanted is not None and not self.metrics:
+            raise InputError(f"--label {wanted}: the public set {self.name} has one label alone: leave it out")
+        if wanted is not None and wanted not in self.metrics:
+            raise unknown_name(f"label of the public set {self.name}", wanted, self.metrics)
         return wanted or next(iter(self.metrics), "")
 
 
@@ -151,7 +155,8 @@ def read_catalogue(path: Path | None = None) -> dict[str, PublicSet]:
 
 @cache
 def _read(path: Path) -> dict[str, PublicSet]:
-    return validated(_Catalogue, read_toml(path), str(path)).sets
+    found = validated(_Catalogue, read_toml(path), str(path)).sets
+    return {name: replace(one, name=name) for name, one in found.items()}
 
 
 def public_set(name: str) -> PublicSet:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from judgecal.errors import InputError, refuse
-from judgecal.goldset.card import card_text, read_card
+from judgecal.goldset.card import card_text, read_card, try_card
 from judgecal.goldset.catalogue import PublicSet, public_set, read_catalogue
 from judgecal.goldset.export_import import import_export
 from judgecal.goldset.export_labels import LabelOptions
@@ -23,7 +23,7 @@ from judgecal.goldset.imports import Imported, import_gold
 from judgecal.goldset.write import name_problems
 from judgecal.records import Result
 from judgecal.tables import write_json_lines
-from judgecal.tables.download import Fetched, Limits, fetch_file
+from judgecal.tables.download import Fetched, Known, Limits, fetch_file
 from judgecal.tables.exports import formats
 from judgecal.tables.public_sets import load_source, read_public
 from judgecal.workspace import Workspace, write_text
@@ -37,9 +37,9 @@ _REVISION = re.compile(r"revision ([0-9a-f]{40})")
 
 @dataclass(frozen=True, slots=True)
 class Catalogued(Result):
-    """The sets of the catalogue by name."""
+    """The sets of the catalogue, in its order."""
 
-    sets: dict[str, PublicSet]
+    sets: tuple[PublicSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,9 @@ class Fetch:
         """
         entry = plan.entry
         before = self._card_source()
-        known = dict(_KNOWN.findall(before))
-        pinned = dict(zip(entry.source, entry.sha256, strict=False))
+        known = self._known(entry, before)
         files = {
-            url: fetch_file(
-                url, self._path(entry, url), sha256=pinned.get(url) or known.get(url), again=self.again, limits=limits
-            )
+            url: fetch_file(url, self._path(entry, url), known=known.get(url), again=self.again, limits=limits)
             for url in entry.source
             if not url.startswith(HUB)
         }
@@ -137,9 +134,17 @@ class Fetch:
         return self.store / self.public / (f"{Path(name).stem}{entry.file_form}" if entry.file_form else name)
 
     def _card_source(self) -> str:
-        """Where the replaced set's card says that it comes from, with the sha256 of each file; "" without one."""
-        card = self.workspace.gold / self.set_ / CARD
-        return read_card(card).source if card.exists() else ""
+        """Where the replaced set's card says that it comes from; "" without one that can be read."""
+        path = self.workspace.gold / self.set_ / CARD
+        card = try_card(path)[0] if path.exists() else None
+        return "" if card is None else card.source
+
+    def _known(self, entry: PublicSet, before: str) -> dict[str, Known]:
+        """What each file must be: as the replaced set's card has it, or the catalogue, which goes before it."""
+        advice = "--as another name takes the file as it is now"
+        found = {url: Known(sha256, f"says the card of {self.set_}", advice) for url, sha256 in _KNOWN.findall(before)}
+        pinned = zip(entry.source, entry.sha256, strict=False)
+        return found | {url: Known(sha256, "says the catalogue", f"see {entry.home}") for url, sha256 in pinned}
 
     def _command(self, label: str, entry: PublicSet) -> str:
         words = ["judgecal", "gold", "fetch", self.public]
@@ -219,4 +224,4 @@ def another_revision(before: str, now: str) -> list[str]:
 
 def catalogued() -> Catalogued:
     """The catalogue."""
-    return Catalogued(read_catalogue())
+    return Catalogued(tuple(read_catalogue().values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from judgecal.goldset.catalogue import PublicSet
@@ -23,27 +23,25 @@ _MAPPINGS = {
 
 def catalogue_document(result: Catalogued) -> Document:
     """Which sets can be fetched, by the judges that they calibrate; in full all of each, and why some cannot."""
-    ready = {name: one for name, one in result.sets.items() if not one.refusal}
-    made = [name for name, one in result.sets.items() if one.labels_by in ("model", "construction")]
+    ready = [one for one in result.sets if not one.refusal]
+    made = [one for one in result.sets if one.labels_by in ("model", "construction")]
     others = len(result.sets) - len(ready) - len(made)
     headline = Headline(
         "catalogue",
         f"{count_of(len(ready), 'public set')} with people's labels can be fetched.",
         ("None comes with judgecal: read a set's licence before use. * asks for --accept-licence.",),
-        next=f"judgecal gold fetch {next(iter(ready), 'NAME')} --dry-run",
+        next=f"judgecal gold fetch {ready[0].name if ready else 'NAME'} --dry-run",
     )
     not_gold = (
         f"Refused as gold, labelled by a model or by construction: {len(made)}; named, but not to be fetched: {others} "
         "(--full says why)."
     )
-    every = [_row(name, one) for name, one in ready.items()]
+    every = [(one.name, _n(one), one.scale, one.labels_by, _terms(one), one.about) for one in ready]
     facts = Table(
         ("set", "n", "scale", "labels by", "licence", "what"), every, left=6, title="Sets that can be fetched"
     )
-    more = [
-        (name, one.raters, ", ".join(one.languages), _MAPPINGS[one.mapping], one.home) for name, one in ready.items()
-    ]
-    refused = [(name, one.labels_by, one.refusal, one.home) for name, one in result.sets.items() if one.refusal]
+    more = [(one.name, one.raters, ", ".join(one.languages), _MAPPINGS[one.mapping], one.home) for one in ready]
+    refused = [(one.name, one.labels_by, one.refusal, one.home) for one in result.sets if one.refusal]
     blocks: list[Block] = [
         Bullets([f"{kind}: {', '.join(names)}" for kind, names in _by_judge(ready).items()], short=True),
         Paragraph(not_gold, short=True),
@@ -54,16 +52,12 @@ def catalogue_document(result: Catalogued) -> Document:
     return Document("Public sets", "", headline, [Section("sets", "Sets", "", blocks)])
 
 
-def _by_judge(ready: Mapping[str, PublicSet]) -> dict[str, list[str]]:
+def _by_judge(ready: Sequence[PublicSet]) -> dict[str, list[str]]:
     """The sets by the first kind of judge that they calibrate."""
     kinds: dict[str, list[str]] = {}
-    for name, one in ready.items():
-        kinds.setdefault(one.calibrates[0], []).append(name + "*" * bool(one.to_accept))
+    for one in ready:
+        kinds.setdefault(one.calibrates[0], []).append(one.name + "*" * bool(one.to_accept))
     return kinds
-
-
-def _row(name: str, one: PublicSet) -> tuple[str, ...]:
-    return (name, _n(one), one.scale, one.labels_by, _terms(one), one.about)
 
 
 def _n(one: PublicSet) -> str:

@@ -13,7 +13,10 @@ from judgecal.report.html import rendered
 
 _DOCUMENTS = {
     "AnswerResult": "answer:answer_document",
+    "Catalogued": "gold_fetch:catalogue_document",
     "CompareResult": "compare:compare_document",
+    "FetchPlan": "gold_fetch:plan_document",
+    "FetchedSet": "gold_fetch:fetched_document",
     "GoldCheck": "gold:check_document",
     "GoldChecks": "gold:checks_document",
     "GoldList": "gold:list_document",

@@ -56,15 +56,24 @@ class Fetched:
     day: str
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a file must be: its sha256, who says so, and what to do where it is not."""
+
+    sha256: str
+    says: str
+    advice: str
+
+
 def fetch_file(
-    url: str, path: Path, *, sha256: str | None = None, again: bool = False, limits: Limits | None = None
+    url: str, path: Path, *, known: Known | None = None, again: bool = False, limits: Limits | None = None
 ) -> Fetched:
     """The file of an address under a path: the one that is there already, else fetched.
 
     Args:
         url: https, or http from 127.0.0.1.
         path: where it is kept; folders are made.
-        sha256: what it must be; None where nobody said.
+        known: what it must be; None where nobody said.
         again: fetch it although it is there, and hold it against that one.
         limits: sizes and times; by default 2 GiB, 30 s a read, half an hour.
 
@@ -74,7 +83,7 @@ def fetch_file(
     """
     stored = _stored(path, url)
     if stored is not None and not again:
-        _hold(stored.sha256, sha256, url, f"the file stored at {shown(path)}: delete it and fetch again")
+        _hold(stored.sha256, known, url, f"the file stored at {shown(path)}")
         return stored
     limits = limits or Limits()
     try:
@@ -82,7 +91,7 @@ def fetch_file(
         _clear(path)
         with replacing(path) as draft:
             digest, n_bytes = _transfer(url, draft, limits)
-            _hold(digest, sha256, url, "the file at its source: nothing is taken from it")
+            _hold(digest, known, url, "the file at its source")
             if stored is not None and stored.sha256 != digest:
                 raise InputError(_changed(stored, digest, path))
     except OSError as error:
@@ -118,9 +127,12 @@ def _stored(path: Path, url: str) -> Fetched | None:
     return found if whole else None
 
 
-def _hold(digest: str, wanted: str | None, url: str, what: str) -> None:
-    if wanted is not None and digest != wanted:
-        raise InputError(f"{url}: its sha256 must be {wanted}, found {digest} in {what}")
+def _hold(digest: str, known: Known | None, url: str, what: str) -> None:
+    if known is not None and digest != known.sha256:
+        raise InputError(
+            f"{url}: its sha256 must be {known.sha256}, {known.says}, found {digest} in {what}: nothing is taken from "
+            f"it: {known.advice}"
+        )
 
 
 def _changed(stored: Fetched, digest: str, path: Path) -> str:
