@@ -530,15 +530,16 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         "ragged.csv": (b"q,a,r\nx,y,z\nx,y\n", "ragged.csv:3: 2 cells where the header names 3 columns"),
         "quote.csv": (b'q,a,r\nx,"y,z\n', "quote.csv:2: a quote opened in the row"),
         "twice.csv": (b"q,q,a,r\n1,2,3,4\n", "twice.csv:1: 2 columns are named 'q'"),
-        "latin.csv": (b"q,a,r\nx,y,\xe9\n", "not UTF-8"),
-        "semi.csv": (b"q;a;r\n1;2;3\n", "one column only"),
+        "polish.csv": (b"q,a,r\nx,y,z\xb3oty\n", "not UTF-8"),
+        "two.csv": (b"q;a,r\n1;2,3\n", "write sep=; (or the other)"),
         "none.csv": (b"q,a,r\n", "the file holds no rows"),
         "broken.jsonl": (b'{"q": "x"}\n\n{"q": \n', "broken.jsonl:3: broken JSON"),
         "list.jsonl": (b"[1]\n", "list.jsonl:1: a JSON list"),
         "latin.jsonl": (b'{"q": "x"}\n{"q": "\xe9"}\n', "latin.jsonl:2: not UTF-8"),
         "two.json": (b'{"x": [{"q": 1}], "y": [{"q": 1}]}', "2 arrays of objects"),
         "fake.parquet": (b"PAR1 no", "cannot be read as Parquet"),
-        "x.xlsx": (b"", "unknown ending '.xlsx'"),
+        "x.xlsx": (b"", "is no workbook"),
+        "x.ods": (b"", "unknown ending '.ods'"),
         "lacks.csv": (b"q,answr,a,r\n1,2,3,4\n", "unknown column 'answer': did you mean answr?"),
     }
     for name, (content, message) in cases.items():
@@ -557,7 +558,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
     ("options", "message"),
     [
         (("-o", "in.csv", *COLUMNS), "is the input itself"),
-        (("-o", "out.xlsx", *COLUMNS), "unknown ending '.xlsx'"),
+        (("-o", "out.ods", *COLUMNS), "unknown ending '.ods'"),
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
         (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --reference"),
         (("-o", "out.csv", "--answer", "a"), "the judge asks for question: name the column with --question"),

@@ -13,6 +13,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from judgecal.errors import InputError
 from judgecal.tables import Output, Table, check_output, open_source, read_table, writing
+from judgecal.tables.sheet_marks import _sums_up
 
 
 def saved(tmp_path: Path, rows: list[list[Any]], **cells: Any) -> Path:
@@ -82,8 +83,9 @@ def test_titles_merged_cells_and_other_sheets(tmp_path: Path) -> None:
 
     table = read_table(changed(path, merge))
     assert rows_of(table) == [(5, {"q": "Q", "a (text)": "1", "l": None}), (6, {"q": "Q", "a (text)": "2", "l": 3})]
-    assert [note.removeprefix(f"{path}: ") for note in table.notes] == [
-        "took the sheet 'Sheet'; not read: 'first' (hidden), 'more'",
+    assert table.where == f"{path} (sheet 'Sheet')"
+    assert [note.removeprefix(f"{table.where}: ") for note in table.notes] == [
+        "other sheets are not read: 'first' (hidden), 'more'",
         "row 4 is the header: titles above it are left out",
         "cells B5:B7 are merged: each of their rows has what they show",
         "1 of the rows are hidden in the sheet, and read all the same",
@@ -102,6 +104,7 @@ def test_rows_that_sum_up_others_are_left_out(tmp_path: Path) -> None:
         for name, content in parts.items():
             archive.writestr(name, content)
     table = read_table(path)
+    assert _sums_up("SUBTOTAL(101,Table1[l])", 2, 5) and not _sums_up("SUM(A5:C5)", 2, 5)
     assert rows_of(table) == [(2, {"q": "Q1", "l": 1}), (3, {"q": "Q2", "l": 2})]
     assert table.notes == (f"{path}: left out rows that sum up others: 5 (AVERAGE(B2:B3))",)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.suite_run import Reader, SuiteRun
+    from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
 
 _MOSAIC_OPTIONS = ("--item", "--group")  # what a table with names of its own may still be asked for
@@ -102,12 +103,20 @@ def judge(
         _with_suite(_suite(given, judges, table), call)
 
 
+def _source(file: Path) -> FileSource:
+    """The table that is judged; how it was read is told on stderr, where another reading was thinkable."""
+    from judgecal.tables import open_source
+
+    source = open_source(file)
+    notice(*(f"judgecal: {note}" for note in source.notes))
+    return source
+
+
 def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> ProductionRun:
     columns = table.columns()
     from judgecal.selection.lock import load_lock
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.row_items import RowReader
-    from judgecal.tables import open_source
 
     assert judges.lock
     locked = load_lock(judges.lock[0])
@@ -116,7 +125,7 @@ def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> P
         workspace=given.workspace,
         lock=locked,
         lock_path=judges.lock[0],
-        source=open_source(given.file),
+        source=_source(given.file),
         reader=RowReader.of(columns, runnable),
         judge=runnable,
         output=given.output,
@@ -146,7 +155,6 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
     from judgecal.selection.suite_columns import NAMINGS
     from judgecal.selection.suite_judges import measures_of, suite_of_locks
     from judgecal.selection.suite_run import SuiteRun
-    from judgecal.tables import open_source
 
     suite = load_suite(judges.suite, workspace=given.workspace) if judges.suite else suite_of_locks(judges.lock or [])
     measures = measures_of(suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
@@ -154,7 +162,7 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
         workspace=given.workspace,
         suite=suite.name,
         measures=measures,
-        source=open_source(given.file),
+        source=_source(given.file),
         reader=_reader(judges.columns, table, frozenset(name for one in measures for name in one.inputs)),
         naming=next(one for one in NAMINGS if one == judges.columns),
         output=given.output,

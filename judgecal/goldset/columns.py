@@ -13,6 +13,12 @@ from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
 from judgecal.tables import Row, is_error
 
+_SUMS = frozenset({
+    "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt", "somme",
+    "moyenne", "médiane", "suma", "media", "promedio", "totale", "somma",
+})  # fmt: skip
+"""What the first cell of a row says that sums up the rows of a spreadsheet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -123,6 +129,8 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and each "
                 "question is its own group"
             )
+        if question.strip(" :").casefold() in _SUMS and self.answer is not None and not row.cells[self.answer].strip():
+            problems.append(f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out")
         problems += [
             f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend the cell"
             for column in dict.fromkeys(filter(None, (self.question, self.answer, self.reference, *self.contexts)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 _TITLES = 10
 """Rows above the header that may be titles."""
-_SPACE = re.compile(r"[\s\u200b\ufeff]*[\r\n\t\xa0\u2007\u202f\u200b\ufeff][\s\u200b\ufeff]*")
+_SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
 _NUMBER = re.compile(r"[+-]?[\d.,]+\s*%?")
 
 
@@ -36,9 +36,7 @@ def _next_filled(filled: Sequence[Sequence[int]], start: int) -> int:
 
 
 def column_names(cells: Sequence[str]) -> tuple[str, ...]:
-    """The names of a header's cells: a line end or a no-break space in one is a space, and an empty one is named by its
-    place.
-    """
+    """The names of a header's cells: a no-break space in one is a space, and an empty one is named by its place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 

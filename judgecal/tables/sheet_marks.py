@@ -17,6 +17,7 @@ _CELL = re.compile(r"([A-Z]{1,3})(\d+)")
 _SUM = re.compile(
     r"\s*(?:SUM|AVERAGE|MEDIAN|MODE|STDEV|VAR|MIN|MAX|COUNT|COUNTA|SUBTOTAL)(?:\.\w+)?\((?:\d+,)?([^,()]+)\)"
 )
+_COLUMN_NAME = re.compile(r"\w+\[[^\[\]]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,9 @@ def _read_row(row: ET.Element, marks: SheetMarks) -> None:
 
 
 def _sums_up(formula: str, column: int, row: int) -> bool:
-    """Whether a formula sums up other rows of its own column."""
+    """Whether a formula sums up other rows of its own column; in a total of a table of Excel the column has a name."""
     match = _SUM.match(formula)
+    if match and formula.startswith("SUBTOTAL(") and _COLUMN_NAME.fullmatch(match[1].strip()):
+        return True
     area = _Area.of(match[1].strip()) if match else None
     return area is not None and area.left == area.right == column and area.top < area.bottom < row

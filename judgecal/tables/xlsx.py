@@ -28,6 +28,7 @@ from judgecal.tables.xlsx_writer import MOST_ROWS, writer
 
 _LARGEST = 4 * 2**30  # bytes that a workbook may unpack to
 _TOP = 50  # rows in which the header is looked for
+_LINE_END = re.compile(r"\s*[\r\n\t]\s*")
 _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^]]*\]')
 _ESCAPED = re.compile("_x(00[01][0-9A-Fa-f]|005F)_")
 _STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
@@ -48,14 +49,15 @@ class XlsxSource(RecordSource):
             rows, errors = _read(taken)
             with archive.open(taken._worksheet_path.lstrip("/")) as part:  # the one way to what is no cell
                 marks = marks_of(part)
+        if len(sheets) > 1:
+            self.where = f"{self.where} (sheet {taken.title!r})"
         names, top = self._header(rows)
         problems = named_twice([name for name in names if name], f"{self.where}:row {top}")
         refuse([*problems, *(f"{self.where}: {problem}" for problem in marks.problems(rows, top))])
         titled = [f"row {top} is the header: titles above it are left out"] * (top > min(rows))
-        others = [f"{one.title!r}" + " (hidden)" * (one.sheet_state != "visible") for one in sheets if one is not taken]
-        sheet = [f"took the sheet {taken.title!r}; not read: {listed(others)}"] * bool(others)
         below = [*marks.fill(rows, top), *marks.drop_sums(rows, top), *marks.hidden_notes(rows, top)]
-        self.notes = tuple(f"{self.where}: {note}" for note in (*sheet, *titled, *below, *_error_notes(errors)))
+        told = (*_others(sheets, taken), *titled, *below, *_error_notes(errors))
+        self.notes = tuple(f"{self.where}: {note}" for note in told)
         blank = [None] * len(names)
         self._held: list[Record] = [
             (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
@@ -73,7 +75,7 @@ class XlsxSource(RecordSource):
         top = first[place]
         below = [values for row, values in rows.items() if row > top]
         filled = {at for values in below for at, value in enumerate(values) if value is not None}
-        named = column_names(texts[place])
+        named = column_names([_LINE_END.sub(" ", text) for text in texts[place]])
         return [name if texts[place][at].strip() or at in filled else "" for at, name in enumerate(named)], top
 
     def _records(self, problems: list[str]) -> Iterator[Record]:
@@ -129,7 +131,14 @@ def _no_workbook(path: Path, where: str) -> str | None:
 
 def _has_content(sheet: Any) -> bool:
     sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
-    return any(cell.value not in (None, "") for row in sheet.iter_rows() for cell in row)
+    return any(str(cell.value or "").strip() or cell.value == 0 for row in sheet.iter_rows() for cell in row)
+
+
+def _others(sheets: list[Any], taken: Any) -> list[str]:
+    """Which sheets are left out."""
+    hidden = {"visible": ""}
+    names = [f"{one.title!r}{hidden.get(one.sheet_state, ' (hidden)')}" for one in sheets if one is not taken]
+    return [f"other sheets are not read: {listed(names)}"] if names else []
 
 
 def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
@@ -169,6 +178,8 @@ def _number(value: float, form: str) -> Any:
     """A number with the 15 digits that a spreadsheet has, whole where it is; a percentage as its text."""
     if _is_percent(form):
         return f"{value * 100.0:.13g}%"
+    if isinstance(value, int):
+        return value
     number = float(f"{value:.15g}")
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
