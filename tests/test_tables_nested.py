@@ -31,18 +31,19 @@ from judgecal.tables import nested, outline
             [{"role": "user", "n": 0.5, "x": None, "y": -1}],
         ),
         ("{'at': datetime.datetime(2026, 1, 2)}", {"at": "datetime.datetime(2026, 1, 2)"}),
-        ("(1, 2)", [1, 2]),
+        ("[(1, 2)]", [[1, 2]]),
     ],
 )
 def test_a_nested_cell_is_read_as_json_or_as_python_prints_it(cell: str, value: Any) -> None:
-    assert nested(cell) == value
+    assert nested(cell, numbers=True) == value
 
 
 @pytest.mark.parametrize(
     "cell",
     [
-        "(yes)", "[see 3]", "[x]", "{", "[1, 2", "0.5", "yes", "", "['a' + 'b']", "[__import__('os')]", "{'a': 1, **b}",
-        "[" * 5000 + "]" * 5000, "[" + "-" * 50_000 + "1]", "['" + "a" * 2_000_001 + "']", "[\x00]",
+        "(yes)", "(1, 2)", "(1) (2)", "[1][2]", "[1] [2]", "[4 5]", "[1 - 2]", "{1} {2}", "array(1) + array(2)",
+        "[see 3]", "[x]", "{", "[1, 2", "0.5", "yes", "", "['a' + 'b']", "[__import__('os')]", "{'a': 1, **b}",
+        "[" * 5000 + "]" * 5000, "[" + "-" * 50_000 + "1]", "['" + "a" * 300_001 + "']", "[\x00]",
     ],
 )  # fmt: skip
 def test_what_is_no_list_stays_text(cell: str) -> None:

@@ -10,25 +10,30 @@ import re
 import tokenize
 from typing import Any
 
-_LONGEST = 2_000_000  # characters; a longer cell stays text
-_BEGINS = ("[", "{", "(", "array(")
+_LONGEST, _LONGEST_PYTHON = 20_000_000, 300_000  # characters; a longer cell stays text
+_BEGINS = ("[", "{", "array(")
 _BESIDE = re.compile(r"""["']\s+[rRbBuU]{0,2}["']""")
 _VALUES = (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
 _OPENING, _CLOSING = ("[", "{", "-"), ("]", "}", ")")
+_NUMBERS = re.compile(r"\s*\[[\s\d.eE+-]*\]\s*")
 _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)
 
 
-def nested(cell: Any) -> Any:
+def nested(cell: Any, *, numbers: bool = False) -> Any:
     """The list or object that a text holds, in JSON or as Python prints it; anything else as it is.
 
-    A number or a word stays text, and so does a text that is broken or over 2,000,000 characters long.
+    `numbers`: so is `[4 5]`, an array of numbers as NumPy prints it, which may be a text's references as well.
+
+    A number or a word stays text, and so does a text that is broken, over 20,000,000 characters long, or no JSON and
+    over 300,000, as its parts would take a thousand times the memory.
     """
     if not isinstance(cell, str) or not cell.lstrip().startswith(_BEGINS) or len(cell) > _LONGEST:
         return cell
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(cell)
-    with contextlib.suppress(*_BROKEN):
-        return _python_value(cell)
+    if len(cell) <= _LONGEST_PYTHON and (numbers or not _NUMBERS.fullmatch(cell)):
+        with contextlib.suppress(*_BROKEN):
+            return _python_value(cell)
     return cell
 
 
@@ -46,8 +51,9 @@ def _python_value(text: str) -> Any:
 
 def _literal(text: str) -> Any:
     body = ast.parse(text.strip(), mode="eval").body
-    if not isinstance(body, ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Call):
-        raise ValueError("no list and no object")
+    whole = {"[": ast.List, "{": ast.Dict | ast.Set, "a": ast.Call}
+    if not isinstance(body, whole[text.lstrip()[0]]):
+        raise ValueError("no list and no object, or more than one")
     return _value(body)
 
 

@@ -141,7 +141,7 @@ def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
 
 def _responses(cells: Mapping[str, Any], question: str) -> Iterator[_Response]:
     values, users, statuses = (
-        found if isinstance(found := nested(cells.get(f"{question}.responses{part}")), list) else []
+        found if isinstance(found := nested(cells.get(f"{question}.responses{part}"), numbers=True), list) else []
         for part in ("", ".users", ".status")
     )
     for n, value in enumerate(values):
