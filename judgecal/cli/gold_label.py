@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shlex
 import sys
 import webbrowser
@@ -20,12 +21,14 @@ from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
+    from judgecal.experiment.drawn import Drawing
     from judgecal.experiment.label_progress import LabelProgress
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.report.document import Document
     from judgecal.scale import Label
     from judgecal.web.desk import Desk, Labelling
+    from judgecal.web.label_queue import Order
     from judgecal.web.server import DeskServer
     from judgecal.workspace import Workspace
 
@@ -119,9 +122,10 @@ def label_command(
     if how.following not in _NEXT:
         problems.append(f"--next is one of {', '.join(_NEXT)}, found {how.following!r}")
     refuse(problems)
-    task, judge_leaves = _task(source, raters, how, table, workspace, dry_run=serve.dry_run)
-    common: dict[str, Any] = {"target": how.half_width, "judge_leaves": judge_leaves}
-    after = _after(source, task.gold.name, table)
+    wanted = _Wanted(source, how, table, workspace, serve.dry_run)
+    task = wanted.task(raters)
+    common: dict[str, Any] = {"target": how.half_width, "judge_leaves": wanted.judge_leaves}
+    after = wanted.after(task.gold.name)
     if serve.dry_run:
         from judgecal.experiment.label_progress import label_progress
 
@@ -156,153 +160,147 @@ def _notes(desk: Desk) -> list[str]:
     return [f"judgecal: say in card.toml who {', '.join(map(repr, unknown))} is: [raters.{unknown[0]}] who = ..."]
 
 
-def _after(source: str, name: str, table: TableArguments) -> str:
-    """What the labels are for: the rate of a judged table, else a score."""
-    if table.lock is None:
-        return f"judgecal score --gold {shlex.quote(name)}"
-    columns = (("--question", table.question, "question"), ("--answer", table.answer, "answer"))
-    named = [word for option, column, usual in columns if column != usual for word in (option, column)]
-    named += ["--verdict", table.verdict] if table.verdict != "verdict" else []
-    return shlex.join(["judgecal", "rate", source, "--lock", str(table.lock), "--labels", name, *named])
-
-
 # --- what is labelled
 
 
-def _task(
-    source: str,
-    raters: Sequence[str],
-    how: LabelArguments,
-    table: TableArguments,
-    workspace: Workspace,
-    *,
-    dry_run: bool,
-) -> tuple[Labelling, float]:
-    """What is to be labelled, and the part of the labels' variance that a judge leaves."""
-    from judgecal.errors import InputError
-    from judgecal.goldset import list_gold
-    from judgecal.web.desk import Labelling
+@dataclass(frozen=True)
+class _Wanted:
+    """What was asked for on the command line."""
 
-    drafts: Mapping[str, Label | None] | None = None
-    leaves = 1.0
-    if is_table(source, list_gold(workspace)):
-        if how.draft or how.flagged or how.following in _NEXT[3:]:
-            raise InputError("--draft, --flagged, ties and disagreements are of a set or an experiment, not of a file")
-        gold = _of_table(Path(source), how, table, workspace, dry_run=dry_run)
-        items: Sequence[Item] = gold.items
-        leaves = _leaves(table)
-    elif table.given():
-        raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
-    else:
-        gold, items, drafts = _of_set(source, how, workspace, dry_run=dry_run)
-    wanted = {item.group for item in gold.select(how.split)}
-    items, since = _chosen(gold, [item for item in items if item.group in wanted], how)
-    every = how.flagged is not None or how.following in _NEXT[3:]
-    task = Labelling(
-        gold,
-        items,
-        raters,
-        overlap=1.0 if every else how.overlap,
-        order="in-order" if how.following == "in-order" else "random",
-        seed=how.seed,
-        second=how.second,
-        drafts=drafts,
-        since=since,
-    )
-    return task, leaves
+    source: str
+    how: LabelArguments
+    table: TableArguments
+    workspace: Workspace
+    dry_run: bool
 
+    def task(self, raters: Sequence[str]) -> Labelling:
+        """What is to be labelled, by whom.
 
-def _of_table(
-    path: Path, how: LabelArguments, table: TableArguments, workspace: Workspace, *, dry_run: bool
-) -> GoldSet:
-    """The set of a table's rows: as it was made before, or made now."""
-    from judgecal.errors import InputError
-    from judgecal.goldset import list_gold, load_gold
+        Raises:
+            InputError: there is no such set, experiment or file, or what is asked for is not of its kind.
+        """
+        from judgecal.errors import InputError
+        from judgecal.goldset import list_gold
+        from judgecal.web.desk import Labelling
 
-    name = how.named or path.stem
-    if name in list_gold(workspace) and table.labels is None:
-        gold = load_gold(name, workspace=workspace, labelling=True)
-        if path.name not in gold.card.source:
-            raise InputError(f"gold set {name!r} is there and is not of {path}: name another one by --as SET")
-        return gold
-    strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
-    n = how.limit or (_DRAWN if table.lock else None)
-    drawing = drawing_of(path, table, workspace, (strata, n, name, how.seed))
-    notice(*drawing.notes)
-    if dry_run:
-        return _unwritten(drawing.card, (*drawing.earlier, *drawing.items), drawing.before)
-    return drawing.write(workspace)
-
-
-def _of_set(
-    source: str, how: LabelArguments, workspace: Workspace, *, dry_run: bool
-) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
-    """The set that labels go into, those of its items that are meant, and the drafts that are shown."""
-    from judgecal.errors import InputError
-    from judgecal.goldset import Card, list_gold, load_gold, write_gold
-
-    found = find_source(source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True)
-    gold, items, name = found.gold, found.items, how.named or f"{source}-labels"
-    drafts = found.drafts if how.draft is not None else None
-    if found.to != gold.name:  # an answerer's answers, which are in no set yet
-        if found.to in list_gold(workspace):
-            gold = load_gold(found.to, workspace=workspace, labelling=True)
-            return gold, gold.items, drafts
-        card = Card(
-            found.to, gold.scale, version="1", source=f"answers of experiment {found.to}", anchors=gold.card.anchors
-        )
-        gold = _unwritten(card, items, None) if dry_run else write_gold(card, items, (), workspace=workspace)
-        return gold, gold.items, drafts
-    if how.following == "strata":
-        if source == gold.name:
+        how, drafts = self.how, None
+        only_some = how.flagged is not None or how.following in ("ties", "disagreements")
+        if is_table(self.source, list_gold(self.workspace)):
+            if how.draft or only_some:
+                raise InputError("--draft, --flagged, ties and disagreements are of a set or an experiment, not a file")
+            gold = self._of_table(Path(self.source))
+            items: Sequence[Item] = gold.items
+        elif self.table.given():
             raise InputError(
-                f"--next strata draws by verdicts, and gold set {source!r} has none: name an experiment, or a judged "
-                "table with its --lock"
+                f"{', '.join(self.table.given())}: only a table in a file takes it, {self.source!r} is none"
             )
-        if name in list_gold(workspace):
-            gold = load_gold(name, workspace=workspace, labelling=True)
-            return gold, gold.items, drafts
-        drawing = draw_of(gold, items, workspace, source, ("disagreement", how.limit or _DRAWN, name, how.seed))
+        else:
+            gold, items, drafts = self._of_set()
+        wanted, since = {item.group for item in gold.select(how.split)}, None
+        items = [item for item in items if item.group in wanted]
+        if only_some:
+            items, since = self._some(gold, items)
+        order: Order = "in-order" if how.following == "in-order" else "random"
+        overlap = 1.0 if only_some else how.overlap
+        queue: dict[str, Any] = {"overlap": overlap, "order": order, "seed": how.seed, "second": how.second}
+        return Labelling(gold, items, raters, drafts=drafts, since=since, **queue)
+
+    @property
+    def judge_leaves(self) -> float:
+        """The part of the labels' variance that the lock's judge leaves, by what the lock knows; 1 without one."""
+        if self.table.lock is None:
+            return 1.0
+        from judgecal.selection.lock import load_lock
+        from judgecal.selection.rate_plan import spread_at_lock
+
+        spread = spread_at_lock(load_lock(self.table.lock))
+        return 1.0 if spread is None or not spread.variance else spread.with_judge / spread.variance
+
+    def after(self, name: str) -> str:
+        """What the labels of the set are for: the rate of a judged table, else a score."""
+        table = self.table
+        if table.lock is None:
+            return f"judgecal score --gold {shlex.quote(name)}"
+        words = ["judgecal", "rate", self.source, "--lock", str(table.lock), "--labels", name]
+        for column, usual in (("question",) * 2, ("answer",) * 2, ("verdict",) * 2, ("item", None), ("group", None)):
+            if getattr(table, column) != usual:
+                words += [f"--{column}", getattr(table, column)]
+        return shlex.join(words)
+
+    def _of_table(self, path: Path) -> GoldSet:
+        """The set of a table's rows: as it was made before, or made now."""
+        from judgecal.errors import InputError
+
+        how, table, name = self.how, self.table, self.how.named or path.stem
+        there = self._there(name) if table.labels is None else None
+        if there is not None:
+            if path.name not in there.card.source:
+                raise InputError(f"gold set {name!r} is there and is not of {path}: name another one by --as SET")
+            return there
+        strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
+        n = how.limit or (_DRAWN if table.lock else None)
+        return self._written(drawing_of(path, table, self.workspace, (strata, n, name, how.seed)))
+
+    def _of_set(self) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
+        """The set that labels go into, those of its items that are meant, and the drafts that are shown."""
+        from judgecal.errors import InputError
+
+        how, workspace = self.how, self.workspace
+        found = find_source(self.source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True)
+        gold, drafts = found.gold, found.drafts if how.draft is not None else None
+        if found.to != gold.name:  # an answerer's answers, which are in no set yet
+            from judgecal.experiment.drawn import Drawing
+            from judgecal.goldset import Card
+
+            about = f"answers of experiment {found.to}"
+            card = Card(found.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
+            made = self._there(found.to) or self._written(Drawing(card, found.items, ()))
+            return made, made.items, drafts
+        if how.following == "strata":
+            if self.source == gold.name:
+                raise InputError(
+                    f"--next strata draws by verdicts, and gold set {self.source!r} has none: name an experiment, or a "
+                    "judged table with its --lock"
+                )
+            name = how.named or f"{self.source}-labels"
+            drawn = self._there(name)
+            if drawn is None:
+                wanted = ("disagreement", how.limit or _DRAWN, name, how.seed)
+                drawn = self._written(draw_of(gold, found.items, workspace, self.source, wanted))
+            return drawn, drawn.items, drafts
+        n = len(found.items) if how.limit is None else min(how.limit, len(found.items))
+        chosen = set(random.Random(f"{how.seed}:draw").sample(range(len(found.items)), n))
+        return gold, [item for place, item in enumerate(found.items) if place in chosen], drafts
+
+    def _there(self, name: str) -> GoldSet | None:
+        """The set of a name, where an earlier draw has made it."""
+        from judgecal.goldset import list_gold, load_gold
+
+        there = name in list_gold(self.workspace)
+        return load_gold(name, workspace=self.workspace, labelling=True) if there else None
+
+    def _written(self, drawing: Drawing) -> GoldSet:
+        """The set of a draw, in the workspace; on a dry run as it would be."""
+        from judgecal.goldset import GoldSet
+
         notice(*drawing.notes)
-        gold = _unwritten(drawing.card, drawing.items, None) if dry_run else drawing.write(workspace)
-        return gold, gold.items, drafts
-    return gold, items, drafts
+        if not self.dry_run:
+            return drawing.write(self.workspace)
+        ratings = drawing.before.ratings if drawing.before else ()
+        return GoldSet(drawing.card.name, Path(), drawing.card, (*drawing.earlier, *drawing.items), ratings, (), "")
 
+    def _some(self, gold: GoldSet, items: Sequence[Item]) -> tuple[Sequence[Item], str | None]:
+        """The items that are flagged, tied or disagreed on; and from when on a label of a flagged one is a new one."""
+        if self.how.flagged is not None:
+            from judgecal.web.flagged import flagged_at, read_flagged
 
-def _unwritten(card: Any, items: Sequence[Item], before: GoldSet | None) -> GoldSet:
-    """The set as a draw would make it."""
-    from judgecal.goldset import GoldSet
+            ids, since = read_flagged(self.how.flagged, gold), flagged_at(self.how.flagged)
+        else:
+            from judgecal.experiment.adjudication import contested
 
-    return GoldSet(card.name, Path(), card, tuple(items), before.ratings if before else (), (), "")
-
-
-def _chosen(gold: GoldSet, items: Sequence[Item], how: LabelArguments) -> tuple[Sequence[Item], str | None]:
-    """Those of the items that --next and --flagged leave, and from when on a label of theirs counts as done."""
-    from judgecal.web.flagged import flagged_at, read_flagged
-
-    if how.flagged is not None:
-        ids = read_flagged(how.flagged, gold)
-        return [item for item in items if item.item_id in ids], flagged_at(how.flagged)
-    if how.following == "ties":
-        items = [item for item in items if item in set(gold.tied)]
-    elif how.following == "disagreements":
-        from judgecal.experiment.adjudication import contested
-
-        items = [item for item in items if item in set(contested(gold))]
-    elif how.limit is not None and how.following != "strata":
-        import random
-
-        items = random.Random(f"{how.seed}:draw").sample(list(items), min(how.limit, len(items)))
-    return items, None
-
-
-def _leaves(table: TableArguments) -> float:
-    """The part of the variance of labels that the lock's judge leaves, by what the lock knows."""
-    from judgecal.selection.lock import load_lock
-    from judgecal.selection.rate_plan import spread_at_lock
-
-    spread = None if table.lock is None else spread_at_lock(load_lock(table.lock))
-    return 1.0 if spread is None or not spread.variance else spread.with_judge / spread.variance
+            found = gold.tied if self.how.following == "ties" else contested(gold)
+            ids, since = frozenset(item.item_id for item in found), None
+        return [item for item in items if item.item_id in ids], since
 
 
 # --- adjudication
@@ -348,7 +346,10 @@ def _serve(server: DeskServer, serve: ServeArguments) -> None:
     def opened(links: Mapping[str, str]) -> None:
         notice("judgecal: one link a person, each for that person alone; Ctrl-C ends:", *links_in_words(links))
         if serve.host not in ("127.0.0.1", "localhost", "::1"):
-            notice("judgecal: whoever is in this network can read along what goes between the browsers and here")
+            notice(
+                "judgecal: where a link's name is not known, put this machine's address in numbers in its place; "
+                "whoever is in this network can read along what goes between the browsers and here"
+            )
         if not serve.no_open and sys.stderr.isatty():
             webbrowser.open(next(iter(links.values())))
 
