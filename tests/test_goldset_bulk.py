@@ -18,6 +18,7 @@ from judgecal.goldset import Beside, Columns, Imported, import_gold, load_gold, 
 from judgecal.goldset.gold_set import content_sha
 from judgecal.tables import open_source
 from judgecal.workspace import Workspace
+from tests.support.command import Run
 
 LONG = 20_000  # characters of an answer
 
@@ -156,6 +157,18 @@ def test_an_import_that_ends_in_the_middle_leaves_nothing(place: Workspace, fail
     assert seen == [(1_000, 4_000), (2_000, 4_000), (3_000, 4_000)]
     assert load_gold("new", workspace=place) == old
     assert [path.name for path in place.gold.iterdir()] == ["new"], "nothing is left beside the set"
+
+
+def test_a_long_import_says_how_far_it_is(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judgecal.engine.run._PLAIN_LINE_S", 0.0)
+    monkeypatch.setattr("judgecal.goldset.import_tables._LARGE", 10_000)
+    lines = "".join(f"Q{n},A,{'yes' if n % 3 else 'no'}\n" for n in range(2_500))
+    (workspace_dir / "t.csv").write_text(f"q,a,x\n{lines}")
+    options = ("--question", "q", "--answer", "a", "--label", "x", "--scale", "binary")
+    ran = judgecal("gold", "import", "t.csv", "--as", "long", *options)
+    assert ran.code == 0 and "long has 2,500 items on 2,500 questions" in ran.said
+    assert "judgecal: t.csv is 0.0 GB: it is read to the end before its rows are taken" in ran.err
+    assert "gold import: rows: 1000/2500" in ran.err and "gold import: rows: 2000/2500" in ran.err
 
 
 def test_of_very_many_problems_the_first_are_told_and_all_counted(place: Workspace) -> None:
