@@ -144,6 +144,14 @@ def test_a_judge_is_named_with_the_model_that_the_log_tells(
     assert [one.by for one in export.judgements] == [judge]
 
 
+def test_an_older_log_tells_the_model_beside_the_results_and_has_no_completion(tmp_path: Path) -> None:
+    value = log(sample(1, mine=score("C")))
+    del value["eval"]["scorers"], value["samples"][0]["output"]["completion"]
+    value["results"] = {"scores": [{"name": "mine", "scorer": "mine", "params": {"model": "big"}}]}
+    export = read(tmp_path, value)
+    assert [one.by for one in export.judgements] == ["mine@big"] and export.items["1"].answer == "Yes."
+
+
 def test_failed_and_invalid_samples_are_skipped_by_name(tmp_path: Path) -> None:
     failed = {**sample(1, answer="", match=score("I")), "error": {"message": "out of time"}}
     late = {**sample(2, match=score("C")), "error": {"message": "out of time"}}

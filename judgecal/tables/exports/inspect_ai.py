@@ -123,8 +123,8 @@ def _samples(file: Path, export: Export) -> Iterator[_Sample]:
             yield from _archived(archive, export)
     else:
         log = read_json(file)
-        run = log.get("eval") if isinstance(log, dict) else None
-        if not isinstance(run, dict):
+        run = _run(log)
+        if run is None:
             raise InputError(f"{shown(file)}: no log of Inspect: hand over a .json or .eval file of its log folder")
         for n, record in enumerate(export.objects(log.get("samples"), "sample"), start=1):
             yield _Sample(f"{shown(file)}: sample {n}", _resolved(record, record.get("attachments")), run)
@@ -132,11 +132,21 @@ def _samples(file: Path, export: Export) -> Iterator[_Sample]:
         export.problems.append(f"{shown(file)}: the log holds no samples: run the evaluation without --no-log-samples")
 
 
-def _archived(archive: Archive, export: Export) -> Iterator[_Sample]:
-    name = next((name for name in _HEADERS if name in archive.names), None)
-    header = archive.json(name) if name else None
+def _run(header: Any) -> dict[str, Any] | None:
+    """What a log tells of its run; older ones tell of the scorers beside the results."""
     run = header.get("eval") if isinstance(header, dict) else None
     if not isinstance(run, dict):
+        return None
+    results = header.get("results")
+    scores = objects_of(results.get("scores")) if isinstance(results, dict) else []
+    older = [{"name": one.get("name"), "options": one.get("params")} for one in scores]
+    return {**run, "scorers": run.get("scorers") or older}
+
+
+def _archived(archive: Archive, export: Export) -> Iterator[_Sample]:
+    name = next((name for name in _HEADERS if name in archive.names), None)
+    run = _run(archive.json(name) if name else None)
+    if run is None:
         raise InputError(f"{archive.where}: no log of Inspect: it has no header")
     pieces: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for name in archive.names:
