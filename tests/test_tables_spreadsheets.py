@@ -5,14 +5,19 @@ The files are in fixtures/spreadsheets, with the script that made them and what 
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
+from judgecal.tables import read_table
 from judgecal.workspace import Workspace
 
 FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"
@@ -68,3 +73,40 @@ def test_a_spreadsheet_is_refused_in_one_message(name: str, place: Workspace) ->
 
 def test_the_files_have_the_line_ends_that_they_were_saved_with() -> None:
     assert b"\r\n" in (FOLDER / "excel-de.csv").read_bytes() and b"\n" not in (FOLDER / "excel-mac-en.csv").read_bytes()
+
+
+_WESTERN = "abcdefghij ABC0123456789äöüßéèàçñ,;|\t\"'\n.%-/=€"
+_CELLS = st.text(st.sampled_from(_WESTERN), max_size=8)
+_TABLES = st.lists(st.tuples(_CELLS, _CELLS, _CELLS), min_size=1, max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    _TABLES,
+    st.sampled_from(",;\t|"),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from(["t.csv", "t.tsv", "t.txt"]),
+)
+def test_no_way_to_save_a_table_is_read_wrong_in_silence(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, str, str]],
+    separator: str,
+    encoding: str,
+    quoting: int,
+    name: str,
+) -> None:
+    """What is read is what was saved, or nothing is."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\r\n")
+    writer.writerow(("question", "an, answer", "label; one"))
+    writer.writerows(rows)
+    path = tmp_path_factory.mktemp("saved") / name
+    path.write_bytes(text.getvalue().encode(encoding, "replace"))
+    wanted = [[one.encode(encoding, "replace").decode(encoding) for one in row] for row in rows]
+    try:
+        table = read_table(path)
+    except InputError:
+        return
+    assert table.columns == ("question", "an, answer", "label; one")
+    assert [list(row.cells.values()) for row in table.rows] == [row for row in wanted if any(row)]
