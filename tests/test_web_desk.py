@@ -158,6 +158,32 @@ def test_raters_at_once_and_a_sheet_in_between(tmp_path: Path) -> None:
     }
 
 
+def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
+    """A sheet was read before the label was there, and written after it."""
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "ratings.jsonl"
+    with desk_of(folder) as desk:
+        shown = label(desk, "ann", act(desk, "ann", "next"), "yes")
+        path.write_text('{"item_id": "i000-full", "rater": "sheet", "label": 0}\n', encoding="utf-8")
+        label(desk, "ann", shown, "yes")
+        assert {row["rater"] for row in ratings(folder)} == {"ann", "sheet"} and len(ratings(folder)) == 3
+        path.write_text("", encoding="utf-8")
+    assert [row["rater"] for row in ratings(folder)] == ["ann", "ann"]
+
+
+def test_a_set_that_somebody_broke_is_said_and_the_label_comes_once_it_is_mended(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "ratings.jsonl"
+    with desk_of(folder) as desk:
+        shown = act(desk, "ann", "next")
+        path.write_text("{", encoding="utf-8")
+        with pytest.raises(Refusal, match=r"not saved: .*ratings.jsonl:1"):
+            label(desk, "ann", shown, "yes")
+        path.write_text("", encoding="utf-8")
+        shown = label(desk, "ann", shown, "yes")
+        assert shown["done"] == 1 and len(ratings(folder)) == 1
+
+
 def _labels_and_dies(folder: Path, n: int) -> None:
     """Label n items and be killed once the next one is shown."""
     desk = desk_of(folder)

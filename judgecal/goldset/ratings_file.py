@@ -42,6 +42,17 @@ class RatingsFile:
         found = self._path.stat()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
+    def reread(self) -> bool:
+        """Read what somebody else wrote, if anybody did; whether that was so.
+
+        Raises:
+            InputError: the set no longer loads.
+        """
+        if self._state() == self._seen:
+            return False
+        self._read(load_gold(self._folder, labelling=True))
+        return True
+
     def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:
         """Write ratings; None takes one out. What is there already as it is to be is not written again.
 
@@ -49,8 +60,7 @@ class RatingsFile:
             InputError: somebody changed the set meanwhile, and it no longer loads.
             OSError: the file cannot be written; then it is as it was.
         """
-        if self._state() != self._seen:
-            self._read(load_gold(self._folder, labelling=True))
+        self.reread()
         fresh = {key: rating for key, rating in changes.items() if self.ratings.get(key) != rating}
         if not fresh:
             return
@@ -71,5 +81,5 @@ class RatingsFile:
 
     def flush(self) -> None:
         """Have the system put what was written on the disk."""
-        with self._path.open("rb") as file:
+        with self._path.open("r+b") as file:  # Windows flushes no file that was opened to read
             os.fsync(file.fileno())

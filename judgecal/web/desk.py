@@ -116,6 +116,7 @@ class Desk:
 
     def __exit__(self, *_: object) -> None:
         try:
+            self._restore()
             self.file.flush()
             self.journal.save()
         finally:
@@ -289,8 +290,15 @@ class Desk:
     def _write(self, entries: Sequence[LabelEntry]) -> None:
         self.journal.append(entries)
         self._behind |= {entry.key: entry.rating for entry in entries if entry.turn == 1}
+        self._restore()
         self.file.put(self._behind)
         self._behind = {}
+
+    def _restore(self) -> None:
+        """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
+        if self.file.reread():
+            given = {entry.key: entry.rating for entry in self.journal.unsaved if entry.turn == 1}
+            self.file.put({key: rating for key, rating in given.items() if rating and key not in self.file.ratings})
 
     # --- what is shown
 
