@@ -86,6 +86,7 @@ class Typed:
 def test_a_set_is_fetched_imported_and_its_card_says_where_from(judgecal: Run, host: RawHost) -> None:
     ran = judgecal("gold", "fetch", "plain", "--as", "mine")
     assert ran.code == 0 and "plain: MIT; its terms are on https://example.org/plain" in ran.err
+    assert f"judgecal: fetching {host.root}/plain.csv" in ran.err
     assert ran.out.startswith("mine has 8 items on 8 questions, 8 ratings by ok.")
     assert ran.out.rstrip().endswith("next: judgecal gold check mine")
     card = Path("gold/mine/card.toml").read_text(encoding="utf-8")
@@ -95,7 +96,9 @@ def test_a_set_is_fetched_imported_and_its_card_says_where_from(judgecal: Run, h
     assert 'licence = "MIT; read https://example.org/plain before use"' in card and 'sampling = "curated"' in card
     assert 'made_by = "judgecal gold fetch plain --as mine"' in card
     assert judgecal("gold", "check", "mine").code == 0
-    found = one_object(judgecal("gold", "fetch", "plain", "--json"))
+    again = judgecal("gold", "fetch", "plain", "--json")
+    found = one_object(again)
+    assert "fetching" not in again.err
     assert found["files"][0]["n_bytes"] == len(ROWS) and found["imported"]["n_items"] == 8
     assert host.asked == ["/plain.csv"], "the second time the stored file was taken"
 

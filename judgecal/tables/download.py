@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, notice
 from judgecal.workspace import replacing, shown
 
 _REDIRECTS = 5
@@ -89,6 +89,7 @@ def fetch_file(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _clear(path)
+        notice(f"judgecal: fetching {url}")
         with replacing(path) as draft:
             digest, n_bytes = _transfer(url, draft, limits)
             _hold(digest, known, url, "the file at its source")
