@@ -234,6 +234,17 @@ def test_the_round_trip(gold: GoldSet, workspace: Workspace, tmp_path: Path, del
     assert any("[raters.cleo]" in note for note in done.notes)
 
 
+def test_a_sheet_saved_as_unicode_text(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+    write_sheets(gold.items, tmp_path / "s.csv")
+    resave(tmp_path / "s.csv", lambda row: {"label": "N/A" if row["item_id"] == "it-001" else "17/20"}, delimiter="\t")
+    (tmp_path / "ben.txt").write_bytes((tmp_path / "s.csv").read_text(encoding="utf-8-sig").encode("utf-16"))
+    done = import_sheets([tmp_path / "ben.txt"], name="mine", workspace=workspace)
+    given = done.gold.ratings_by_rater["ben"]
+    assert set(given.values()) == {85.0} and len(given) == len(gold.items) - 1
+    assert "label cells that say there is no label: 'N/A' 1" in done.notes
+    assert any(note.endswith("ben.txt: read as UTF-16") for note in done.notes)
+
+
 def filled(gold: GoldSet, path: Path, label: str = "50") -> Path:
     write_sheets(gold.items, path)
     resave(path, lambda _: {"label": label})

@@ -59,6 +59,20 @@ def test_two_columns_of_one_name_are_one_where_no_row_tells_them_apart(tmp_path:
     assert problems_of(apart) == (f"{apart}:1: 2 columns are named 'id': rename all but one",)
 
 
+def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path, "Titel;;\n;;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252")))
+    assert rows_of(table) == [(4, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
+    assert [note.split("t.csv")[1] for note in table.notes] == [
+        ": a semicolon separates the cells",
+        ": read as Windows-1252, since it is no UTF-8: it says 'Wie groß?;3 €;3,5'",
+        ":3: the header: titles above it are left out",
+    ]
+    late = "q,a\n" + "x,y\n" * 50_000 + "x,café\n"
+    assert read_table(write(tmp_path, late.encode("cp1252"))).rows[-1].cells["a"] == "café"
+    mixed = (late + "x,naïve\n").encode("cp1252") + "x,über\n".encode()
+    assert "t.csv:50002: not UTF-8" in problems_of(write(tmp_path, mixed))[0]
+
+
 def test_tsv_and_unnamed_columns(tmp_path: Path) -> None:
     table = read_table(write(tmp_path, "\tq\n0\twhat, then?\n", "t.tsv"))
     assert rows_of(table) == [(2, {"column 1": "0", "q": "what, then?"})]

@@ -44,7 +44,8 @@ class Dialect:
             example = None if marked else in_windows_1252(file)
         if example is None:
             raise problem
-        place = next(at for at, char in enumerate(example) if char > "\x7f")
+        beyond = [at for at, char in enumerate(example) if char > "\x7f"]
+        place = next((at for at in beyond if example[at].isalpha()), beyond[0])
         quoted = example[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()
         note = f"{shown(path)}: read as Windows-1252, since it is no UTF-8: it says {quoted!r}"
         return replace(self, encoding="cp1252", notes=(*self.notes, note))

@@ -70,12 +70,14 @@ def _by_zeros(head: bytes) -> str:
 
 
 def in_windows_1252(lines: Iterable[bytes]) -> str | None:
-    """The first line of a file that is no UTF-8, read in Windows-1252, where the whole file can be that; else None.
+    """A line of a file that is no UTF-8, read in Windows-1252, where the whole file can be that; else None. It is the
+    first one with a letter that is no ASCII, if there is one.
 
     A file in which other lines are UTF-8 beyond ASCII is two encodings, and none.
     """
     letters: Counter[str] = Counter()
     first: str | None = None
+    lettered: str | None = None
     n_lines = n_odd = 0
     for line in lines:
         if line.isascii():
@@ -87,11 +89,13 @@ def in_windows_1252(lines: Iterable[bytes]) -> str | None:
             return None
         n_lines += 1
         n_odd += _NO_PLACE.search(text) is not None
-        letters.update(char for char in text.lower() if char > "\x7f" and char.isalpha())
+        found = [char for char in text.lower() if char > "\x7f" and char.isalpha()]
+        letters.update(found)
         first = first or text
+        lettered = lettered or (text if found else None)
     foreign = [sum(n for char, n in letters.items() if char not in alphabet) for alphabet in _ALPHABETS]
     fits = min(foreign) <= _FOREIGN * letters.total() and n_odd <= _ODD * n_lines
-    return first if fits else None
+    return (lettered or first) if fits else None
 
 
 def _is_utf_8(line: bytes) -> bool:
