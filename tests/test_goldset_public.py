@@ -22,6 +22,7 @@ import pytest
 from judgecal.goldset import GoldSet, catalogue, load_gold
 from judgecal.goldset.catalogue import CATALOGUE, PublicSet, read_catalogue
 from judgecal.scale import Scale
+from judgecal.tables import public_sets
 from judgecal.tables.exports import formats
 from judgecal.tables.public_sets import READERS
 from judgecal.workspace import Workspace
@@ -433,6 +434,17 @@ def test_a_reader_refuses_another_form_in_one_message(fetch: Callable[..., Ran],
     ran = fetch(public, made)
     assert ran.code == 2 and not Path("gold", public).exists(), ran.err
     assert "is not in the form of" in ran.err or "no column" in ran.err or "no rows" in ran.err, ran.err
+
+
+@pytest.mark.parametrize(
+    ("body", "says"), [(gzip.compress(b"0" * 2000), "unpacks to more than 1,000 bytes"), (b"{}", "cannot be unpacked")]
+)
+def test_what_does_not_unpack(
+    fetch: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, body: bytes, says: str
+) -> None:
+    monkeypatch.setattr(public_sets, "MOST_UNPACKED", 1000)
+    ran = fetch("helpsteer2", body)
+    assert ran.code == 2 and says in ran.err and not Path("gold/helpsteer2").exists()
 
 
 def test_the_catalogue_says_of_each_set_what_is_needed() -> None:

@@ -126,6 +126,7 @@ def test_redirects_end(host: RawHost, tmp_path: Path) -> None:
         ("/etc/passwd", "is no address"),
         ("https://u:secret@example.com/a", "https://example.com/a: holds a user"),
         ("https://example.com/a b", "is no address"),
+        ("https://example.com/a\x1b[2J", "is no address"),
         ("https://127.0.0.1:1/a", "cannot be reached"),
     ],
 )

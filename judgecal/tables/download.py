@@ -243,7 +243,7 @@ def _check_address(seen: list[str]) -> None:
         raise InputError(f"{url}: is no address ({error}){through}") from None
     if len(seen) > 1 and parts.scheme != urllib.parse.urlsplit(first).scheme:
         raise InputError(f"{first}: redirects to {url}: another scheme, which is not followed")
-    if not host or not url.isascii() or any(char.isspace() for char in url):
+    if not host or not (url.isascii() and url.isprintable()) or " " in url:
         raise InputError(f"{url}: is no address{through}: write https://HOST/PATH")
     if parts.username or parts.password:
         raise InputError(f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: take it out")

@@ -17,6 +17,8 @@ from judgecal.errors import InputError
 from judgecal.tables.formats import read_table
 from judgecal.tables.json_files import json_value, read_json
 
+MOST_UNPACKED = 1 << 29
+"""Bytes of a gzipped file's content; a small file may unpack to any size."""
 Record = Mapping[str, Any]
 Reader = Callable[..., Iterator[dict[str, Any]]]
 """From the records of each source, and `metric` where the set has several, to rows."""
@@ -32,8 +34,12 @@ def load_source(source: str | Path) -> Any:
 
 def _gzipped_lines(path: Path) -> list[Any]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return [json_value(line, f"{path.name}:{n}") for n, line in enumerate(file, start=1) if line.strip()]
+        with gzip.open(path) as file:
+            data = file.read(MOST_UNPACKED + 1)
+        if len(data) > MOST_UNPACKED:
+            raise InputError(f"{path.name}: unpacks to more than {MOST_UNPACKED:,} bytes, which no set here does")
+        lines = data.decode().split("\n")
+        return [json_value(line, f"{path.name}:{n}") for n, line in enumerate(lines, start=1) if line.strip()]
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: cannot be unpacked ({error}): delete it and fetch again") from None
 
