@@ -190,28 +190,26 @@ class Reading:
 
     def _read_item(self, row: Row) -> tuple[str, int]:
         """The id of a row's item, and its place among the items."""
-        where, before = self.table.at(row), self.problems.total
-        item = self.columns.read_item(row, where, item_id="", problems=self.problems)
-        key, new = self._key(row, item), len(self._lines)
-        if key == "":
-            self.problems.append(f"{where}: column {self.columns.item!r}: the item id is empty: fill it in")
+        where, before, new = self.table.at(row), self.problems.total, len(self._lines)
+        column = self.columns.item
+        item_id = self._numbered(new) if column is None else row.cells[column].strip()
+        item = self.columns.read_item(row, where, item_id=item_id, problems=self.problems)
+        if not item_id:
+            self.problems.append(f"{where}: column {column!r}: the item id is empty: fill it in")
             return _NO_ITEM
+        key = item_id if column is not None else _texts_of(item) if self._shared else None  # else each row is an item
         place = new if key is None else self._index.setdefault(key, new)
-        item_id = key if isinstance(key, str) else f"{self.name}-{place + 1:05d}"
-        item = replace(item, item_id=item_id, group=item.group or item_id)
+        item_id = self._numbered(place) if column is None else item_id
+        if item.item_id != item_id or not item.group:
+            item = replace(item, item_id=item_id, group=item.group or item_id)
         if place == new:
             self._take(item, row, sound=self.problems.total == before)
         elif self._lines[place] != row.line:
             self._compare(item, place, where)
         return item_id, place
 
-    def _key(self, row: Row, item: Item) -> str | bytes | None:
-        """What makes an item one: its id, where a column has it, else its texts; None where each row is an item."""
-        if self.columns.item is not None:
-            return row.cells[self.columns.item].strip()
-        texts = [context.text for context in item.contexts]
-        parts = (item.group, item.question, item.answer, item.system, *texts, *item.fields.values())
-        return _hash(repr(parts)) if self._shared else None
+    def _numbered(self, place: int) -> str:
+        return f"{self.name}-{place + 1:05d}"
 
     def _take(self, item: Item, row: Row, *, sound: bool) -> None:
         """Note a new item and write it; where it is `sound` so far, it is held against the format of items.jsonl."""
@@ -356,6 +354,12 @@ class Reading:
 
 def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _texts_of(item: Item) -> bytes:
+    """What makes items one that have no id."""
+    texts = [context.text for context in item.contexts]
+    return _hash(repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values())))
 
 
 def _hashes(item: Item) -> list[int]:

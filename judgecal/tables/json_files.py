@@ -194,11 +194,15 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "number")
 
 
+# Made once: `json.dumps` makes an encoder for every call that is not all defaults.
+_LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for nan in (False, True)}
+
+
 def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
     """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is not
     allowed.
     """
-    text = json.dumps(record, ensure_ascii=False, allow_nan=allow_nan)
+    text = _LINES[allow_nan](record)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
