@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -270,6 +271,20 @@ def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
     assert brought(bring, [*PEOPLE, *judge], *options)["raters"] == {"x": 40, "y": 40}
     ran = bring(judge, "--replace", "--ratings", str(labels), "--item", "label")
     assert ran.code == 2 and "is the id of an item" in ran.err
+
+
+def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[..., Ran], judgecal: Run) -> None:
+    assert bring(scores("faithful@m", [k % 10 / 10 for k in range(40)])).code == 0
+    assert judgecal("gold", "sheet", "brought", "-o", "ann.csv").code == 0
+    with Path("ann.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    for place, row in enumerate(rows[1:]):
+        row[rows[0].index("label")] = "yes" if place % 2 else "no"
+    with Path("ann.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    ran = judgecal("gold", "import", "ann.csv", "--sheet", "--as", "brought")
+    assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal agreement --gold brought"), ran.err
+    assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
 
 
 def test_several_files_go_to_the_tool_together(bring: Callable[..., Ran], judgecal: Run, tmp_path: Path) -> None:

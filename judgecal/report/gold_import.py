@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from judgecal.errors import listed
-from judgecal.goldset import GOLD, Imported
+from judgecal.goldset import GOLD, JUDGEMENTS, Imported
 from judgecal.goldset.understood import LabelSpread, Understood
 from judgecal.records import Headline
 from judgecal.report.document import Block, Bullets, Document, Record, Section, Table
@@ -35,7 +35,7 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
         following = f"judgecal gold sheet {result.set_} -o labels.csv"
     elif not result.n_labelled:  # people tie everywhere
         following = f"judgecal gold adjudicate {result.set_}"
-    elif result.judges:
+    elif result.judges or (result.path / JUDGEMENTS).is_file():  # with the items that a sheet's labels are of
         following = f"judgecal agreement --gold {result.set_}"
     card = f"Say in {path_from_here(result.path / 'card.toml')} what is known of it."
     headline = Headline(
