@@ -125,16 +125,16 @@ def label_command(
     wanted = _Wanted(source, how, table, workspace, serve.dry_run)
     task = wanted.task(raters)
     common: dict[str, Any] = {"target": how.half_width, "judge_leaves": wanted.judge_leaves}
-    after = wanted.after(task.gold.name)
+    commands = {"following": wanted.after(task.gold.name), "again": wanted.again(raters)}
     if serve.dry_run:
         from judgecal.experiment.label_progress import label_progress
 
         result = label_progress(task.gold, task.items, raters, **common)
-        document = _label_document(result, task.gold, after)
+        document = _label_document(result, task.gold, commands)
     else:
 
         def document_of(server: DeskServer) -> Document:
-            return _label_document(server.progress(), server.desk.seen(), after)
+            return _label_document(server.progress(), server.desk.seen(), commands)
 
         with Desk(task) as desk:
             server = DeskServer(desk, following=lambda own: document_of(own).headline.next, **common)
@@ -145,12 +145,12 @@ def label_command(
     print_result(result, document, json=serve.json, full=serve.full)
 
 
-def _label_document(result: LabelProgress, gold: GoldSet, after: str) -> Document:
+def _label_document(result: LabelProgress, gold: GoldSet, commands: Mapping[str, str]) -> Document:
     """How labelling stands; loaded when it is told, so that the page is there sooner."""
     from judgecal.experiment.adjudication import contested
     from judgecal.report.label import label_document
 
-    return label_document(result, len(contested(gold)), after)
+    return label_document(result, len(contested(gold)), **commands)
 
 
 def _notes(desk: Desk) -> list[str]:
@@ -226,6 +226,12 @@ class _Wanted:
             if getattr(table, column) != usual:
                 words += [f"--{column}", getattr(table, column)]
         return shlex.join(words)
+
+    def again(self, raters: Sequence[str]) -> str:
+        """The command that goes on with the labelling."""
+        lock = [] if self.table.lock is None else ["--lock", str(self.table.lock)]
+        scale = [] if self.table.scale is None else ["--scale", self.table.scale]
+        return shlex.join(["judgecal", "gold", "label", self.source, *lock, *scale, "--raters", ",".join(raters)])
 
     def _of_table(self, path: Path) -> GoldSet:
         """The set of a table's rows: as it was made before, or made now."""

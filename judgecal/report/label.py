@@ -9,12 +9,13 @@ from judgecal.report.document import Block, Bullets, Document, Section, Table
 from judgecal.report.numbers import DASH, count, count_of, estimate, percent
 
 
-def label_document(result: LabelProgress, n_differ: int, following: str) -> Document:
+def label_document(result: LabelProgress, n_differ: int, *, following: str, again: str) -> Document:
     """How labelling stands.
 
     Args:
         n_differ: items on which raters differ and that nobody has settled.
         following: what the labels are for, where nothing is to be settled first.
+        again: the command that goes on with the labelling.
     """
     rows = [_rater_row(rater, one) for rater, one in result.raters.items()]
     header = ("rater", "labels", "cannot tell", "seconds an item", "same on a second look")
@@ -26,7 +27,8 @@ def label_document(result: LabelProgress, n_differ: int, following: str) -> Docu
     blocks.append(Bullets(_facts(result), short=True))
     section = Section("labels", "Labels", "Serves whoever decides when enough is labelled.", blocks)
     about = f"{result.set_}, scale {result.scale}"
-    return Document(f"Labels of {result.set_}", about, _label_headline(result, n_differ, following), [section])
+    headline = _label_headline(result, n_differ, following=following, again=again)
+    return Document(f"Labels of {result.set_}", about, headline, [section])
 
 
 def _rater_row(rater: str, one: RaterProgress) -> tuple[str, ...]:
@@ -54,14 +56,13 @@ def _facts(result: LabelProgress) -> list[str]:
     return facts
 
 
-def _label_headline(result: LabelProgress, n_differ: int, following: str) -> Headline:
+def _label_headline(result: LabelProgress, n_differ: int, *, following: str, again: str) -> Headline:
     left = result.n_items - result.n_labelled
     if not result.n_items:
         return Headline("none", f"Nothing of {result.set_} is to be labelled by this.", next=following)
     done = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} of {result.set_}"
     verb = "has" if result.n_labelled == 1 else "have"
     if not result.n_labelled:
-        again = f"judgecal gold label {result.set_}"
         return Headline("waits for labels", f"{done} have a label: they wait for people.", next=again)
     because = []
     if n_differ:
