@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import random
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -136,11 +138,31 @@ def test_files_that_are_no_workbook(tmp_path: Path, content: bytes, message: str
     assert "the file is a zip archive" in refused(tmp_path / "t.csv")[0]
 
 
+def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
+    path = saved(tmp_path, [["q", "l"], ["Q1", 1], ["Q2", 2]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    outcomes = set()
+    for seed in range(60):
+        draw = random.Random(seed)
+        name = draw.choice(sorted(parts))
+        damaged = bytearray(parts[name])
+        for _ in range(3):
+            damaged[draw.randrange(len(damaged))] = draw.choice(b'<>/"=0A9 &x')
+        with zipfile.ZipFile(path, "w") as archive:
+            for other, content in parts.items():
+                if other != name or seed % 7:
+                    archive.writestr(other, bytes(damaged) if other == name else content)
+        try:
+            outcomes.add(len(read_table(path).rows))
+        except InputError as error:
+            outcomes.add(str(error).split(": ", 1)[1][:10])
+    assert "cannot be " in outcomes and 2 in outcomes
+
+
 def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["=1+1", "@x", "007", "TRUE", "#N/A", " two\nlines ", "a\r\nb\rc", "\x01_x0001_", "'tis", "1/2", ""]
     path = tmp_path / "t.jsonl"
-    import json
-
     path.write_text("".join(json.dumps({"q": text, "n": 0.5, "l": [1], "b": True}) + "\n" for text in texts))
     source, out = open_source(path), tmp_path / "o.xlsx"
     values = [("v", 85.0, True), (None, None, None), *[("=x", 0.1, False)] * 9]

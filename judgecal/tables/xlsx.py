@@ -12,6 +12,7 @@ import functools
 import re
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,11 @@ from judgecal.tables.table import Record, RecordSource, Unit
 from judgecal.tables.text import unreadable
 from judgecal.tables.xlsx_writer import MOST_ROWS, writer
 
+_BROKEN = (
+    zipfile.BadZipFile, zlib.error, ET.ParseError, LookupError, ValueError, TypeError, AttributeError, EOFError,
+    OSError, RuntimeError, ArithmeticError,
+)  # fmt: skip
+"""What openpyxl and the archive raise on a file that is damaged: they check little of it themselves."""
 _LARGEST = 4 * 2**30  # bytes that a workbook may unpack to
 _TOP = 50  # rows in which the header is looked for
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
@@ -96,7 +102,7 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
             yield book
     except InputError:
         raise
-    except (zipfile.BadZipFile, ET.ParseError, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+    except _BROKEN as error:
         reason = f"{type(error).__name__}: {error}"[:100]
         raise InputError(
             f"{where}: cannot be read as a workbook ({reason}): save it anew as .xlsx, or as CSV"
