@@ -93,10 +93,9 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
     """The workbook, for reading its values; InputError where the file is none, or is broken."""
     import openpyxl
 
-    problem = _no_workbook(path, where)
-    if problem:
-        raise InputError(f"{where}: {problem}")
     try:
+        if problem := _no_workbook(path):
+            raise InputError(f"{where}: {problem}")
         with warnings.catch_warnings(), contextlib.closing(_load(openpyxl, path)) as book:
             warnings.simplefilter("ignore")  # of what a workbook holds beside cells
             yield book
@@ -115,7 +114,7 @@ def _load(openpyxl: Any, path: Path) -> Any:
         return openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
 
 
-def _no_workbook(path: Path, where: str) -> str | None:
+def _no_workbook(path: Path) -> str | None:
     """Why a file is no workbook that can be read."""
     try:
         with path.open("rb") as file:
