@@ -118,7 +118,7 @@
     if (!setup.choices.some((one) => one.meaning)) at("choices").classList.add("short");
     const typed = setup.typed;
     at("typed-row").hidden = !typed;
-    if (typed && !typed.words) at("typed-name").textContent = `Or a number from ${typed.low} to ${typed.high}${typed.step ? ` in steps of ${typed.step}` : ""} (t)`;
+    if (typed && !typed.words) at("typed-name").textContent = `Number, ${typed.low} to ${typed.high}${typed.step ? ` by ${typed.step}` : ""} (t)`;
     if (typed && typed.words) at("typed-name").textContent = "A word (t)";
     at("typed").addEventListener("input", () => { if (at("typed").value) for (const one of radios()) one.checked = false; });
     at("note-name").textContent = setup.adjudicates ? "Reason (n): why this label settles it" : "Note (n)";
