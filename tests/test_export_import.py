@@ -287,6 +287,35 @@ def test_labels_of_a_sheet_join_the_judgements_of_an_export(bring: Callable[...,
     assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
 
 
+@pytest.mark.parametrize(
+    ("cells", "scale", "labels"),
+    [
+        (("3,5", "4", "1,5"), "points:0:4:0.5", [1.5, 3.5, 4.0]),
+        (("WAHR", "FALSCH", "N/A"), "binary", [0.0, 1.0]),
+        (("85%", "70 %", "12,5%"), "percentage", [12.5, 70.0, 85.0]),
+    ],
+)
+def test_labels_of_a_table_beside_an_export_are_read_as_people_type_them(
+    bring: Callable[..., Ran], workspace_dir: Path, cells: Sequence[str], scale: str, labels: list[float]
+) -> None:
+    """No decimal comma and no `N/A` becomes a word of a nominal scale."""
+    table = workspace_dir / "labels.csv"
+    table.write_text("item_id;label\n" + "".join(f"i{k};{cell}\n" for k, cell in enumerate(cells)))
+    brought(bring, [], "--ratings", str(table))
+    assert f'kind = "{scale.partition(":")[0]}"' in (workspace_dir / "gold/brought/card.toml").read_text()
+    assert sorted(row["label"] for row in rows_of(workspace_dir, "ratings.jsonl")) == labels
+
+
+def test_parts_of_a_whole_beside_an_export_need_a_scale(bring: Callable[..., Ran], tmp_path: Path) -> None:
+    table = tmp_path / "labels.csv"
+    table.write_text("item_id,label\ni0,8/10\ni1,7/10\n")
+    ran = bring([], "--ratings", str(table))
+    assert ran.code == 2 and "parts of a whole: 7/10, 8/10): give --scale" in ran.err
+    assert brought(bring, [], "--ratings", str(table), "--scale", "ordinal:0:10")["n_ratings"] == 2
+    table.write_text("item_id,label\ni0,8\ni1,some good\n")
+    assert "--map 'some good=' makes one no label" in bring([], "--ratings", str(table), "--replace").err
+
+
 def test_several_files_go_to_the_tool_together(bring: Callable[..., Ran], judgecal: Run, tmp_path: Path) -> None:
     scored, traces = tmp_path / "scores.json", tmp_path / "traces.json"
     scored.write_text(json.dumps({"tool": "made-up", "scores": PEOPLE}))

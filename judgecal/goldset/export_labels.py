@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset.imports import LISTED, labels_scale
+from judgecal.goldset.label_cells import is_part, read_label, says_nothing, typed
 from judgecal.goldset.reading import percent
 from judgecal.goldset.scale_fit import NARROW, fitting_scale, narrow_labels
 from judgecal.goldset.verdicts import read_verdict, verdict_scale
 from judgecal.records import ITEM_UNIT, Rating
-from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
+from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Label, Scale
 from judgecal.tables import read_table
 from judgecal.tables.exports import Export, Score, Value
 
@@ -96,15 +98,17 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
         return Labels(None, scale, [], (f"The export holds no label of a person{said}.",))
     _leave_others(export, name)
     cells = [_mapped(cell_of(score.value), options.mapping) for score in export.ratings]
-    told, words, why = scale_told([cell for cell in cells if cell])
+    told, words, why = scale_told([cell if options.ratings is None else typed(cell) for cell in cells if cell])
     how = f"The labels tell the scale {told}: {why}"
     if name in export.scales:
         told, words, how = export.scales[name], {}, f"The scale is {export.scales[name]}, as the file declares it"
     if options.scale is None and told is None:
-        raise InputError(f"{export.where}: the labels of {name} tell no scale ({why}): give --scale")
+        whose = f"{export.where}: the labels of {name}" if options.ratings is None else f"{options.ratings}: the labels"
+        raise InputError(f"{whose} tell no scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(told), options.pass_at)
     words = words if scale.kind == "binary" else {}
-    ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told)
+    read = (lambda cell: read_label(cell, scale)) if options.ratings is not None else scale.read
+    ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told, read)
     notes = [f"The label is what people said of {name}."] if options.ratings is None else []
     notes += [] if options.scale else [f"{how} (--scale says another)."]
     unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in map(_raw_cell, export.ratings)]
@@ -169,10 +173,11 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
     for row in table.rows:
         for label in labels:
             by = row.cells[rater].strip() if rater else label
+            cell = row.cells[label]
+            missing = cell.strip() not in options.mapping and says_nothing(cell, Scale.parse("nominal"))
+            value = None if missing else cell
             export.count()
-            export.add_rating(
-                Score(row.cells[item].strip(), name, by or "unnamed", row.cells[label], where=table.at(row))
-            )
+            export.add_rating(Score(row.cells[item].strip(), name, by or "unnamed", value, where=table.at(row)))
     if not any(score.item_id in export.items for score in export.ratings):
         example = next(iter(export.items), "")
         raise InputError(
@@ -201,8 +206,9 @@ def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str
     if len(numbers) < len(cells):
         if distinct <= TRUE_WORDS | FALSE_WORDS:
             return "binary", {}, f"they are {shown}"
-        words_too = listed(sorted({cell for cell in cells if _number(cell) is None}), 3)
-        return None, {}, f"numbers and, among them, {words_too}; --map {words_too.split(',')[0]}= makes one no label"
+        words_too = sorted({cell for cell in cells if _number(cell) is None})
+        none = shlex.quote(f"{words_too[0]}=")
+        return None, {}, f"numbers and, among them, {listed(words_too, 3)}; --map {none} makes one no label"
     span = f"{min(numbers):g} to {max(numbers):g}" if len(distinct) > 1 else f"all {shown}"
     if any(cell.endswith("%") for cell in cells):
         return "percentage", {}, f"they are percentages, {span}"
@@ -217,6 +223,8 @@ def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str
 def _told_by_words(cells: Sequence[str], distinct: set[str], shown: str) -> tuple[str | None, Mapping[str, str], str]:
     if distinct <= TRUE_WORDS | FALSE_WORDS:
         return "binary", {}, f"they are {shown}"
+    if any(map(is_part, cells)):
+        return None, {}, f"they are parts of a whole: {shown}"
     if len(distinct) > _MOST_WORDS and len(distinct) > len(cells) / 2:
         return None, {}, f"{len(distinct):,} different texts"
     return "nominal", {}, f"they are words: {shown}"
@@ -230,8 +238,10 @@ def _number(cell: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _ratings(export: Export, cells: Sequence[str], scale: Scale, told: str | None) -> list[Rating]:
-    """The labels read; those that are off the scale are one problem a value."""
+def _ratings(
+    export: Export, cells: Sequence[str], scale: Scale, told: str | None, read: Callable[[str], Label]
+) -> list[Rating]:
+    """The labels as `read` reads a cell; those that are off the scale are one problem a value."""
     found: list[Rating] = []
     off: dict[str, list[str]] = {}
     why: dict[str, str] = {}
@@ -242,7 +252,7 @@ def _ratings(export: Export, cells: Sequence[str], scale: Scale, told: str | Non
             continue
         kept.append(score)
         try:
-            label = scale.read(cell)
+            label = read(cell)
         except (ValueError, OverflowError) as error:
             off.setdefault(cell, []).append(score.where or export.where)
             why[cell] = str(error)

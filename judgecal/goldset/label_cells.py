@@ -60,6 +60,20 @@ def missing_notes(counts: Mapping[str, int]) -> list[str]:
     return [f"label cells that say there is no label: {said}"] if said else []
 
 
+def typed(cell: str) -> str:
+    """A cell as every language writes it: of `3,5` `3.5`, of `WAHR` `true`; any other text as it is."""
+    text = _plain(cell)
+    if match := _AMOUNT.fullmatch(text):
+        return match[1].replace(",", ".") + (match[2] or "")
+    truth = _TRUTH.get(text.casefold())
+    return text if truth is None else "true" if truth else "false"
+
+
+def is_part(cell: str) -> bool:
+    """Whether a cell is a part of a whole, such as `8/10`."""
+    return _OUT_OF.fullmatch(_plain(cell)) is not None
+
+
 def number_in(cell: str) -> float | None:
     """The number that a cell holds, of `85%` 85; None where it holds none."""
     match = _AMOUNT.fullmatch(_plain(cell))
@@ -81,9 +95,7 @@ def _on_scale(text: str, scale: Scale) -> str:
     ValueError: it is a part of another whole than the scale's.
     """
     if match := _AMOUNT.fullmatch(text):
-        if match[2] and scale.from_fraction:
-            return f"{_float(match[1]) / 100.0:.12g}"
-        return match[1].replace(",", ".") + (match[2] or "")
+        return f"{_float(match[1]) / 100.0:.12g}" if match[2] and scale.from_fraction else typed(text)
     match = _OUT_OF.fullmatch(text)
     if match is None or scale.kind == "binary":
         return text
