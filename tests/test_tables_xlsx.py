@@ -160,6 +160,16 @@ def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
     assert "cannot be " in outcomes and 2 in outcomes
 
 
+def test_a_row_beyond_those_of_a_sheet_is_refused(tmp_path: Path) -> None:
+    """A few bytes that name row 999,999,999 do not hold the reader for minutes."""
+    path, far = saved(tmp_path, [["q"], ["one"]]), tmp_path / "far.xlsx"
+    row = b'<row r="999999999"><c r="A999999999" t="inlineStr"><is><t>x</t></is></c></row></sheetData>'
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(far, "w") as written:
+        for name in archive.namelist():
+            written.writestr(name, archive.read(name).replace(b"</sheetData>", row))
+    assert "a row beyond 1,048,576" in refused(far)[0]
+
+
 def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = ["=1+1", "@x", "007", "TRUE", "#N/A", " two\nlines ", "a\r\nb\rc", "\x01_x0001_", "'tis", "1/2", ""]
     path = tmp_path / "t.jsonl"

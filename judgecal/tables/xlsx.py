@@ -136,7 +136,15 @@ def _no_workbook(path: Path) -> str | None:
 
 def _has_content(sheet: Any) -> bool:
     sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
-    return any(str(cell.value or "").strip() or cell.value == 0 for row in sheet.iter_rows() for cell in row)
+    return any(str(cell.value or "").strip() or cell.value == 0 for _, row in _numbered(sheet) for cell in row)
+
+
+def _numbered(sheet: Any) -> Iterator[tuple[int, Any]]:
+    """The rows by their numbers, empty ones too; ValueError for one beyond those that a sheet has."""
+    for number, cells in enumerate(sheet.iter_rows(), start=1):
+        if number > MOST_ROWS:
+            raise ValueError(f"a row beyond {MOST_ROWS:,}")
+        yield number, cells
 
 
 def _others(sheets: list[Any], taken: Any) -> list[str]:
@@ -150,7 +158,7 @@ def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
     """The rows with any content, and the errors among their cells."""
     rows: Rows = {}
     errors: Counter[str] = Counter()
-    for number, cells in enumerate(sheet.iter_rows(), start=1):
+    for number, cells in _numbered(sheet):
         values = [_value(cell) for cell in cells]
         if any(value is not None for value in values):
             rows[number] = values
