@@ -182,6 +182,8 @@ class Reading:
         """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it."""
         if better := self._numbers.better():
             self.problems.insert(0, f"{self._labelled.top}: {better}")
+        if mixed := self._numbers.mixed():
+            self.problems.append(f"{self._labelled.top}: {mixed}")
         narrow = narrow_labels(self._given.labels, self.scale)
         if narrow and (force or self.scale.from_fraction):
             self.explained[NARROW] = "the import was told that the scale is right" if force else "they are fractions"
@@ -306,7 +308,7 @@ class Reading:
         if label is None:
             self._missing.update([cell] if cell else [])
             return None
-        self._numbers.add(number, fits=True)
+        self._numbers.add(number, fits=True, signed=cell.endswith("%"))
         return label
 
     def _label_of(self, cell: str) -> tuple[Label | None, float | None]:

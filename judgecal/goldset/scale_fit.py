@@ -46,11 +46,23 @@ class LabelNumbers:
         self._scale = scale
         self._on: Counter[float] = Counter()
         self._off: Counter[float] = Counter()
+        self._n_signed = self._n_parts = 0  # cells such as `50%`, and such as `0.5`
 
-    def add(self, number: float | None, *, fits: bool) -> None:
-        """Count what one cell holds; None is no number."""
+    def add(self, number: float | None, *, fits: bool, signed: bool = False) -> None:
+        """Count what one cell holds; None is no number, `signed` one with a percent sign."""
         if number is not None and math.isfinite(number):
             (self._on if fits else self._off)[number] += 1
+            self._n_signed += signed
+            self._n_parts += not signed and 0.0 < number < 1.0
+
+    def mixed(self) -> str | None:
+        """What to say of percentages of which some stand with a sign (`50%`) and others as parts of 1 (`0.5`)."""
+        if not (self._n_signed and self._n_parts) or self._scale.kind != "percentage" or self._scale.from_fraction:
+            return None
+        return (
+            f"some labels have a percent sign ({self._n_signed:,}), and some without one lie between 0 and 1 "
+            f"({self._n_parts:,}), which would be read as below 1%: write all of them in one way"
+        )
 
     def better(self) -> str | None:
         """What to say where another scale fits all numbers: many are off this one, or they lie between its grades."""
