@@ -28,7 +28,7 @@ from judgecal.experiment.score import (
 )
 from judgecal.experiment.trials import RunOptions, open_journal, run_trials
 from judgecal.goldset import GoldSet
-from judgecal.goldset.verdicts import read_verdict, verdict_scale
+from judgecal.goldset.verdicts import judged_twice, read_verdict, verdict_scale
 from judgecal.judges import Judge, RecordedJudge
 from judgecal.records import ITEM_UNIT, ErrorKind, Failure, Item, Judgement
 from judgecal.scale import Scale
@@ -201,10 +201,8 @@ class _Reader:
         for row in rows:
             key = (row.cells[self.item_column], int(_repeat_text(row)), _unit(row))
             if key in seen:
-                problems.append(
-                    f"{self.table.at(row)}: {judge} judged item {key[0]} in {self.table.number(seen[key])} already: "
-                    "delete one row, or tell them apart by a column repeat (0, 1, ...)"
-                )
+                first = self.table.number(seen[key])
+                problems.append(f"{self.table.at(row)}: {judged_twice(judge, key[0], first)}")
             seen.setdefault(key, row.line)
         refuse(problems, most=50)
 

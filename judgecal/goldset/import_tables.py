@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,13 +15,22 @@ from judgecal.goldset.columns import Columns, left_out
 from judgecal.goldset.gold_set import JUDGEMENTS
 from judgecal.goldset.reading import Reading
 from judgecal.goldset.reshape import Problems, Progress, Stream, split_chunks, unpivot, with_labels
+from judgecal.goldset.verdicts import judged_twice
 from judgecal.goldset.write import Draft
+from judgecal.records import ITEM_UNIT
 from judgecal.tables import Row, write_json_lines
 from judgecal.tables.formats import open_table
 
 _LARGE = 500_000_000  # bytes
 _JUDGE, _VERDICT = "judge", "verdict"
-_KEPT = ("repeat", "reasoning", "cost_usd", "latency_s")  # of a recorded judgement, where the file has them
+_KEPT = (
+    "repeat",
+    "unit",
+    "reasoning",
+    "error",
+    "cost_usd",
+    "latency_s",
+)  # of a recorded judgement, where the file has them
 
 _T = TypeVar("_T")
 
@@ -151,6 +160,7 @@ class Judgements:
     def __init__(self, table: Stream | None, columns: Columns, reading: Reading) -> None:
         self.judges = Counter[str]()
         self._table, self._item, self._reading = table, str(columns.item), reading
+        self._lines: dict[int, int] = {}  # where a judgement stands, by a hash of its item, judge, repeat and unit
 
     def read(self, draft: Draft | None) -> None:
         """Read the rows, and write them into a draft."""
@@ -169,12 +179,22 @@ class Judgements:
             if reading.holds(row.cells[self._item].strip()):
                 judgement = _judgement(row, self._item, single)
                 self.judges[str(judgement[_JUDGE])] += 1
+                self._compare(table, row, judgement)
                 yield judgement
         unknown = count - self.judges.total()
         if count and unknown == count:
             reading.problems.append(f"{table.where}: no value of column {self._item} is the id of an item")
         elif unknown:
             reading.remarks.append(f"{unknown:,} rows of {table.name} name no item of the set")
+
+    def _compare(self, table: Stream, row: Row, judgement: Mapping[str, object]) -> None:
+        item, judge = str(judgement["item_id"]), str(judgement[_JUDGE])
+        repeat, unit = (
+            row.cells.get(name, "").strip() or missing for name, missing in (("repeat", "0"), ("unit", ITEM_UNIT))
+        )
+        first = self._lines.setdefault(hash((item, judge, repeat, unit)), row.line)
+        if first != row.line:
+            self._reading.problems.append(f"{table.at(row)}: {judged_twice(judge, item, table.number(first))}")
 
 
 def _judgement(row: Row, item: str, single: str) -> dict[str, object]:

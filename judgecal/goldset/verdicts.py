@@ -24,6 +24,14 @@ def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]
         return None, Failure("parse", str(error))
 
 
+def judged_twice(judge: str, item_id: str, first: str) -> str:
+    """What to say of a second row of one judge, item and repeat; `first`: where the other stands."""
+    return (
+        f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column repeat "
+        "(0, 1, ...)"
+    )
+
+
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     """How one judge's verdicts are to be read, told by what they are.
 
