@@ -191,13 +191,13 @@ def test_judgements_are_kept_as_agreement_reads_them(place: Workspace) -> None:
     """What `agreement` would refuse is refused with the import, whose next step it is."""
     items, said = place.root / "items.csv", place.root / "said.csv"
     items.write_text(ITEMS)
+    said.write_text("id,judge,verdict\n1,j,0.5\n2,j,0.5\n1,j,0.7\n")
+    with pytest.raises(InputError, match=r"said\.csv:4: j judged item 1 in line 2 already"):
+        run(place, items, beside=Beside(None, said), item="id")
     said.write_text("id,judge,verdict,unit,error\n1,j,0.5,chunk:0,\n1,j,0.4,chunk:1,\n2,j,,chunk:0,too long\n")
     done = run(place, items, beside=Beside(None, said), item="id")
     kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
     assert [row["unit"] for row in kept] == ["chunk:0", "chunk:1", "chunk:0"] and kept[2]["error"] == "too long"
-    said.write_text("id,judge,verdict\n1,j,0.5\n2,j,0.5\n1,j,0.7\n")
-    with pytest.raises(InputError, match=r"said\.csv:4: j judged item 1 in line 2 already"):
-        run(place, items, beside=Beside(None, said), item="id", replace=True)
 
 
 def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
