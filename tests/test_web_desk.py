@@ -15,6 +15,8 @@ import pytest
 
 from judgecal.errors import BusyError
 from judgecal.goldset import load_gold
+from judgecal.goldset.ratings_file import RatingsFile
+from judgecal.records import Rating
 from judgecal.web.desk import Refusal
 from tests.support.desk import act, desk_of, journal, ratings, waiting
 
@@ -243,6 +245,25 @@ def test_a_full_disk_is_said_and_the_label_is_asked_again(tmp_path: Path, monkey
         assert act(desk, "ann", "next")["item"]["key"] == shown["item"]["key"]
         label(desk, "ann", shown, "yes")
     assert len(ratings(folder)) == 1
+
+
+def test_a_disk_that_takes_half_a_line_leaves_the_ratings_as_they_were(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    folder = waiting(tmp_path / "set", 6)
+    file = RatingsFile(load_gold(folder, labelling=True))
+    file.put({("i000-full", "ann"): Rating("i000-full", "ann", 1.0)})
+    key, rating = ("i001-full", "ann"), Rating("i001-full", "ann", 0.0, "a long note")
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (70, limits[1]))
+        with pytest.raises(OSError, match="too large"):
+            file.put({key: rating})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert len(ratings(folder)) == 1
+    file.put({key: rating})
+    assert [row["label"] for row in ratings(folder)] == [1, 0]
 
 
 def test_items_that_are_flagged_are_labelled_anew(tmp_path: Path) -> None:

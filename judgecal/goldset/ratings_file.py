@@ -70,14 +70,23 @@ class RatingsFile:
             write_json_lines(self._path, (), after=(kept | lines).values())
             self._lines, self._open_end = kept | lines, False
         else:
-            with self._path.open("ab") as file:
-                file.write("".join(f"{line}\n" for line in lines.values()).encode())
+            self._append("".join(f"{line}\n" for line in lines.values()).encode())
             self._lines |= lines
         for key, rating in fresh.items():
             self.ratings.pop(key, None)
             if rating is not None:
                 self.ratings[key] = rating
         self._seen = self._state()
+
+    def _append(self, data: bytes) -> None:
+        size = self._path.stat().st_size
+        try:
+            with self._path.open("ab") as file:
+                file.write(data)
+        except OSError:  # the disk took a part of it: half a line would keep the set from loading
+            os.truncate(self._path, size)
+            self._seen = self._state()
+            raise
 
     def flush(self) -> None:
         """Have the system put what was written on the disk."""
