@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.errors import BusyError
+from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
 from judgecal.goldset.ratings_file import RatingsFile
 from judgecal.records import Rating
 from judgecal.web.desk import Refusal
+from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting
 
 PERCENT = 'kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
@@ -225,6 +226,40 @@ def test_what_was_mended_by_hand_after_a_good_end_stays(tmp_path: Path) -> None:
     with desk_of(folder) as desk:
         assert act(desk, "ann", "next")["done"] == 0
     assert ratings(folder) == []
+
+
+def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) -> None:
+    """Somebody wrote other items while the page was open; and an act of before is none on another text."""
+    folder = waiting(tmp_path / "set", 6)
+    text = (folder / "items.jsonl").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="items have changed"), desk_of(folder, order="in-order") as desk:
+        first = act(desk, "ann", "next")
+        shown = label(desk, "ann", first, "yes")
+        (folder / "items.jsonl").write_text(text.replace(first["item"]["question"], "Why?", 1), encoding="utf-8")
+        with pytest.raises(Refusal, match=r"not saved: .*items have changed"):
+            label(desk, "ann", shown, "no")
+        assert len(ratings(folder)) == 1
+    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
+    with desk_of(folder, order="in-order") as desk:  # i001 is as it was, so its label is there
+        shown = act(desk, "ann", "next")
+        assert shown["done"] == 1 and shown["item"]["question"] == "Why?"
+        act(desk, "ann", "undo")
+        assert ratings(folder) == []
+        with pytest.raises(Refusal, match="nothing to take back"):
+            act(desk, "ann", "undo")
+
+
+def test_a_set_that_people_label_is_not_replaced(judgecal: Run, workspace_dir: Path) -> None:
+    folder = waiting(workspace_dir / "gold" / "small", 2)
+    table = workspace_dir / "other.csv"
+    table.write_text("question,answer,label\n" + "".join(f"q{n},a,1\n" for n in range(9)), encoding="utf-8")
+    words = ("gold", "import", table, "--as", "small", "--scale", "binary", "--label", "label")
+    words += ("--question", "question", "--answer", "answer", "--replace")
+    with desk_of(folder):
+        ran = judgecal(*words)
+        assert ran.code == 2 and "people are labelling it" in ran.err
+    assert len(load_gold(folder).items) == 2
+    assert judgecal(*words).code == 0 and not (folder / ".labels.lock").exists()
 
 
 def test_one_desk_a_set(tmp_path: Path) -> None:

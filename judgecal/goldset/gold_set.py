@@ -161,6 +161,8 @@ class GoldSet:
 
 
 CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
+LABELS_LOCK = ".labels.lock"
+"""Held by the process that serves the set's labelling page."""
 JUDGEMENTS = "judgements.jsonl"
 """What judges said of the items before they came here; no part of what the set is."""
 

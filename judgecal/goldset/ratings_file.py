@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from judgecal.goldset.gold_set import RATINGS, GoldSet, load_gold
+from judgecal.errors import InputError
+from judgecal.goldset.gold_set import ITEMS, RATINGS, GoldSet, load_gold
 from judgecal.goldset.rows import rating_row
 from judgecal.records import Rating
 from judgecal.tables import json_line, write_json_lines
+from judgecal.workspace import shown
 
 RatingKey = tuple[str, str]
 """(item id, rater): there is one rating of each in a set."""
@@ -27,6 +29,7 @@ class RatingsFile:
         self._folder, self._path = gold.path, gold.path / RATINGS
         self.ratings: dict[RatingKey, Rating] = {}
         self._lines: dict[RatingKey, str] = {}
+        self._items = {item.item_id: item for item in gold.items}
         self._read(gold)
 
     def _read(self, gold: GoldSet) -> None:
@@ -38,19 +41,26 @@ class RatingsFile:
         self._lines = dict(zip(self.ratings, lines, strict=True))
         self._open_end = bool(text) and not text.endswith("\n")
 
-    def _state(self) -> tuple[int, int, int]:
-        found = self._path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+    def _state(self) -> list[tuple[int, int, int]]:
+        found = (path.stat() for path in (self._path, self._folder / ITEMS))
+        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 
     def reread(self) -> bool:
         """Read what somebody else wrote, if anybody did; whether that was so.
 
         Raises:
-            InputError: the set no longer loads.
+            InputError: the set no longer loads, or its items are others.
         """
         if self._state() == self._seen:
             return False
-        self._read(load_gold(self._folder, labelling=True))
+        gold = load_gold(self._folder, labelling=True)
+        now = {item.item_id: item for item in gold.items}
+        if any(item_id not in now or now[item_id].sha != item.sha for item_id, item in self._items.items()):
+            raise InputError(
+                f"{shown(self._folder / ITEMS)}: the items have changed since labelling began: end judgecal gold label "
+                "and start it again"
+            )
+        self._read(gold)
         return True
 
     def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:

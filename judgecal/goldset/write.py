@@ -13,9 +13,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, notice, refuse
+from filelock import FileLock, Timeout
+
+from judgecal.errors import BusyError, InputError, notice, refuse
 from judgecal.goldset.card import Card, card_text, read_card
-from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, JUDGEMENTS, RATINGS, GoldSet, content_sha, load_gold
+from judgecal.goldset.gold_set import (
+    CARD,
+    DOCUMENTS,
+    ITEMS,
+    JUDGEMENTS,
+    LABELS_LOCK,
+    RATINGS,
+    GoldSet,
+    content_sha,
+    load_gold,
+)
 from judgecal.goldset.rows import Document, document_row, item_row, rating_row
 from judgecal.records import Item, Rating
 from judgecal.tables import json_line, write_json_lines
@@ -120,6 +132,7 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
     of it. What a set of that name holds beside its card, items, ratings and judgements is in it already.
     """
     target = (workspace.gold / name).resolve()
+    _refuse_while_labelled(target)
     fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
     try:
@@ -128,6 +141,7 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
             yield draft
         if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
             notice(f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set")
+        _refuse_while_labelled(target)
         _put_in_place(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
@@ -165,12 +179,24 @@ def _carry_over(old: Path, fresh: Path) -> None:
     if not old.is_dir():
         return
     for source in old.iterdir():
-        if source.name in (CARD, ITEMS, RATINGS, JUDGEMENTS):
+        if source.name in (CARD, ITEMS, RATINGS, JUDGEMENTS, LABELS_LOCK):
             continue
         if source.is_dir():
             shutil.copytree(source, fresh / source.name)
         else:
             shutil.copy2(source, fresh / source.name)
+
+
+def _refuse_while_labelled(folder: Path) -> None:
+    """Raters would go on with the items of the set that was there before."""
+    lock = folder / LABELS_LOCK
+    try:
+        with FileLock(lock, timeout=0) if lock.exists() else contextlib.nullcontext():
+            pass
+    except Timeout:
+        raise BusyError(
+            f"{shown(folder)}: people are labelling it: end judgecal gold label or adjudicate first"
+        ) from None
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

@@ -124,8 +124,8 @@ class Desk:
 
     def _catch_up(self) -> None:
         """What an earlier desk wrote into its journal and, killed, not into the ratings."""
-        known = {item.item_id for item in self.gold.items}
-        acts = (entry for entry in self.journal.unsaved if entry.turn == 1 and entry.item_id in known)
+        known = {item.item_id: item for item in self.gold.items}
+        acts = (entry for entry in self.journal.unsaved if entry.turn == 1 and _is_of(entry, known))
         self.file.put({entry.key: entry.rating for entry in acts})
 
     def _replay(self) -> None:
@@ -138,7 +138,7 @@ class Desk:
                 if rater in self._raters and (item_id, rater) not in known:
                     self.queue.label(rater, item_id)
         for entry in entries:
-            if entry.item_id not in self._items or (task.since is not None and entry.at < task.since):
+            if not _is_of(entry, self._items) or (task.since is not None and entry.at < task.since):
                 continue
             place = (*entry.key, entry.turn)
             acts = self._raters[entry.rater].acts
@@ -214,7 +214,7 @@ class Desk:
         shown_id, since = self._raters[rater].shown
         took = time.monotonic() - since
         seconds = round(took, 1) if shown_id == item_id and took < _PAUSE_S else None
-        await self._commit(LabelEntry(item_id, rater, rating, turn=turn, seconds=seconds, at=now()), before)
+        await self._commit(self._entry(rater, Next(item_id, turn), rating, seconds=seconds), before)
 
     def _item_of(self, sent: Mapping[str, Any]) -> tuple[str, int]:
         item_id, turn = self._by_key.get(str(sent.get("item"))), sent.get("turn", 1)
@@ -249,8 +249,9 @@ class Desk:
         if not acts:
             raise Refusal(409, "There is nothing to take back.")
         last, before = acts[-1]
-        await self._commit(LabelEntry(last.item_id, rater, before, turn=last.turn, undone=True, at=now()), None)
-        return self._show(rater, Next(last.item_id, last.turn))
+        place = Next(last.item_id, last.turn)
+        await self._commit(self._entry(rater, place, before, undone=True), None)
+        return self._show(rater, place)
 
     def _step(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
         done = [*self.queue.done[rater]]
@@ -260,6 +261,10 @@ class Desk:
         return self._show(rater, Next(done[place]) if place < len(done) else self.queue.next(rater))
 
     # --- what is written
+
+    def _entry(self, rater: str, place: Next, rating: Rating | None, **more: Any) -> LabelEntry:
+        sha = self._items[place.item_id].sha
+        return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=now(), item_sha=sha, **more)
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
         """On disk when this is over; acts that come at once share one trip there."""
@@ -323,6 +328,12 @@ class Desk:
                 [_said(one), visible(one.note or "")] for one in self.task.opinions.get(found.item_id, ())
             ]
         return {**counts, "item": texts}
+
+
+def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
+    """Whether an act was on one of these items, with the texts that it has now."""
+    item = items.get(entry.item_id)
+    return item is not None and item.sha == entry.item_sha
 
 
 def _said(rating: Rating) -> str:

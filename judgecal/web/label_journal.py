@@ -19,6 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError
+from judgecal.goldset.gold_set import LABELS_LOCK
 from judgecal.goldset.ratings_file import RatingKey
 from judgecal.records import Rating
 from judgecal.tables import json_line
@@ -38,6 +39,7 @@ class LabelEntry:
         undone: whether it took the act before it back.
         seconds: from when the item was shown; None where that is not known.
         at: UTC, ISO 8601.
+        item_sha: of the item's texts as the rater saw them.
     """
 
     item_id: str
@@ -47,6 +49,7 @@ class LabelEntry:
     undone: bool = False
     seconds: float | None = None
     at: str = ""
+    item_sha: str = ""
 
     @property
     def key(self) -> RatingKey:
@@ -55,7 +58,13 @@ class LabelEntry:
 
     def as_json(self) -> dict[str, Any]:
         """The line; what is as usual is left out."""
-        own = {"turn": self.turn, "undone": self.undone, "seconds": self.seconds, "at": self.at}
+        own = {
+            "turn": self.turn,
+            "undone": self.undone,
+            "seconds": self.seconds,
+            "at": self.at,
+            "item_sha": self.item_sha,
+        }
         usual = {"turn": 1, "undone": False}
         row: dict[str, Any] = {"item_id": self.item_id, "rater": self.rater}
         if self.rating is None:
@@ -71,7 +80,7 @@ def _entry(row: dict[str, Any]) -> LabelEntry:
     fields = ("note", "saw_draft", "reason", "rubric_sha256")
     rated = {name: row[name] for name in fields if name in row}
     rating = None if row.get("gone") else Rating(item_id, rater, _label(row.get("label")), **rated)
-    own = {name: row[name] for name in ("turn", "undone", "seconds", "at") if name in row}
+    own = {name: row[name] for name in ("turn", "undone", "seconds", "at", "item_sha") if name in row}
     return LabelEntry(item_id, rater, rating, **own)
 
 
@@ -99,7 +108,7 @@ class LabelJournal:
     def __init__(self, folder: Path) -> None:
         self.path = folder / JOURNAL
         self._file: int | None = None  # made with the first act
-        self._lock = FileLock(folder / ".labels.lock", timeout=0, thread_local=False)
+        self._lock = FileLock(folder / LABELS_LOCK, timeout=0, thread_local=False)
         try:
             self._lock.acquire()
         except Timeout:
