@@ -16,6 +16,7 @@ _LEAST_PARTS = 3  # labels between 0 and 1 that are hardly percentages
 _MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
 _GRADES = 3  # fewer different labels tell no scale
 _STEPS = (1.0, 0.5, 0.25, 0.1)
+_MOST_GRADES = 20.0  # the highest; 90 to 100 are percentages
 _USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
 
 
@@ -97,11 +98,11 @@ def fitting_scale(labels: Sequence[float]) -> str:
     step = _step_of(labels)
     if set(labels) <= {0.0, 1.0}:
         return "binary"
-    if step == 1.0 and high - low <= 10.0:
+    if step == 1.0 and high - low <= 10.0 and high <= _MOST_GRADES:
         return f"ordinal:{min(low, 1.0) if low >= 0.0 else low:g}:{high:g}"
     if low >= 0.0 and high <= 1.0:
         return "fraction"
-    if low >= 0.0 and 20.0 < high <= 100.0:
+    if low >= 0.0 and _MOST_GRADES < high <= 100.0:
         return "percentage"
     ends = f"{min(0.0, math.floor(low)):g}:{math.ceil(high):g}"
     return f"points:{ends}" if step is None else f"points:{ends}:{step:g}"
