@@ -61,6 +61,9 @@ REFUSED = [
     (("scores",), "No such command 'scores'"),
     (("agreement", "--judgements", "nowhere.csv"), "nowhere.csv: there is no such file"),
     (("agreement",), "--judgements"),
+    (("gold", "import", "nowhere.json", "--as", "new"), "nowhere.json: there is no such file"),
+    (("gold", "import", "signatures", "--as", "new"), "signatures: is a folder: name a file in it"),
+    (("gold", "import", "signatures", "--as", "new", "--from", "opik"), "signatures: is a folder: name a file in it"),
 ]
 
 

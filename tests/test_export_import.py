@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.goldset.export_labels import scale_told
 from judgecal.tables import exports
 from judgecal.tables.exports import ExportFormat
 from tests.support.command import Ran, Run, one_object
@@ -306,6 +307,12 @@ def test_labels_of_a_table_beside_an_export_are_read_as_people_type_them(
     assert sorted(row["label"] for row in rows_of(workspace_dir, "ratings.jsonl")) == labels
 
 
+def test_labels_of_90_to_100_are_percentages() -> None:
+    assert [scale_told(cells)[0] for cells in (["90", "100", "95"], ["100"], ["18", "20"])] == [
+        "percentage", "percentage", "ordinal:1:20",
+    ]  # fmt: skip
+
+
 def test_parts_of_a_whole_beside_an_export_need_a_scale(bring: Callable[..., Ran], tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     table.write_text("item_id,label\ni0,8/10\ni1,7/10\n")
@@ -346,7 +353,7 @@ def test_bad_use_is_one_message(
     ran = judgecal("gold", "import", tmp_path / "none.json", "b.json", "--as", "x", "--from", "made-up")
     assert ran.code == 2 and ran.err.count("there is no such file") == 2
     ran = judgecal("gold", "import", tmp_path / "none.json", "--as", "x")
-    assert ran.code == 2 and "--from TOOL" in ran.err
+    assert ran.code == 2 and "none.json: there is no such file" in ran.err and "--from TOOL" not in ran.err
     ran = bring(scores("j", [True]), "--label", "correct")
     assert ran.code == 2 and "--label correct: nobody rated anything in" in ran.err
     ran = bring(PEOPLE, "--sheet", "--from", "made-up")

@@ -134,9 +134,13 @@ class ImportArguments(ColumnArguments):
         return Beside(self.ratings, self.judgements, read_where(self.where or ()))
 
     def require(self, files: Sequence[str]) -> None:
-        """Refuse (InputError) what a table cannot be read without: an option is missing, or there are several files."""
+        """Refuse (InputError) what a table cannot be read without: a file or an option is missing, or there are
+        several files.
+        """
         from judgecal.errors import refuse
+        from judgecal.tables.text import no_files
 
+        refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
         missing = [
             option
             for option, there in (

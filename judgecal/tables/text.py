@@ -23,6 +23,17 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"{shown(path)}: cannot be read ({error.strerror}): check its rights")
 
 
+def no_files(paths: Iterable[Path]) -> list[str]:
+    """A problem for each path where there is no file, or a folder."""
+    folders, missing = IsADirectoryError(), FileNotFoundError()
+    found = [unreadable(path, folders if path.is_dir() else missing) for path in paths if not _is_there(path)]
+    return [problem for error in found for problem in error.problems]
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() and not path.is_dir()
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file; InputError where there is none, or it cannot be read."""
     try:

@@ -21,6 +21,7 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.records import ITEM_UNIT, Context, Item, Turn
+from judgecal.tables.text import no_files
 from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
@@ -217,7 +218,7 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
     known = formats()
     if tool not in known:
         raise unknown_name("tool", tool, tuple(known))
-    refuse([f"{shown(file)}: there is no such file" for file in files if not file.exists()])
+    refuse(no_files(files))
     export = Export(tool, ", ".join(shown(file) for file in files))
     try:
         known[tool].read(files, export)
