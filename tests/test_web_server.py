@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,15 @@ def test_served_to_others_addresses_in_numbers_are_ours_and_names_are_not(tmp_pa
     asked(waiting(tmp_path / "set", 4), body, host="0.0.0.0")
 
 
+def test_the_usual_port_is_left_out_by_browsers(tmp_path: Path) -> None:
+    with desk_of(waiting(tmp_path / "set", 2)) as desk:
+        server = DeskServer(desk, Address("127.0.0.1", 80))
+        server._hosts = frozenset({"127.0.0.1:80", "[::1]:80"})
+        assert server._is_ours("127.0.0.1") and server._is_ours("[::1]") and not server._is_ours("evil.example")
+        server.address = Address("0.0.0.0", 80)
+        assert server._is_ours("10.0.0.7") and not server._is_ours("10.0.0.7:81")
+
+
 def test_it_ends_once_all_are_through(tmp_path: Path) -> None:
     async def body(server: DeskServer, ask: Ask) -> None:
         assert (await ask("finish"))[1]["others"] == ["bob"]
@@ -175,6 +185,23 @@ def test_it_ends_where_nobody_acts(tmp_path: Path) -> None:
             await asyncio.wait_for(DeskServer(desk, Address(idle_s=0.2)).serve(lambda _: None), 10)
 
     asyncio.run(run())
+
+
+def test_it_ends_although_a_request_never_comes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judgecal.web.server._LAST_S", 0.3)
+
+    async def body(server: DeskServer, ask: Ask) -> None:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
+        sent = {"Host": f"127.0.0.1:{server.address.port}", "Content-Type": "application/json", "Content-Length": "9"}
+        sent |= {"Judgecal-Rater": "ann", "Judgecal-Token": server.tokens["ann"]}
+        head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+        writer.write(f"POST /act/label HTTP/1.1\r\n{head}\r\n{{".encode())
+        await writer.drain()
+        assert (await ask("next"))[0] == 200
+
+    began = time.monotonic()
+    asked(waiting(tmp_path / "set", 4), body)
+    assert time.monotonic() - began < 5.0
 
 
 def test_twenty_raters_at_once(tmp_path: Path) -> None:
@@ -204,6 +231,16 @@ def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "label", "made", "--raters", "ann")
     assert ran.code == 0 and ran.out.startswith("15 of 15 items of made have a label.")
     assert ran.out.rstrip().endswith("next: judgecal score --gold made")
+
+
+def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: Path) -> None:
+    words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5", "--second-look", "3")
+    words += ("--limit", "40", "--split", "dev", "--seed", "7", "--next", "in-order", "--half-width", "0.1")
+    ran = judgecal(*words, "--dry-run", "--json")
+    typed = json.loads(ran.out)["headline"]["next"].split()
+    assert sorted(typed) == sorted(["judgecal", *words])
+    again = judgecal(*typed[1:], "--dry-run", "--json")
+    assert again.out == ran.out
 
 
 def test_wrong_options_are_one_message(judgecal: Run, workspace_dir: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 import shlex
 import sys
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 _NEXT = ("in-order", "random", "strata", "ties", "disagreements")
+_NAMED = {"following": "next", "second": "second-look", "named": "as"}  # as they are typed
 _DRAWN = 100  # rows of a judged table, or items of an experiment, where -n does not say
 
 
@@ -229,9 +231,10 @@ class _Wanted:
 
     def again(self, raters: Sequence[str]) -> str:
         """The command that goes on with the labelling."""
-        lock = [] if self.table.lock is None else ["--lock", str(self.table.lock)]
-        scale = [] if self.table.scale is None else ["--scale", self.table.scale]
-        return shlex.join(["judgecal", "gold", "label", self.source, *lock, *scale, "--raters", ",".join(raters)])
+        joined = self.table.labels  # it was drawn on, and now the set is there
+        how = self.how if joined is None else dataclasses.replace(self.how, named=joined)
+        words = [*_typed(self.table), "--raters", ",".join(raters), *_typed(how)]
+        return shlex.join(["judgecal", "gold", "label", self.source, *words])
 
     def _of_table(self, path: Path) -> GoldSet:
         """The set of a table's rows: as it was made before, or made now."""
@@ -307,6 +310,17 @@ class _Wanted:
             found = gold.tied if self.how.following == "ties" else contested(gold)
             ids, since = frozenset(item.item_id for item in found), None
         return [item for item in items if item.item_id in ids], since
+
+
+def _typed(options: LabelArguments | TableArguments) -> list[str]:
+    """The options that are not as usual, as they are typed, but for raters and what was drawn on."""
+    words = []
+    for one in dataclasses.fields(options):
+        value = getattr(options, one.name)
+        if value != one.default and one.name not in ("raters", "labels"):
+            name = _NAMED.get(one.name, one.name).replace("_", "-")
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
 
 
 # --- adjudication
