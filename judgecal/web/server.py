@@ -37,7 +37,9 @@ if TYPE_CHECKING:  # the statistics are loaded once the page is there
     from judgecal.experiment.label_progress import LabelProgress
 
 _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
+_LONGEST_BODY_S = 10.0  # who sends an act more slowly would hold up the end
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LAST_S = 5.0  # for what is on its way to the disk when the end comes
 _NEW_NUMBERS_S = 3.0  # from one count of the progress to the next
 _ACTS = ("next", "label", "undo", "step")
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -124,6 +126,8 @@ class DeskServer:
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host names us: by a name that we know, or, served to others, by any address in numbers."""
+        if ":" not in host.rpartition("]")[2]:
+            host = f"{host}:80"  # a browser leaves the usual port out
         if host.lower() in self._hosts:
             return True
         name, _, port = host.rpartition(":")
@@ -223,7 +227,7 @@ class DeskServer:
         Raises:
             InputError: the address cannot be listened at.
         """
-        runner = web.AppRunner(self.application(), access_log=None, handle_signals=False)
+        runner = web.AppRunner(self.application(), access_log=None, handle_signals=False, shutdown_timeout=_LAST_S)
         await runner.setup()
         try:
             try:
@@ -288,7 +292,9 @@ async def _sent(request: web.Request) -> dict[str, Any]:
     if request.content_type != "application/json":
         raise Refusal(415, "An act is a JSON object.")
     try:
-        sent = json.loads(await request.read())
+        sent = json.loads(await asyncio.wait_for(request.read(), _LONGEST_BODY_S))
+    except TimeoutError:
+        raise Refusal(408, "The act did not come through in time: try again.") from None
     except (ValueError, RecursionError):
         raise Refusal(400, "That is no JSON.") from None
     if not isinstance(sent, dict):
