@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.score import floor_judges, stored_result
+from judgecal.experiment.floor import floor_judges
+from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import read_experiment
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object

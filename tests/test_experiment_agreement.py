@@ -16,7 +16,8 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Table, entry
 from judgecal.experiment import agreement as agreement_module
-from judgecal.experiment.agreement import constant_entry, judge_entry
+from judgecal.experiment.agreement import judge_entry
+from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold

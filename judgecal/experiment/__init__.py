@@ -13,6 +13,7 @@ from judgecal.experiment.chunks import item_scale, refuse_unfit, whole_item, who
 from judgecal.experiment.compare import CompareRun
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.drawn import refuse_unequal
+from judgecal.experiment.floor import check_judge
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
 from judgecal.experiment.people import rater_entries
@@ -21,7 +22,6 @@ from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import (
     ScoreRun,
     asked_items,
-    check_judge,
     full_name,
     gold_config,
     judge_config,

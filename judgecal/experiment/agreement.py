@@ -20,7 +20,6 @@ from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
     Calibration,
     agreement,
-    best_constant,
     cross_fitted,
     cross_fitted_probabilities,
     fit_calibration,
@@ -308,36 +307,6 @@ def _reasons(rows: Sequence[Judgement], *, missing: int) -> dict[str, int]:
 
 CONSTANT = "constant"
 """The fingerprint of what says the same of every item."""
-
-
-def constant_column(table: Table, metric: str | None = None) -> Column:
-    """The constant that is best by a metric, the leading one where not given, on the same items."""
-    scale = table.gold.scale
-    label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
-    name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
-    rows = [
-        Judgement(item.item_id, item.sha, name, CONSTANT, repeat, label)
-        for item in table.items
-        for repeat in range(table.repeats)
-    ]
-    return Column(name, scale, rows)
-
-
-def constant_entry(table: Table) -> Entry:
-    """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
-    found = entry(table, constant_column(table))
-    best: dict[str, Estimate] = {}
-    for metric in found.agreement:
-        column = constant_column(table, metric)
-        best[metric] = found.agreement[metric]
-        if column.judge != found.judge:
-            rows = verdict_matrix(column.rows, table.items, table.repeats)
-            shared: dict[str, Any] = {"groups": table.groups, "level": table.level, "seed": table.seed}
-            shared["weights"] = table.weights
-            best |= agreement(table.labels, rows, scale=table.gold.scale, metrics=[metric], **shared)
-    return dataclasses.replace(
-        found, judge="best constant", agreement=best, as_wrong=dict(best), calibrated=dict(best), usd_per_1k=0.0
-    )
 
 
 def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:

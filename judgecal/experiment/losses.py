@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, constant_column, verdict_matrix
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix
 from judgecal.experiment.drawn import drawing_weights
+from judgecal.experiment.floor import constant_column
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale

@@ -14,18 +14,11 @@ from typing import get_args
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.chunks import refuse_unfit
+from judgecal.experiment.floor import check_judge, floor_columns, with_floor
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import (
-    asked_items,
-    check_judge,
-    finished,
-    floor_columns,
-    gold_config,
-    judge_config,
-    with_floor,
-)
+from judgecal.experiment.score import asked_items, finished, gold_config, judge_config
 from judgecal.experiment.trials import RunOptions, open_journal, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.goldset.verdicts import judged_twice, read_verdict, verdict_scale

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import (
-    Column,
-    StoredExperiment,
-    Table,
-    constant_entry,
-    entry,
-    judge_entry,
-    scale_notes,
-    usage_notes,
-)
-from judgecal.experiment.chunks import item_scale, refuse_unfit
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, scale_notes, usage_notes
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
+from judgecal.experiment.floor import (
+    check_judge,
+    constant_entry,
+    floor_columns,
+    floor_judges,
+    no_floor_judge,
+    with_floor,
+)
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far
 from judgecal.experiment.people import latent_agreement, rater_entries, tied_items, with_people
@@ -37,17 +35,9 @@ from judgecal.experiment.trials import (
     stored_rows,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.models import EMBEDDED
+from judgecal.judges import Judge, judge_named
 from judgecal.records import Item
-from judgecal.scale import common_scale
-from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
-
-FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
-_REFERENCES = frozenset({"reference_answer", "reference_answers"})
-_TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
-_OWN_FLOOR = f": name SIGNATURE@{EMBEDDED}, with the judges' own signature, among them to have it as a floor"
 
 
 def asked_items(
@@ -190,19 +180,6 @@ class ScoreRun:
         return (f"{n} questions that {', '.join(seen)} was trained on are {what}",) if seen else ()
 
 
-def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
-    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items.
-
-    Raises:
-        InputError: they share no order with the labels, or are words on single contexts of several.
-    """
-    refuse_unfit(judge, items)
-    try:
-        common_scale(gold.scale, item_scale(judge))
-    except InputError as error:
-        raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
-
-
 def summary_of_gold(table: Table, split: str) -> GoldSummary:
     """The `gold` object of the contract, with what was left out for want of a label."""
     gold = table.gold
@@ -223,66 +200,6 @@ def summary_of_gold(table: Table, split: str) -> GoldSummary:
 
 def _n_test_items(table: Table) -> int:
     return sum(table.gold.split_of(item.group) == "test" for item in table.items)
-
-
-def floor_judges(workspace: Workspace, table: Table, judges: Iterable[str]) -> tuple[str, ...]:
-    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on that model.
-
-    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have one
-    floor; so it is where there is no prompt judge, or its signature is gone.
-    """
-    names = [name for judge in judges if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
-    return tuple(dict.fromkeys(_floor_below(name.signature, workspace, table) for name in names)) or (FLOOR_JUDGE,)
-
-
-def _floor_below(signature: str, workspace: Workspace, table: Table) -> str:
-    try:
-        inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
-    except InputError:
-        return FLOOR_JUDGE
-    compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
-    return FLOOR_JUDGE if compares and table.gold.scale.numeric else f"{signature}@{EMBEDDED}"
-
-
-def no_floor_judge(table: Table, judge: str) -> str | None:
-    """Why one of the floor's judges cannot stand below the judges of these items; None where it can."""
-    if judge != FLOOR_JUDGE:
-        return None
-    if not table.gold.scale.numeric:
-        return f"{FLOOR_JUDGE} gives percentages, and the labels of this set have no order{_OWN_FLOOR}"
-    if any(item.reference_answer is None for item in table.items):
-        return f"{FLOOR_JUDGE} compares with a reference answer, and some items have none{_OWN_FLOOR}"
-    return None
-
-
-def floor_columns(
-    workspace: Workspace, table: Table, journal: Journal, options: RunOptions, *, judges: Iterable[str]
-) -> tuple[tuple[Column, ...], str | None]:
-    """What `embedded` says of the same items as some judges, below the best constant; and the reason where it cannot.
-
-    A signature is the user's and may be gone or changed: that costs the floor, not the result.
-    """
-    columns, reasons = list[Column](), list[str]()
-    for name in floor_judges(workspace, table, judges):
-        if why := no_floor_judge(table, name):
-            reasons.append(why)
-            continue
-        try:
-            judge = judge_named(name, workspace=workspace)
-            check_judge(table.gold, judge, table.items)
-            judge.check_items(table.items)
-        except InputError as error:
-            reasons.append(f"the floor lacks {name}: {error}")
-            continue
-        rows = run_trials([judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor")
-        columns.append(Column.of(judge, rows))
-    return tuple(columns), "; ".join(reasons) or None
-
-
-def with_floor(columns: Sequence[Column], floor: Sequence[Column]) -> tuple[Column, ...]:
-    """The judges, then the floor's where it is not one of them."""
-    asked = {row.judge_fingerprint for column in columns for row in column.rows}
-    return (*columns, *(one for one in floor if asked.isdisjoint(row.judge_fingerprint for row in one.rows)))
 
 
 def finished(

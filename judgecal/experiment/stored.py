@@ -15,10 +15,11 @@ from typing import Any
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.chunks import mean_scale, whole_items
+from judgecal.experiment.floor import FLOOR_JUDGE
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
-from judgecal.experiment.score import FLOOR_JUDGE, asked_items
+from judgecal.experiment.score import asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName, judge_named

@@ -9,7 +9,7 @@ from typing import Literal
 
 from judgecal.errors import listed
 from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, run_line, scale_notes, summary_of_gold
-from judgecal.experiment.agreement import constant_entry
+from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import judge_beside_people
 from judgecal.records import Estimate, Result
 from judgecal.selection.choice import Choice, MeasuredJudge, in_words
