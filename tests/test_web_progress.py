@@ -44,6 +44,20 @@ def two(n: int, shared: int, *, seed: int = 0) -> dict[str, dict[int, float | No
     }
 
 
+@pytest.mark.parametrize("wrong", [(), (1,)])
+def test_the_first_labels_of_a_draw_are_not_enough(wrong: tuple[int, ...]) -> None:
+    """All of them right, or all but one of little weight: that leaves no spread, and knows next to nothing."""
+    said = {"ann": {k: float(k not in wrong) for k in range(12)}}
+    gold = a_set(said, inclusion_probability=lambda k: 1.0 if k == 1 else 0.05 if k % 2 else 0.1)
+    found = label_progress(gold, gold.items, ("ann",))
+    assert found.half_width is not None and found.half_width > 0.1 and not found.enough
+    gold = a_set(
+        {"ann": dict.fromkeys(range(12), 80.0)}, scale="percentage", inclusion_probability=lambda k: 0.1 + k / 100
+    )
+    found = label_progress(gold, gold.items, ("ann",))
+    assert found.half_width is None and not found.enough
+
+
 def test_numbers_are_those_of_the_other_commands() -> None:
     gold = a_set(two(50, 30))
     found = label_progress(gold, gold.items, ("ann", "bob"), timing=Timing({"ann": [2.0, 9.0, 4.0]}, {"ann": (5, 4)}))

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.stats import reliability
-from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, t_quantile
+from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, t_quantile, wilson
 from judgecal.stats.sample import Floats
 
 OVERLAP_LEAST = 20
@@ -52,6 +52,7 @@ class LabelProgress(Result):
         agreement: Krippendorff's alpha of these raters; None before 20 items overlap.
         rate: the share of right answers, or the mean label as a share of the scale; None of a nominal scale.
         half_width: of the rate, of `level` 0.95; None while there is no interval.
+        with_judge: whether the half widths are those of the rate that a judge's verdicts stand beside.
         half_width_more: with 50 labels more. target: what is asked for.
         enough: whether the half width is there.
     """
@@ -69,6 +70,7 @@ class LabelProgress(Result):
     half_width_more: float | None
     target: float
     enough: bool
+    with_judge: bool = False
     scale: str = field(default="", metadata={"json": False})
 
 
@@ -124,6 +126,7 @@ def label_progress(
         half_width_more=None if half is None else half * math.sqrt(n / (n + MORE)),
         target=target,
         enough=half is not None and half <= target,
+        with_judge=judge_leaves < 1.0,
         scale=str(gold.scale),
     )
 
@@ -178,14 +181,31 @@ def _rate(gold: GoldSet, items: Sequence[Item]) -> tuple[Estimate | None, str, f
 
 
 def _weighted(values: Floats, weights: Floats, groups: Sequence[str]) -> Estimate:
-    """A mean of items that were drawn with unequal chances, linearised by group."""
-    mean = float((weights * values).sum() / weights.sum())
+    """A mean of items that were drawn with unequal chances, linearised by group.
+
+    A share has Wilson's interval on the effective n, which is at most Kish's: the first labels may all be the same, or
+    all but one of little weight.
+    """
+    shares = weights / weights.sum()
+    mean = min(1.0, float((shares * values).sum()))
     names = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    influence = np.zeros(len(names))
-    np.add.at(influence, [names[group] for group in groups], weights * (values - mean) / weights.sum())
+    influence, heavy = np.zeros(len(names)), np.zeros(len(names))
+    at = [names[group] for group in groups]
+    np.add.at(influence, at, shares * (values - mean))
+    np.add.at(heavy, at, shares)
     n, g = len(values), len(names)
-    if g < MIN_GROUPS:
-        return Estimate(mean, n=n, n_expected=n, n_groups=g, reason=f"{g} questions give no interval")
-    half = t_quantile(0.95, g - 1.0) * math.sqrt(float((influence**2).sum()) * g / (g - 1.0))
+    found = Estimate(mean, n=n, n_expected=n, n_groups=g)
+    variance = float((influence**2).sum()) * g / max(1.0, g - 1.0)
+    share = bool(np.isin(values, (0.0, 1.0)).all())
+    if g < MIN_GROUPS or (variance <= 1e-12 and not share):
+        why = f"{g} questions give no interval" if g < MIN_GROUPS else "no spread to make an interval from"
+        return replace(found, reason=why)
+    t = t_quantile(0.95, g - 1.0)
+    if share:
+        kish = 1.0 / float((heavy**2).sum())
+        effective = min(kish, mean * (1.0 - mean) / variance) if variance > 1e-12 else kish
+        low, high = wilson(mean, effective, t)
+        return replace(found, low=low, high=high, method="weighted by the draw, Wilson, effective n")
+    half = t * math.sqrt(variance)
     low, high = max(0.0, mean - half), min(1.0, mean + half)
-    return Estimate(mean, low, high, n=n, n_expected=n, n_groups=g, method="weighted by the draw, linearised by group")
+    return replace(found, low=low, high=high, method="weighted by the draw, linearised by group")
