@@ -18,6 +18,7 @@ from judgecal.goldset import load_gold
 from judgecal.goldset.ratings_file import RatingsFile
 from judgecal.records import Rating
 from judgecal.web.desk import Refusal
+from judgecal.web.label_journal import now
 from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting
 
@@ -310,6 +311,19 @@ def test_items_that_are_flagged_are_labelled_anew(tmp_path: Path) -> None:
         assert shown["done"] == 0 and "mine" not in shown["item"]
         label(desk, "ann", shown, "no")
     assert [row["label"] for row in ratings(folder)] == [0]
+
+
+def test_a_flagged_label_that_is_confirmed_is_not_asked_again(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder, order="in-order") as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "yes")
+    since = now()
+    for done in (1, 2):
+        with desk_of(folder, order="in-order", since=since) as desk:
+            shown = act(desk, "ann", "next")
+            assert shown["done"] == done - 1
+            assert label(desk, "ann", shown, "yes")["done"] == done
+    assert len(ratings(folder)) == 2
 
 
 def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:

@@ -201,10 +201,10 @@ class Desk:
         item_id, turn = self._item_of(sent)
         rating = self._rating(rater, item_id, sent)
         before = self._second.get((item_id, rater)) if turn == 2 else self.file.ratings.get((item_id, rater))
-        if before == rating:
+        fresh = self.task.since is not None and item_id not in self.queue.done[rater]
+        if before == rating and not fresh:  # what is confirmed anew is an act, or it would be asked again
             self.queue.label(rater, item_id, turn)
             return
-        fresh = self.task.since is not None and item_id not in self.queue.done[rater]
         if before is not None and not fresh and sent.get("before") != _said(before):
             raise Refusal(
                 409,
