@@ -233,6 +233,14 @@ def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.out.rstrip().endswith("next: judgecal score --gold made")
 
 
+def test_a_draw_is_not_labelled_in_its_order(judgecal: Run, workspace_dir: Path) -> None:
+    """Whoever stops early would leave labels of the first rows, which `rate` would take for a draw."""
+    waiting(workspace_dir / "gold" / "drawn", 12, texts={"inclusion_probability": 0.2})
+    assert judgecal("gold", "label", "drawn", "--dry-run").code == 0
+    ran = judgecal("gold", "label", "drawn", "--next", "in-order", "--dry-run")
+    assert ran.code == 2 and "'drawn' is a draw" in ran.err
+
+
 def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: Path) -> None:
     words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5", "--second-look", "3")
     words += ("--limit", "40", "--split", "dev", "--seed", "7", "--next", "in-order", "--half-width", "0.1")

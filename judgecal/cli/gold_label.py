@@ -202,6 +202,11 @@ class _Wanted:
         items = [item for item in items if item.group in wanted]
         if only_some:
             items, since = self._some(gold, items)
+        if how.following == "in-order" and any(item.inclusion_probability is not None for item in items):
+            raise InputError(
+                f"--next in-order: gold set {gold.name!r} is a draw, and whoever stops early would have labelled its "
+                "first rows, which are none: leave --next in-order out"
+            )
         order: Order = "in-order" if how.following == "in-order" else "random"
         overlap = 1.0 if only_some else how.overlap
         queue: dict[str, Any] = {"overlap": overlap, "order": order, "seed": how.seed, "second": how.second}
