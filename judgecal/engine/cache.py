@@ -17,8 +17,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from judgecal.engine.appended_file import PRIVATE
 from judgecal.engine.calls import Message, Reply
-from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, say_damaged
+from judgecal.engine.journal import DAMAGED, FieldTypes, say_damaged
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec

@@ -8,31 +8,24 @@ to read.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import math
 import operator
-import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, Any, get_args, get_type_hints
 
-from filelock import FileLock, Timeout
-
-from judgecal.errors import BusyError, JudgecalError, notice
+from judgecal.engine.appended_file import AppendedFile
+from judgecal.errors import notice
 from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key
 
-_WINDOW = 1 << 16  # bytes that are read at once from the end
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _decode = json.JSONDecoder().decode
 _ERROR_KINDS = frozenset(get_args(ErrorKind))
-PRIVATE = 0o600
-"""The mode of files that hold users' texts and replies to them."""
 DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a damaged line of JSON raises."""
 
@@ -43,23 +36,26 @@ class Journal:
     Args:
         path: the `judgements.jsonl`, made if it is not there; None keeps the rows in memory only.
 
-    Attributes:
-        mended: bytes of a torn last line that were cut off on opening, 0 where there was none.
-
     Raises:
         BusyError: another process holds it.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.mended = 0
         self._source = path
-        self._file: int | None = None
-        self._identity = (0, 0)  # device and number of the open file
-        self._closed = False
-        self._lock: FileLock | None = None
-        if path is not None:
-            self._open(path)
+        self._file = None if path is None else AppendedFile(path, "judgements")
+        if path is None:
+            return
+        try:
+            self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
+        except BaseException:
+            Journal.__exit__(self)
+            raise
+
+    @property
+    def mended(self) -> int:
+        """Bytes of a torn last line that were cut off on opening, 0 where there was none."""
+        return self._file.mended if self._file else 0
 
     @classmethod
     def looked_at(cls, path: Path) -> Journal:
@@ -73,31 +69,12 @@ class Journal:
         """The last row of each key."""
         return {} if self._source is None else {row.key: row for row in read_journal(self._source)}
 
-    def _open(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(path)
-        try:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-            self._file = os.open(path, flags, PRIVATE)
-            _hold(self._file, path)
-            opened = os.fstat(self._file)
-            self._identity = (opened.st_dev, opened.st_ino)
-            self.mended = cut_torn_line(path)
-            self.latest  # noqa: B018 - read now, so that a broken line is told before the first call
-        except BaseException:
-            Journal.__exit__(self)
-            raise
-
     def __enter__(self) -> Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closed = self.path is not None
         if self._file is not None:
-            os.close(self._file)
-            self._file = None
-        if self._lock is not None:
-            self._lock.release()
+            self._file.close()
 
     def append(self, judgement: Judgement) -> None:
         """Add one row; it is out of this process when the call returns.
@@ -107,41 +84,9 @@ class Journal:
             OSError: the disk is full or the folder read-only; no part of the row is left in the file.
             ValueError: the journal is closed.
         """
-        if self._closed:
-            raise ValueError(f"{self.path}: the journal is closed")
         if self._file is not None:
-            self._check_place()
-            self._write(self._file, line_of(judgement))
+            self._file.write(line_of(judgement))
         self.latest[judgement.key] = judgement
-
-    def _check_place(self) -> None:
-        """Refuse to write on into a file that no name leads to: the row would be lost with it."""
-        try:
-            there = (self.path or Path()).stat()
-            if (there.st_dev, there.st_ino) == self._identity:
-                return
-        except FileNotFoundError:
-            pass
-        raise JudgecalError(
-            f"{self.path} was deleted or replaced while this ran, and the judgements in it are gone with it: run the "
-            "command again; where its replies are in the cache, they cost nothing"
-        )
-
-    def _write(self, file: int, line: bytes) -> None:
-        """A line is one write, whole or taken back: nobody else writes to the file."""
-        written = 0
-        try:
-            while written < len(line):  # a disk that fills up takes a part before it says so
-                written += os.write(file, line[written:] if written else line)
-        except BaseException as error:
-            if written:
-                with contextlib.suppress(OSError):  # a torn last line is cut off by the next run
-                    os.ftruncate(file, os.fstat(file).st_size - written)
-            if isinstance(error, OSError):
-                raise OSError(
-                    error.errno, f"the journal takes no more rows: {error.strerror}", str(self.path)
-                ) from error
-            raise
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
         """The row that makes another call needless, or None where the call is due.
@@ -187,58 +132,6 @@ def say_damaged(where: str, what: str, why: str) -> None:
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and its call "
         "will be made again; mend or delete the line"
     )
-
-
-def _hold(file: int, path: Path) -> None:
-    """Lock the file itself too: the lock beside it may be deleted by hand while somebody writes.
-
-    Windows deletes no open file, and a file system without such locks has the other one alone.
-    """
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _busy(path) from None
-        except OSError as error:
-            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
-                raise
-
-
-def _busy(journal: Path) -> BusyError:
-    return BusyError(
-        f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --name"
-    )
-
-
-def _locked(journal: Path) -> FileLock:
-    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it ends."""
-    lock = FileLock(journal.with_name(".judgements.lock"), timeout=0, thread_local=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise _busy(journal) from None
-    return lock
-
-
-def cut_torn_line(path: Path) -> int:
-    """Cut what follows the last newline, for the process that wrote it was killed in mid-write; the bytes cut off."""
-    if not path.exists():
-        return 0
-    size = end = path.stat().st_size
-    with path.open("rb") as file:
-        while end:
-            start = max(0, end - _WINDOW)
-            file.seek(start)
-            newline = file.read(end - start).rfind(b"\n")
-            if newline >= 0:
-                end = start + newline + 1
-                break
-            end = start
-    if end < size:
-        os.truncate(path, end)
-    return size - end
 
 
 class LongJournal(Journal):

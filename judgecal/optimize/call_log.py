@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Message, Outcome, Reply, ReplySchema
+from judgecal.engine.appended_file import PRIVATE, cut_torn_line
 from judgecal.engine.cache import cache_key
-from judgecal.engine.journal import DAMAGED, PRIVATE, FieldTypes, cut_torn_line, say_damaged
+from judgecal.engine.journal import DAMAGED, FieldTypes, say_damaged
 from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
 
