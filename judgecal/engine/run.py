@@ -137,7 +137,7 @@ def run_calls(
     run = _Run(spec, record=record, cache=None if spec.embedded else cache, progress=progress)
     budget, policy = budget or Budget(None), policy or Policy()
     with _old_objects_left_alone():
-        _run_to_end(lambda: run.work_off(calls, transport, total=total, budget=budget, policy=policy))
+        run_to_end(lambda: run.work_off(calls, transport, total=total, budget=budget, policy=policy))
 
 
 class _Run:
@@ -269,7 +269,7 @@ def take_verdicts(
         start = time.perf_counter()
         reading = one.give()
         if not isinstance(reading, Reading):
-            _run_to_end(functools.partial(_await_verdicts, one, reading, rest, done))
+            run_to_end(functools.partial(_await_verdicts, one, reading, rest, done))
             return
         done(one, reading, start)
 
@@ -316,7 +316,7 @@ def _old_objects_left_alone() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """`asyncio.run`, also from inside a notebook, whose own loop is already running in this thread."""
     try:
         asyncio.get_running_loop()

@@ -90,7 +90,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
 
     def drive(server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any) -> list[Judgement]:
         monkeypatch.setattr(engine, "open_transport", lambda _: server)
-        monkeypatch.setattr(engine, "_run_to_end", on_the_jumping_clock)
+        monkeypatch.setattr(engine, "run_to_end", on_the_jumping_clock)
         rows: list[Judgement] = []
         engine.run_calls(calls, spec, record=rows.append, **options)
         return rows

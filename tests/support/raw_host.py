@@ -77,7 +77,10 @@ def _handler(host: RawHost) -> type[BaseHTTPRequestHandler]:
             answers = host.files.get(self.path, [Sent(b"no such file", 404)])
             sent = answers.pop(0) if len(answers) > 1 else answers[0]
             with contextlib.suppress(ConnectionError):
+                self.rfile.read(int(self.headers.get("content-length") or 0))
                 self._send(sent)
+
+        do_POST = do_GET  # noqa: N815
 
         def _send(self, sent: Sent) -> None:
             self.send_response(sent.status)

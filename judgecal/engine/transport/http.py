@@ -72,7 +72,7 @@ class HttpTransport:
         self._spec = spec
         self._wire = _wire_format(spec)
         self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
-        self._proxy = _proxy(self._url)
+        self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
         self._session: aiohttp.ClientSession | None = None
         self._shared: tuple[object, ...] = ()
@@ -245,7 +245,7 @@ def _checked(address: str, what: str) -> URL:
     return url
 
 
-def _proxy(url: URL) -> URL | None:
+def proxy_for(url: URL) -> URL | None:
     """The proxy that the environment names for an address, None where it names none or exempts the host."""
     named = urllib.request.getproxies_environment()
     proxy = named.get(url.scheme) or named.get("all")

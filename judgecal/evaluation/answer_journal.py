@@ -1,0 +1,166 @@
+"""The journal of a system's answers: `answers.jsonl` in its folder, one line an answer, written as it arrives.
+
+A line belongs to the whole configuration that was asked and to the question's wording, so that a setting that changes
+is asked anew and one that does not is asked once, whatever interrupts the run. For one key the last line counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from judgecal.answering.questions import Question
+from judgecal.engine import Progress
+from judgecal.engine.appended_file import AppendedFile
+from judgecal.engine.journal import DAMAGED, say_damaged
+from judgecal.engine.run import run_to_end
+from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.records import RETRIED_ON_RESUME, Context, Failure, as_plain, digest
+
+FILE = "answers.jsonl"
+
+
+class AnswerJournal:
+    """The answers to one configuration of a system, held by one process at a time.
+
+    Args:
+        folder: the system's own; made if it is not there.
+        config: what decides its answers, as JSON values.
+
+    Raises:
+        BusyError: another process holds it.
+    """
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        self._config = digest(config)[:16]
+        self._file = AppendedFile(folder / FILE, "answers")
+        self._latest: dict[str, SystemAnswer] = {}
+        try:
+            self._read(folder / FILE)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> AnswerJournal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def settled(self, question: Question, *, retry_unscored: bool) -> SystemAnswer | None:
+        """The answer that makes asking needless, or None where the question is due.
+
+        Failures of the wire are due again; another failure only with `retry_unscored`.
+        """
+        row = self._latest.get(_key(question))
+        if row is None or row.error is None:
+            return row
+        return None if retry_unscored or row.error.kind in RETRIED_ON_RESUME else row
+
+    def append(self, question: Question, answer: SystemAnswer) -> None:
+        """Add one answer; it is out of this process when the call returns.
+
+        Raises:
+            JudgecalError: the file was deleted or replaced since it was opened.
+            OSError: the disk is full; no part of the line is left in the file.
+        """
+        line = json.dumps({"config": self._config, "asked": _key(question), **as_plain(answer)})
+        self._file.write(f"{line}\n".encode("ascii"))  # an unpaired surrogate has no UTF-8, as an escape it comes back
+        self._latest[_key(question)] = answer
+
+    def _read(self, path: Path) -> None:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    config, asked, answer = _row(line)
+                except DAMAGED as error:
+                    say_damaged(f"{path}:{number}", "answer", str(error))
+                    continue
+                if config == self._config:
+                    self._latest[asked] = answer
+
+
+def _key(question: Question) -> str:
+    return digest([question.group, question.question])[:16]
+
+
+def _row(line: bytes) -> tuple[str, str, SystemAnswer]:
+    """The configuration, the question's key and the answer of a line; raises one of DAMAGED."""
+    values = json.loads(line)
+    config, asked = values.pop("config"), values.pop("asked")
+    contexts, error = values.pop("contexts"), values.pop("error")
+    answer = SystemAnswer(
+        **values,
+        contexts=None if contexts is None else tuple(Context(**one) for one in contexts),
+        error=None if error is None else Failure(error["kind"], error["message"]),
+    )
+    if not (answer.answer is None) == (answer.error is not None) or type(answer.answer) not in (str, type(None)):
+        raise ValueError("it holds neither an answer nor why there is none")
+    return config, asked, answer
+
+
+class Asked(Protocol):
+    """What `ask_all` needs of a system."""
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """What decides its answers."""
+        ...
+
+
+Answered = Callable[[Question, SystemAnswer], None]
+"""Takes each answer as it comes."""
+
+
+def ask_all(
+    system: Asked,
+    questions: Sequence[Question],
+    asking: Asking,
+    work_off: Callable[[Sequence[Question], Answered], Awaitable[None]],
+) -> list[SystemAnswer]:
+    """One answer a question, in their order: what the journal holds, and what `work_off` gives for the others.
+
+    `work_off` gets the questions that are due, which may be none.
+
+    Raises:
+        BusyError: another process holds the folder.
+    """
+    config = system.config()
+    with AnswerJournal(asking.folder, config) as journal:
+        retry = asking.options.retry_unscored
+        stored = {one.group: journal.settled(one, retry_unscored=retry) for one in questions}
+        given = {group: answer for group, answer in stored.items() if answer is not None}
+        due = [one for one in questions if one.group not in given]
+        progress = None if asking.options.quiet else Progress(system.name, len(due))
+
+        def take(question: Question, answer: SystemAnswer) -> None:
+            journal.append(question, answer)
+            given[question.group] = answer
+            if progress:
+                progress.add(scored=answer.error is None, cost_usd=answer.cost_usd)
+
+        async def main() -> None:
+            await work_off(due, take)
+
+        try:
+            run_to_end(main)
+        finally:
+            if progress:
+                progress.close()
+    return [dataclasses.replace(given[one.group], system=system.name) for one in questions]
+
+
+def now() -> str:
+    """This moment, UTC, ISO 8601."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,252 @@
+"""Systems over HTTP: asked once, timed, every failure named, resumed without a second request."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.answering.questions import Question
+from judgecal.errors import InputError
+from judgecal.evaluation.http import SETUP_FILE, HttpConfig, HttpSystem
+from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.experiment import RunOptions
+from judgecal.workspace import validated
+from tests.support.rag_service import DOCUMENTS, RagService, rag_service
+from tests.support.raw_host import RawHost, Sent, moved, raw_host
+
+KINDS = {"500": "server", "html": "server", "cut": "transport", "shape": "parse", "elsewhere": "server"}
+WORDS = {
+    "500": 'HTTP 500: {"error": "out of memory',
+    "html": "an HTML page: Bad gateway",
+    "cut": "the body was cut off",
+    "shape": "answer answer.text: the reply does not hold it (its keys are result)",
+    "elsewhere": "a redirect to another host (http://elsewhere.example/login)",
+}
+
+
+@pytest.fixture
+def service() -> Iterator[RagService]:
+    with rag_service() as running:
+        yield running
+
+
+@pytest.fixture
+def host() -> Iterator[RawHost]:
+    with raw_host() as running:
+        yield running
+
+
+def questions(n: int) -> list[Question]:
+    asked = ("Where does the Rhine rise", "When does iron melt", "Which bird has the widest wings", "Who cannot fly")
+    return [Question(f"q{k}", f"{asked[k % 4]}, number {k}?", ("x",), ()) for k in range(n)]
+
+
+def made(table: dict[str, Any]) -> HttpSystem:
+    return HttpSystem("mine", validated(HttpConfig, table, "sweep.toml"), documents=lambda: DOCUMENTS)
+
+
+def ask(system: HttpSystem, asked: Sequence[Question], folder: Path, **options: Any) -> list[SystemAnswer]:
+    assert system.check(asked) == []
+    run = RunOptions(quiet=True, **options)
+    return system.answer(asked, Asking(folder, run, run.open_budget(folder)))
+
+
+def said(answers: Sequence[SystemAnswer]) -> str:
+    assert answers[0].answer is None
+    assert answers[0].error is not None
+    return f"{answers[0].error.kind}: {answers[0].error.message}"
+
+
+def test_every_question_is_asked_once_and_every_fault_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_KEY", "a-secret-of-ours-1234")
+    asked = questions(120)
+    with rag_service(faults=0.05, seed=3) as service:
+        hit = {one.group: fault for one in asked if (fault := service.fault_of(one.question))}
+        table = service.table(concurrency=8, headers={"Authorization": "Bearer ${RAG_KEY}"})
+        answers = ask(made(table), asked, tmp_path)
+        assert set(service.asked.values()) == {1}
+        assert len(service.asked) == len(asked)
+        assert service.keys == {"Bearer a-secret-of-ours-1234"}
+    assert [one.question for one in answers] == [one.group for one in asked]
+    assert {one.question for one in answers if one.error} == set(hit)
+    assert len(hit) >= 3
+    for one in answers:
+        if one.error:
+            assert one.error.kind == KINDS[hit[one.question]]
+            assert WORDS[hit[one.question]] in one.error.message
+        else:
+            assert one.contexts
+            assert one.answer == one.contexts[0].text
+    assert "a-secret-of-ours" not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_the_service_is_set_up_first_and_taken_down_at_last(service: RagService, tmp_path: Path) -> None:
+    answers = ask(made(service.table()), questions(4), tmp_path)
+    requests = service.requests
+    assert requests[:4] == ["POST /collections", *["POST /collections/c1/documents"] * 3]
+    assert requests[4:-1] == ["GET /collections/c1"] * (len(requests) - 5)
+    assert len(requests) > 6  # it was waited for
+    assert requests[-1] == "DELETE /collections/c1"
+    assert [(one.contexts or ())[0].document_id for one in answers] == ["rivers", "metals", "birds", "birds"]
+    assert not (tmp_path / SETUP_FILE).exists()
+
+
+def off_by(answers: Sequence[SystemAnswer], asked: Sequence[Question], service: RagService) -> list[float]:
+    """How far the latencies, and the times to the first token, are from what the service took."""
+    took = [service.slept[one.question] for one in asked]
+    pairs = [(one.latency_s, whole) for one, (whole, _) in zip(answers, took, strict=True)]
+    pairs += [(one.first_s, first) for one, (_, first) in zip(answers, took, strict=True)]
+    return [abs((ours or 0.0) - theirs) for ours, theirs in pairs]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_latency_is_what_the_service_took(service: RagService, tmp_path: Path, stream: bool) -> None:
+    asked = questions(12)
+    table = service.table(concurrency=2, body={"query": "{question}", "stream": stream}, token="delta")
+    table |= {"contexts": "sources[].passage"}
+    answers = ask(made(table), asked, tmp_path)
+    assert not [one.error for one in answers if one.error]
+    # The median, as another process may hold up one of them on a busy machine.
+    assert statistics.median(off_by(answers, asked, service)) < 0.02
+    assert all(one.answer == (one.contexts or ())[0].text for one in answers)
+    if stream:
+        assert all((one.first_s or 9.0) < (one.latency_s or 0.0) for one in answers)
+
+
+def test_a_run_that_was_interrupted_asks_nothing_twice(
+    service: RagService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = questions(10)
+    interrupted(made(service.table(concurrency=1)), asked, tmp_path, monkeypatch)
+    assert len(service.asked) == 5
+    ask(made(service.table(concurrency=3)), asked, tmp_path)
+    assert set(service.asked.values()) == {1}
+    assert len(service.asked) == 10
+    n_requests = len(service.requests)
+    assert not [one.error for one in ask(made(service.table()), asked, tmp_path) if one.error]
+    assert (sum(service.asked.values()), len(service.requests)) == (10, n_requests)
+
+
+def interrupted(system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
+    with monkeypatch.context() as patch:
+        patch.setattr("judgecal.evaluation.http._Run._take_down", stays)
+        ask(system, asked[:5], folder)
+    with (folder / "answers.jsonl").open("ab") as file:
+        file.write(b'{"config": "torn')
+
+
+async def stays(_: object) -> None:
+    """Take nothing down."""
+
+
+def test_what_a_killed_run_has_set_up_is_used_and_taken_down(
+    service: RagService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = questions(6)
+    interrupted(made(service.table()), asked, tmp_path, monkeypatch)
+    assert (tmp_path / SETUP_FILE).exists()
+    ask(made(service.table()), asked, tmp_path)
+    assert service.requests.count("POST /collections") == 1
+    assert service.requests[-1] == "DELETE /collections/c1"
+    interrupted(made(service.table(timeout=9.0)), asked, tmp_path, monkeypatch)
+    assert not (tmp_path / SETUP_FILE).exists()  # nothing was due, so nothing was set up
+
+
+def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
+    service: RagService, host: RawHost, tmp_path: Path
+) -> None:
+    asked = questions(2)
+    ask(made(service.table()), asked, tmp_path)
+    ask(made(service.table(body={"query": "{question}", "k": 3})), asked, tmp_path)
+    assert set(service.asked.values()) == {2}
+    url = host.put("/q", Sent(b"{}", status=500), b'{"a": "yes"}')
+    table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
+    assert said(ask(made(table), asked[:1], tmp_path)).startswith("server: HTTP 500")
+    assert ask(made(table), asked[:1], tmp_path)[0].answer == "yes"
+
+
+def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tmp_path: Path) -> None:
+    service.stores = False
+    table = service.table()
+    table["setup"]["steps"][2]["time_limit"] = 0.2
+    start = time.monotonic()
+    answers = ask(made(table), questions(3), tmp_path)
+    assert time.monotonic() - start < 2.0
+    assert said(answers) == "timeout: setup step wait: not done within its time limit of 0.2 s"
+    assert len(answers) == 3
+    assert not service.asked
+    assert service.requests[-1] == "DELETE /collections/c1"
+    service.stores = True
+    table["setup"]["steps"][2]["time_limit"] = 5.0
+    assert not [one.error for one in ask(made(table), questions(3), tmp_path) if one.error]
+
+
+def test_a_server_that_is_busy_is_asked_again(service: RagService, tmp_path: Path) -> None:
+    service.busy = 1
+    assert ask(made(service.table()), questions(1), tmp_path)[0].error is None
+    assert list(service.asked.values()) == [2]
+
+
+REPLIES: list[tuple[str, Sent, str]] = [
+    (
+        "page",
+        Sent(b"<!doctype html><p>Sign in"),
+        "server: the answer (application/octet-stream) is an HTML page: Sign in",
+    ),
+    ("empty", Sent(b""), "it is empty"),
+    ("list", Sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
+    ("number", Sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
+    ("none", Sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
+    ("odd", Sent(b'{"a": "x", "c": [{"passage": "y"}]}'), "parse: contexts c, number 1: a text or {text, document_id"),
+    ("cut", Sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
+    ("large", Sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
+    ("slow", Sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
+    ("moved", moved("http://127.0.0.2/x"), "server: HTTP 302: a redirect to another host (http://127.0.0.2/x)"),
+    ("dropped", moved("/y"), "that would drop the question: write that address"),
+    ("stream", Sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}), "parse: the reply streams"),
+    ("zipped", Sent(b"x", headers={"content-encoding": "gzip"}), "server: the answer is compressed by 'gzip'"),
+]
+
+
+@pytest.mark.parametrize(("name", "reply", "message"), REPLIES, ids=[name for name, _, _ in REPLIES])
+def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str, reply: Sent, message: str) -> None:
+    url = host.put(f"/{name}", reply)
+    table = {"url": f"{url}", "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
+    answers = ask(made({**table, "method": "GET" if name != "dropped" else "POST"}), questions(1), tmp_path)
+    assert message in said(answers)
+    assert host.asked == [f"/{name}"]
+
+
+def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:
+    nasty = 'iron", "stream": true, {collection} {question} \x00 ${RAG_KEY} \ud800'
+    answers = ask(made(service.table()), [Question("q", nasty, (), ())], tmp_path)
+    assert list(service.asked) == [nasty]
+    assert answers[0].error is None
+
+
+def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {
+        "url": "http://user:hidden-word@x.example/", "headers": {"X-Api-Key": "hidden-word-2"}, "answr": "a",
+        "contexts": "a[", "setup": {"steps": [{"name": "s", "url": "ftp://x"}]},
+    }  # fmt: skip
+    with pytest.raises(InputError) as refused:
+        made(table)
+    text = str(refused.value)
+    assert "hidden-word" not in text
+    for part in (
+        "it holds a user or a password",
+        "the value of X-Api-Key would stand in the file",
+        "did you mean answer?",
+        "'a[' is no JMESPath",
+        "setup.steps.0.url: it is not an http",
+    ):
+        assert part in text
+    monkeypatch.delenv("NOT_SET", raising=False)
+    one = made({"url": "http://x.example/{collection}", "headers": {"a": "${NOT_SET}"}})
+    assert len(one.check([])) == 3
