@@ -131,7 +131,7 @@ def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> Non
         assert one == two
         label(desk, "ann", one, "yes")
         label(desk, "ann", two, "yes")  # the same again is no second label
-        with pytest.raises(Refusal, match="another window: 1") as refused:
+        with pytest.raises(Refusal, match="another window or a sheet: 1") as refused:
             label(desk, "ann", two, "no")
         assert refused.value.status == 409
     assert len(ratings(folder)) == 1 and len([one for one in journal(folder) if "item_id" in one]) == 1
@@ -173,6 +173,30 @@ def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
         assert {row["rater"] for row in ratings(folder)} == {"ann", "sheet"} and len(ratings(folder)) == 3
         path.write_text("", encoding="utf-8")
     assert [row["rater"] for row in ratings(folder)] == ["ann", "ann"]
+
+
+def test_a_sheet_of_the_same_rater_is_not_written_over(tmp_path: Path) -> None:
+    """It came while the page showed its item, and once more before a label was taken back."""
+    folder = waiting(tmp_path / "set", 9)
+    path = folder / "ratings.jsonl"
+    row = '{"item_id": "i000-full", "rater": "ann", "label": 0, "note": "of the sheet"}\n'
+    with desk_of(folder, order="in-order") as desk:
+        shown = act(desk, "ann", "next")
+        path.write_text(row, encoding="utf-8")
+        with pytest.raises(Refusal, match="a sheet: 0") as refused:
+            label(desk, "ann", shown, "yes")
+        assert refused.value.status == 409
+        shown = act(desk, "ann", "next")
+        assert shown["done"] == 1 and "mine" not in shown["item"]
+        label(desk, "ann", shown, "yes")
+        path.write_text(row + row.replace("i000", "i001"), encoding="utf-8")
+        with pytest.raises(Refusal, match="a sheet: 0"):
+            act(desk, "ann", "undo")
+        with pytest.raises(Refusal, match="nothing to take back"):
+            act(desk, "ann", "undo")
+    assert [(one["item_id"], one["note"]) for one in ratings(folder)] == [
+        ("i000-full", "of the sheet"), ("i001-full", "of the sheet")
+    ]  # fmt: skip
 
 
 def test_a_set_that_somebody_broke_is_said_and_the_label_comes_once_it_is_mended(tmp_path: Path) -> None:
@@ -241,10 +265,9 @@ def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) 
             label(desk, "ann", shown, "no")
         assert len(ratings(folder)) == 1
     (folder / "ratings.jsonl").write_text("", encoding="utf-8")
-    with desk_of(folder, order="in-order") as desk:  # i001 is as it was, so its label is there
+    with desk_of(folder, order="in-order") as desk:
         shown = act(desk, "ann", "next")
-        assert shown["done"] == 1 and shown["item"]["question"] == "Why?"
-        act(desk, "ann", "undo")
+        assert shown["done"] == 0 and shown["item"]["question"] == "Why?"
         assert ratings(folder) == []
         with pytest.raises(Refusal, match="nothing to take back"):
             act(desk, "ann", "undo")

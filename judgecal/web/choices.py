@@ -1,12 +1,13 @@
-"""What a rater may answer, as the page offers it: a button and a key for each label, or a number to be typed."""
+"""What a rater may answer: a button and a key for each label, or a number to be typed; and the rubric beside them."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 from judgecal.errors import visible
-from judgecal.goldset import Card
+from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.scale import Label, Scale
 
@@ -70,3 +71,22 @@ def _on_step(scale: Scale, label: float) -> float:
 
 def _meanings(card: Card) -> dict[Label, str]:
     return {card.scale.read(label): meaning for label, meaning in card.anchors.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """The raters' instructions; "" and None where the set has none."""
+
+    text: str = ""
+    sha256: str | None = None
+
+
+def rubric_of(gold: GoldSet) -> Rubric:
+    """The file that the card names, which lies in the set's folder."""
+    if not gold.card.rubric:
+        return Rubric()
+    path = (gold.path / gold.card.rubric).resolve()
+    if not path.is_relative_to(gold.path.resolve()) or not path.is_file():
+        return Rubric()
+    data = path.read_bytes()
+    return Rubric(visible(data.decode("utf-8", "replace")), hashlib.sha256(data).hexdigest())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import random
 import time
 from collections import defaultdict
@@ -22,6 +21,7 @@ from judgecal.goldset.label_cells import read_label
 from judgecal.goldset.ratings_file import RatingKey, RatingsFile
 from judgecal.records import CANNOT_TELL, Item, Rating
 from judgecal.scale import Label
+from judgecal.web.choices import rubric_of
 from judgecal.web.label_journal import LabelEntry, LabelJournal, now
 from judgecal.web.label_queue import LabelQueue, Next, Order
 
@@ -107,7 +107,7 @@ class Desk:
         self._replay()
         self.rubric = rubric_of(task.gold)
         self.first = len(self.journal.entries)  # of the acts that this desk will add
-        self._waiting: list[tuple[LabelEntry, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[LabelEntry, Rating | None, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._behind: dict[RatingKey, Rating | None] = {}  # in the journal, and not yet in the ratings
 
@@ -206,11 +206,7 @@ class Desk:
             self.queue.label(rater, item_id, turn)
             return
         if before is not None and not fresh and sent.get("before") != _said(before):
-            raise Refusal(
-                409,
-                f"You labelled this item in another window: {_said(before)}. That stays; go back to the item to "
-                "change it.",
-            )
+            raise _elsewhere(before)
         shown_id, since = self._raters[rater].shown
         took = time.monotonic() - since
         seconds = round(took, 1) if shown_id == item_id and took < _PAUSE_S else None
@@ -250,7 +246,7 @@ class Desk:
             raise Refusal(409, "There is nothing to take back.")
         last, before = acts[-1]
         place = Next(last.item_id, last.turn)
-        await self._commit(self._entry(rater, place, before, undone=True), None)
+        await self._commit(self._entry(rater, place, before, undone=True), last.rating)
         return self._show(rater, place)
 
     def _step(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,9 +263,10 @@ class Desk:
         return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=now(), item_sha=sha, **more)
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
-        """On disk when this is over; acts that come at once share one trip there."""
+        """On disk when this is over; acts that come at once share one trip there. `before` is what it takes the place
+        of."""
         written = asyncio.get_running_loop().create_future()
-        self._waiting.append((entry, written))
+        self._waiting.append((entry, before, written))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_waiting())
         await asyncio.shield(written)
@@ -284,20 +281,34 @@ class Desk:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                await asyncio.to_thread(self._write, [entry for entry, _ in batch])
+                stands = await asyncio.to_thread(self._write, [(entry, before) for entry, before, _ in batch])
             except (OSError, JudgecalError) as error:
-                for _, written in batch:
+                for *_, written in batch:
                     written.set_exception(Refusal(507, f"This label is not saved: {visible(str(error))}"))
             else:
-                for _, written in batch:
-                    written.set_result(None)
+                for (entry, _, written), other in zip(batch, stands, strict=True):
+                    if other is None:
+                        written.set_result(None)
+                    else:
+                        self._note(dataclasses.replace(entry, rating=other))
+                        if entry.undone:
+                            self._raters[entry.rater].acts.pop()
+                        written.set_exception(_elsewhere(other))
 
-    def _write(self, entries: Sequence[LabelEntry]) -> None:
+    def _write(self, acts: Sequence[tuple[LabelEntry, Rating | None]]) -> list[Rating | None]:
+        """Write acts, but for those whose item the rater labelled elsewhere meanwhile: what stands there."""
+        self._restore()
+        stands = [self._stands(entry, before) for entry, before in acts]
+        entries = [entry for (entry, _), other in zip(acts, stands, strict=True) if other is None]
         self.journal.append(entries)
         self._behind |= {entry.key: entry.rating for entry in entries if entry.turn == 1}
-        self._restore()
         self.file.put(self._behind)
         self._behind = {}
+        return stands
+
+    def _stands(self, entry: LabelEntry, before: Rating | None) -> Rating | None:
+        other = self.file.ratings.get(entry.key) if entry.turn == 1 else None
+        return None if other in (before, entry.rating) else other
 
     def _restore(self) -> None:
         """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
@@ -336,6 +347,14 @@ def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
     return item is not None and item.sha == entry.item_sha
 
 
+def _elsewhere(stands: Rating) -> Refusal:
+    return Refusal(
+        409,
+        f"You labelled this item in another window or a sheet: {_said(stands)}. That stays; go back to the item to "
+        "change it.",
+    )
+
+
 def _said(rating: Rating) -> str:
     """A label as a page sends and shows it."""
     return CANNOT_TELL if rating.label is None else str(plain_label(rating.label))
@@ -352,25 +371,6 @@ def _texts(item: Item) -> dict[str, Any]:
         "fields": [[visible(name), visible(text)] for name, text in item.fields.items()],
     }
     return {name: value for name, value in every.items() if value or name == "answer"}
-
-
-@dataclass(frozen=True, slots=True)
-class Rubric:
-    """The raters' instructions; "" and None where the set has none."""
-
-    text: str = ""
-    sha256: str | None = None
-
-
-def rubric_of(gold: GoldSet) -> Rubric:
-    """The file that the card names, which lies in the set's folder."""
-    if not gold.card.rubric:
-        return Rubric()
-    path = (gold.path / gold.card.rubric).resolve()
-    if not path.is_relative_to(gold.path.resolve()) or not path.is_file():
-        return Rubric()
-    data = path.read_bytes()
-    return Rubric(visible(data.decode("utf-8", "replace")), hashlib.sha256(data).hexdigest())
 
 
 def rater_problems(raters: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@
     try {
       reply = await fetch(`/act/${verb}`, { method: "POST", headers, body: JSON.stringify(sent), credentials: "omit" });
     } catch {
-      throw new Error("judgecal does not answer: it has ended, or the connection broke. What you chose still stands here; press Enter to try again.");
+      throw new Error("judgecal does not answer: it has ended, or the connection broke. What you chose still stands here; press Enter to try again. Where it was started anew, open the link that it printed then.");
     }
     const told = await reply.json();
     if (!reply.ok) throw new Error(told.problem);
@@ -182,6 +182,7 @@
       at("texts").replaceChildren(make("div", "", { class: "end" }, make("p", said), ...(others.length ? [] : [make("code", next)])));
     }));
     at("texts").replaceChildren(make("div", "", { class: "end" },
+      ...(told.left ? [make("p", "→ looks whether any of it has become free.")] : []),
       make("p", `You labelled ${count(told.done)} items. Each label is on the disk. u takes the last one back, ← shows what you labelled.`), finish));
     for (const id of ["choices", "save"]) at(id).hidden = true;
     at("status").textContent = "Nothing is left for you.";
