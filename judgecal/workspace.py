@@ -405,15 +405,15 @@ def toml_text(table: Mapping[str, Any]) -> str:
 def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
     if path and (plain or not table):
-        yield f"\n[{'.'.join(_toml_key(part) for part in path)}]"
+        yield f"\n[{'.'.join(toml_key(part) for part in path)}]"
     for key, value in plain.items():
-        yield f"{_toml_key(key)} = {_toml_value(value)}"
+        yield f"{toml_key(key)} = {_toml_value(value)}"
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _toml_lines(value, (*path, key))
 
 
-def _toml_key(key: str) -> str:
+def toml_key(key: str) -> str:
     return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml_value(key)
 
 
@@ -425,7 +425,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None)
+        inner = ", ".join(f"{toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None)
         return "{ " + inner + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"

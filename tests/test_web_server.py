@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import tomllib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from judgecal.cli.gold_label import _notes
 from judgecal.goldset import load_gold
 from judgecal.web.server import Address, DeskServer
 from tests.support.command import Run, tree
@@ -231,6 +233,14 @@ def test_nothing_left_ends_at_once(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "label", "made", "--raters", "ann")
     assert ran.code == 0 and ran.out.startswith("15 of 15 items of made have a label.")
     assert ran.out.rstrip().endswith("next: judgecal score --gold made")
+
+
+def test_a_rater_of_any_name_can_be_put_into_the_card(tmp_path: Path) -> None:
+    with desk_of(waiting(tmp_path / "set", 2), ('an "n', "bob")) as desk:
+        desk.queue.label('an "n', desk.task.items[0].item_id)
+        (note,) = _notes(desk)
+    line = note.partition(" is: ")[2].replace(" who = ...", "\nwho = 'a colleague'")
+    assert tomllib.loads(line) == {"raters": {'an "n': {"who": "a colleague"}}}
 
 
 def test_a_draw_is_not_labelled_in_its_order(judgecal: Run, workspace_dir: Path) -> None:
