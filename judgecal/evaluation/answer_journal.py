@@ -6,6 +6,7 @@ is asked anew and one that does not is asked once, whatever interrupts the run. 
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime
 import json
@@ -159,6 +160,25 @@ def ask_all(
             if progress:
                 progress.close()
     return [dataclasses.replace(given[one.group], system=system.name) for one in questions]
+
+
+async def ask_at_once(
+    due: Sequence[Question], take: Answered, answer: Callable[[Question], Awaitable[SystemAnswer]], *, concurrency: int
+) -> None:
+    """Ask questions, so many at once, and hand on each answer as it comes; an exception ends the others."""
+    waiting = iter(due)
+
+    async def one_after_the_other() -> None:
+        for question in waiting:
+            take(question, await answer(question))
+
+    tasks = [asyncio.create_task(one_after_the_other()) for _ in range(min(concurrency, len(due)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def now() -> str:

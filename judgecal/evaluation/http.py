@@ -20,7 +20,7 @@ from judgecal.answering.questions import Question
 from judgecal.engine import CallFailed
 from judgecal.engine.transport.redaction import redacted
 from judgecal.errors import notice
-from judgecal.evaluation.answer_journal import Answered, ask_all, now
+from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now
 from judgecal.evaluation.http_client import HttpClient, Received, Request
 from judgecal.evaluation.http_config import (
     DOCUMENT_NAMES,
@@ -32,7 +32,7 @@ from judgecal.evaluation.http_config import (
     resolved,
     secrets_in,
 )
-from judgecal.evaluation.system import Asking, Setting, SystemAnswer
+from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
 from judgecal.goldset import Document
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, digest
 from judgecal.workspace import write_text
@@ -137,20 +137,7 @@ class _Run:
             await self._take_down()
 
     async def _ask(self, due: Sequence[Question], take: Answered) -> None:
-        waiting = iter(due)
-
-        async def one_after_the_other() -> None:
-            for question in waiting:
-                take(question, await self._answer(question))
-
-        at_once = range(min(self.config.concurrency, len(due)))
-        tasks = [asyncio.create_task(one_after_the_other()) for _ in at_once]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await ask_at_once(due, take, self._answer, concurrency=self.config.concurrency)
 
     async def _answer(self, question: Question) -> SystemAnswer:
         config, values = self.config, {**self._captured, "question": question.question}
@@ -206,20 +193,18 @@ class _Run:
         found = next((value for part in parts if (value := _search(path, part, "contexts")) is not None), None)
         if found is None:
             raise CallFailed("parse", f"contexts {path}: the reply does not hold it", retry=False)
-        listed = found if isinstance(found, list) else [found]
-        return tuple(self._context(one, place) for place, one in enumerate(listed, start=1))
+        try:
+            return tuple(map(self._redacted, contexts_of(found)))
+        except ValueError as error:
+            raise CallFailed("parse", f"contexts {path}, {error}", retry=False) from error
 
-    def _context(self, value: Any, place: int) -> Context:
-        given: dict[str, Any] = value if isinstance(value, dict) else {"text": value}
-        text, document, score = given.get("text"), given.get("document_id"), given.get("score")
-        if not isinstance(text, str):
-            wanted = "a text or {text, document_id, score} is needed"
-            raise CallFailed(
-                "parse", f"contexts {self.config.contexts}, number {place}: {wanted}, found {value!r:.80}", retry=False
-            )
-        number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-        name = None if document is None else redacted(str(document), self._secrets)
-        return Context(redacted(text, self._secrets), name, number)
+    def _redacted(self, context: Context) -> Context:
+        name = context.document_id
+        return Context(
+            redacted(context.text, self._secrets),
+            None if name is None else redacted(name, self._secrets),
+            context.score,
+        )
 
     def _json(self, received: Received) -> Any:
         return _parsed(received.body, f"the answer ({received.kind})", self.client)

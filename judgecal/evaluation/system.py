@@ -92,3 +92,24 @@ class System(Protocol):
         failures of the wire.
         """
         ...
+
+
+def contexts_of(value: Any) -> tuple[Context, ...]:
+    """What a system gave as its contexts: a text, or a list of texts or of `{text, document_id?, score?}`.
+
+    Raises:
+        ValueError: it is something else; the message says which one and what was found.
+    """
+    listed = value if isinstance(value, list | tuple) else [value]
+    return tuple(_context(one, place) for place, one in enumerate(listed, start=1))
+
+
+def _context(value: Any, place: int) -> Context:
+    if isinstance(value, Context):
+        return value
+    given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"text": value}
+    text, document, score = given.get("text"), given.get("document_id"), given.get("score")
+    if not isinstance(text, str):
+        raise ValueError(f"number {place}: a text or {{text, document_id, score}} is needed, found {value!r:.80}")
+    number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+    return Context(text, None if document is None else str(document), number)

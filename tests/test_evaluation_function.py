@@ -1,0 +1,125 @@
+"""Systems that are a function of the user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.answering.questions import Question
+from judgecal.evaluation.function import FunctionConfig, FunctionSystem
+from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.experiment import RunOptions
+from judgecal.workspace import validated
+
+FILE = """
+import asyncio, pathlib, time
+LOG = pathlib.Path(__file__).with_suffix(".log")
+
+def log(question):
+    with LOG.open("a") as file:
+        file.write(question + "\\n")
+
+def plain(question: str) -> str:
+    log(question)
+    asyncio.run(asyncio.sleep(0))
+    if question == "bad":
+        raise KeyError("no such thing")
+    if question == "exit":
+        raise SystemExit(3)
+    time.sleep(0.02)
+    return question.upper()
+
+async def full(question):
+    log(question)
+    await asyncio.sleep(5 if question == "slow" else 0.02)
+    if question == "odd":
+        return {"answer": "x", "sources": []}
+    if question == "none":
+        return None
+    if question == "number":
+        return {"answer": "x", "contexts": [3]}
+    return {"answer": question.upper(), "contexts": ["a", {"text": "b", "document_id": 7, "score": 1}], "cost_usd": 0.5}
+
+def nothing():
+    return ""
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(FILE)
+    return tmp_path
+
+
+def made(folder: Path, function: str, **table: Any) -> FunctionSystem:
+    config = validated(FunctionConfig, {"function": f"mine.py:{function}", **table}, "sweep.toml")
+    return FunctionSystem("mine", config, folders=[folder])
+
+
+def ask(system: FunctionSystem, folder: Path, *asked: str) -> list[SystemAnswer]:
+    questions = [Question(f"q-{text}", text, (), ()) for text in asked]
+    assert system.check(questions) == []
+    run = RunOptions(quiet=True)
+    return system.answer(questions, Asking(folder / "run", run, run.open_budget(folder)))
+
+
+def errors(answers: list[SystemAnswer]) -> list[str]:
+    return [f"{one.error.kind}: {one.error.message}" if one.error else "" for one in answers]
+
+
+def test_a_plain_function_is_asked_once_and_its_exceptions_are_rows(folder: Path) -> None:
+    for _ in range(2):
+        answers = ask(made(folder, "plain"), folder, "one", "bad", "exit", "two")
+        assert [one.answer for one in answers] == ["ONE", None, None, "TWO"]
+        assert errors(answers) == ["", "code: KeyError: 'no such thing'", "code: SystemExit: 3", ""]
+        assert 0.02 <= (answers[0].latency_s or 0.0) < 0.2
+        assert answers[0].contexts is None
+    assert (folder / "mine.log").read_text().split() == ["one", "bad", "exit", "two"]
+    assert not made(folder, "plain").shows_contexts
+
+
+def test_another_text_of_the_file_is_asked_anew(folder: Path) -> None:
+    ask(made(folder, "plain"), folder, "one")
+    (folder / "mine.py").write_text(FILE.replace("upper", "lower"))
+    assert ask(made(folder, "plain"), folder, "one")[0].answer == "one"
+
+
+def test_an_async_function_gives_contexts_and_is_ended_in_time(folder: Path) -> None:
+    answers = ask(made(folder, "full", timeout=0.2, concurrency=5), folder, "one", "slow", "odd", "none", "number")
+    first = answers[0]
+    assert (first.answer, first.cost_usd) == ("ONE", 0.5)
+    assert [(one.text, one.document_id, one.score) for one in first.contexts or ()] == [
+        ("a", None, None),
+        ("b", "7", 1.0),
+    ]
+    assert errors(answers)[1:] == [
+        "timeout: no answer within 0.2 s",
+        "parse: what it returned: unknown key 'sources': known are answer, contexts, prompt_tokens, "
+        "completion_tokens, cost_usd",
+        "parse: what it returned: a text or {answer, contexts, ...} is needed, found None",
+        "parse: what it returned: contexts, number 1: a text or {text, document_id, score} is needed, found 3",
+    ]
+    assert made(folder, "full").shows_contexts
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"function": "mine.py:plan"}, "did you mean plain"),
+        ({"function": "mine.py:nothing"}, "must take one argument, the question"),
+        ({"function": "mine.py:plain", "timeout": 1.0}, "timeout is for async functions"),
+        ({"function": "yours.py:plain"}, "there is no file yours.py"),
+        ({"function": "no_such_module_here:f"}, "cannot be loaded (ModuleNotFoundError"),
+        ({"function": "plain"}, "write FILE.py:function or module:function"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_before(folder: Path, table: dict[str, Any], said: str) -> None:
+    system = FunctionSystem("mine", validated(FunctionConfig, table, "sweep.toml"), folders=[folder])
+    assert said in "\n".join(system.check([]))
+
+
+def test_a_function_of_a_module(folder: Path) -> None:
+    system = FunctionSystem("mine", validated(FunctionConfig, {"function": "textwrap:dedent"}, "sweep.toml"))
+    assert ask(system, folder, "  as it is")[0].answer == "as it is"
