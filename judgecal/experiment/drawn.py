@@ -93,7 +93,7 @@ def draw_where_judges_differ(
     pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
     problems = name_problems(name, workspace=workspace, replace=False)
     if len(verdicts) < 2:
-        problems.append(f"--strata disagreement takes two judges or more, found {', '.join(verdicts) or 'none'}")
+        problems.append(f"a draw where judges differ takes two judges or more, found {', '.join(verdicts) or 'none'}")
     if n < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
     if not pool:
