@@ -237,7 +237,7 @@ def _summary(
 
     total, outcomes = by_question("total"), {name: outcome_of(one, right_at=right_at) for name, one in answers.items()}
     given = [one.given for one in answers.values() if one is not None and one.given.answer is not None]
-    latency = _seconds(answer.latency_s for answer in given)
+    latency = seconds_of(answer.latency_s for answer in given)
     answered = {name: one.correctness for name, one in answers.items() if one is not None and one.answered}
     n_unscored = sum(value is None for value in total.values())
     return SystemSummary(
@@ -256,7 +256,7 @@ def _summary(
         utility=_utility(outcomes, costs, as_wrong=True, level=level),
         utility_complete_case=_utility(outcomes, costs, as_wrong=False, level=level),
         latency_s=latency,
-        ttft_s=_seconds(answer.first_s for answer in given),
+        ttft_s=seconds_of(answer.first_s for answer in given),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
         usd_per_1k=_usd_per_1k([answer.cost_usd for answer in given]),
     )
@@ -287,7 +287,8 @@ def _utility(outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, as_wro
     return replace(found, n_expected=len(outcomes), n_unscored=n_unscored)
 
 
-def _seconds(times: Iterable[float | None]) -> Seconds:
+def seconds_of(times: Iterable[float | None]) -> Seconds:
+    """Times as mean and percentiles; one that is not known is left out."""
     over = described([one for one in times if one is not None])
     return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0))
 
