@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, Judgement
-from judgecal.tables import Table, read_table
+from judgecal.tables import Row, Table, read_table
 
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
 _NOTHING_TO_FIND = re.compile(
@@ -104,6 +105,7 @@ def _question(group: str, items: list[Item]) -> Question:
     )
 
 
+_CONTEXTS, _LATENCY = "contexts", "latency_s"
 _QUESTION_COLUMNS = ("question_id", "group", "question")
 
 
@@ -117,6 +119,10 @@ class RecordedAnswers:
     rows: Mapping[str, Mapping[str, str]]  # system -> group -> answer, in the order of the file
     unmatched: tuple[str, ...]  # what rows name that is no question
     n_rows: int
+    contexts: Mapping[tuple[str, str], tuple[Context, ...]] = field(default_factory=dict)
+    """By system and group what was answered from; empty where no such column was read."""
+    latency_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """By system and group how long it took; without those whose cell is empty."""
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it."""
@@ -150,11 +156,14 @@ def read_answers(
     question_column: str | None,
     answer_column: str,
     system_column: str | None,
+    *,
+    measured: bool = False,
 ) -> RecordedAnswers:
     """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or Parquet.
 
     A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
-    `question`, the first that is there; the system is column `system`, and without it the file is one system.
+    `question`, the first that is there; the system is column `system`, and without it the file is one system. Where
+    what was `measured` is asked for, columns `contexts` and `latency_s` are read too, if they are there.
 
     Raises:
         InputError: the file or a column is missing, no row names a question, a system answers one twice.
@@ -162,10 +171,14 @@ def read_answers(
     table = read_table(path)
     question_column = question_column or next((n for n in _QUESTION_COLUMNS if n in table.columns), "question_id")
     system_column = system_column or ("system" if "system" in table.columns else None)
-    columns = Columns(question_column, answer_column, system=system_column)
+    contexts = (_CONTEXTS,) if measured and _CONTEXTS in table.columns else ()
+    columns = Columns(question_column, answer_column, system=system_column, contexts=contexts)
     table.require(*columns.names)
-    rows, unmatched = _matched(table, columns, questions, default=path.stem)
-    if not rows:
+    problems: list[str] = []
+    matched, unmatched = _matched(table, columns, questions, problems, default=path.stem)
+    timed = _latencies(table, matched, problems) if measured and _LATENCY in table.columns else {}
+    refuse(problems)
+    if not matched:
         looks = questions[0]
         raise InputError(
             f"{table.where}: no value of column {question_column} is a question of the set (found "
@@ -173,19 +186,43 @@ def read_answers(
         )
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     named = {"question_column": question_column, "answer_column": answer_column, "system_column": system_column}
-    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows))
+    rows: dict[str, dict[str, str]] = {}
+    for (system, group), (item, _) in matched.items():
+        rows.setdefault(system, {})[group] = item.answer
+    shown = {key: item.contexts for key, (item, _) in matched.items()} if contexts else {}
+    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed)
+
+
+def _latencies(
+    table: Table, matched: Mapping[tuple[str, str], tuple[Item, Row]], problems: list[str]
+) -> dict[tuple[str, str], float]:
+    """Seconds by system and group, where the cell holds any; what is no such number is added to the problems."""
+    found: dict[tuple[str, str], float] = {}
+    for key, (_, row) in matched.items():
+        cell = row.cells[_LATENCY].strip()
+        try:
+            seconds = float(cell) if cell else None
+        except ValueError:
+            seconds = math.nan
+        if seconds is None:
+            continue
+        if not 0 <= seconds < math.inf:
+            problems.append(f"{table.at(row)}: column {_LATENCY!r}: must be seconds from 0, found {cell!r:.40}")
+        found[key] = seconds
+    return found
 
 
 def _matched(
-    table: Table, columns: Columns, questions: Sequence[Question], *, default: str
-) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """System -> group -> answer, and the names of rows that match nothing; a wording that two share names neither."""
+    table: Table, columns: Columns, questions: Sequence[Question], problems: list[str], *, default: str
+) -> tuple[dict[tuple[str, str], tuple[Item, Row]], list[str]]:
+    """The row of each system and group, and the names of rows that match nothing.
+
+    A wording that two questions share names neither.
+    """
     wordings = Counter(one.question.strip() for one in questions)
     by_name = {one.question.strip(): one.group for one in questions if wordings[one.question.strip()] == 1}
     by_name |= {one.group.strip(): one.group for one in questions}
-    problems: list[str] = []
-    found: dict[str, dict[str, str]] = {}
-    lines: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], tuple[Item, Row]] = {}
     unmatched: list[str] = []
     for row in table.rows:
         item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
@@ -194,9 +231,7 @@ def _matched(
         if group is None:
             unmatched.append(item.question)
             continue
-        first = lines.setdefault((system, group), row.line)
-        if first != row.line:
-            problems.append(f"{table.at(row)}: {system} answers {group} on line {first} already: keep one row")
-        found.setdefault(system, {})[group] = item.answer
-    refuse(problems)
+        _, first = found.setdefault((system, group), (item, row))
+        if first is not row:
+            problems.append(f"{table.at(row)}: {system} answers {group} on line {first.line} already: keep one row")
     return found, unmatched

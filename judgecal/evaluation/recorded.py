@@ -1,0 +1,107 @@
+"""A system whose answers stand in a file: it is asked nothing.
+
+The file is a table of answers as `judgecal answer --answers` reads it; columns `contexts` (a text, or a list of texts
+or of `{document_id, text, score}`) and `latency_s` (seconds) are taken too where they are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from judgecal.answering import Question, RecordedAnswers, read_answers
+from judgecal.errors import InputError, listed, unknown_name
+from judgecal.evaluation.system import Asking, Setting, SystemAnswer
+from judgecal.records import Failure
+from judgecal.tables import read_table
+
+
+class RecordedConfig(BaseModel):
+    """The table of such a system.
+
+    Attributes:
+        answers: the file, from the current folder.
+        system: whose rows, where the file holds those of several.
+        question_column: the question's id or text; None for `question_id`, `group` or `question`.
+        answer_column: the answer.
+        system_column: the system; None for `system`, or for a file of one system.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    answers: str
+    system: str | None = None
+    question_column: str | None = None
+    answer_column: str = "answer"
+    system_column: str | None = None
+
+
+class RecordedSystem:
+    """A file of answers.
+
+    Args:
+        name: as tables show it.
+        config: its table.
+        settings: the factors with their values.
+    """
+
+    def __init__(self, name: str, config: RecordedConfig, *, settings: Mapping[str, Setting] | None = None) -> None:
+        self.name = name
+        self.settings: Mapping[str, Setting] = dict(settings or {})
+        self._config = config
+        self._path = Path(config.answers)
+
+    @property
+    def shows_contexts(self) -> bool:
+        """Whether the file has a column of contexts."""
+        return "contexts" in read_table(self._path).columns
+
+    def config(self) -> dict[str, Any]:
+        """The table, and the sha256 of the file."""
+        return {**self._config.model_dump(), "sha256": hashlib.sha256(self._path.read_bytes()).hexdigest()}
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        """What of the file cannot be used."""
+        try:
+            self._read(questions)
+        except InputError as error:
+            return [f"{self.name}: {problem}" for problem in error.problems]
+        return []
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """One answer a question, in their order; a question without a row is a failure.
+
+        Raises:
+            InputError: the file cannot be used.
+        """
+        recorded, system = self._read(questions)
+        return [self._answer(one, recorded, system) for one in questions]
+
+    def _answer(self, question: Question, recorded: RecordedAnswers, system: str) -> SystemAnswer:
+        text = recorded.rows[system].get(question.group)
+        error = Failure("parse", f"{recorded.name} has no row for this question") if text is None else None
+        key = (system, question.group)
+        return SystemAnswer(
+            self.name,
+            question.group,
+            text,
+            recorded.contexts.get(key),
+            error=error,
+            latency_s=recorded.latency_s.get(key),
+        )
+
+    def _read(self, questions: Sequence[Question]) -> tuple[RecordedAnswers, str]:
+        """The answers of the file, and whose rows are this system's."""
+        one = self._config
+        recorded = read_answers(
+            self._path, questions, one.question_column, one.answer_column, one.system_column, measured=True
+        )
+        systems = list(recorded.rows)
+        if one.system is not None and one.system not in systems:
+            raise unknown_name(f"system in {recorded.name}", one.system, systems)
+        if one.system is None and len(systems) > 1:
+            raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
+        return recorded, one.system or systems[0]
