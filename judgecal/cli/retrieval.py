@@ -32,9 +32,9 @@ class CollectionArguments:
         Name, typer.Option("--gold", help="Gold set: a name under gold/, or a path; by default starter.")
     ] = None
     questions: Annotated[File, typer.Option("--questions", help="Table of questions.")] = None
-    documents: Annotated[File, typer.Option("--documents", help="Table of documents, or a folder of text files.")] = (
-        None
-    )
+    documents: Annotated[
+        File, typer.Option("--documents", help="Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX).")
+    ] = None
     repliqa: Annotated[
         Name,
         typer.Option(
@@ -81,7 +81,7 @@ class CollectionArguments:
             return collection_of_gold(load_gold(self.gold or "starter", workspace=workspace))
         missing = []
         if self.documents is None and self.run is None:
-            missing.append("--documents FILE is missing: a table of documents, or a folder of text files")
+            missing.append("--documents FILE is missing: a table of documents, or a folder of them")
         if self.questions is None and (self.qrels is None or self.run is None):
             missing.append("--questions FILE is missing: only --qrels with --run do without it")
         if missing:

@@ -1,4 +1,4 @@
-"""Documents and questions from files (tables, a folder of texts, qrels beside a table of queries) and from RepLiQA."""
+"""Documents and questions from files (tables, a folder of documents, qrels beside a table of queries) and RepLiQA."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset.rows import Document
 from judgecal.retrieval.corpus import Collection, DocumentPile, Question
+from judgecal.retrieval.extract import ENDINGS, NoTextError, extract
 from judgecal.retrieval.trec import read_qrels
-from judgecal.tables import Row, Table, decode, read_bytes, read_table
+from judgecal.tables import Row, Table, read_table
 from judgecal.workspace import shown
 
 Grades = Mapping[str, Mapping[str, int]]
 Placed = tuple[Document, str, str]  # a document, the name that an id pattern is held against, where it stands
 
-_TEXT_FILES = (".txt", ".text", ".md")
 _MARK = "<id>"
 _SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")  # then the folder's name says more
 
@@ -55,7 +55,8 @@ class FileColumns:
 def collection_of_files(
     documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: FileColumns
 ) -> Collection:
-    """Read a collection from tables, a folder of text files (documents), and qrels instead of a column of references.
+    """Read a collection: documents from a table, a folder of files (judgecal.retrieval.extract) or one such file,
+    questions from a table, and qrels instead of a column of references.
 
     `documents` is None where a run is all there is to rank, `questions` where qrels name them.
 
@@ -110,10 +111,7 @@ def _documents(
     """The documents of a table or folder, and how often which came again; what else to know goes to `notes`."""
     pile = DocumentPile()
     odd: list[str] = []
-    folder = path.is_dir()
-    for document, name, where in (
-        _folder(path, columns.id_pattern, notes) if folder else _table_of_documents(path, columns, pile)
-    ):
+    for document, name, where in _placed(path, columns, pile, notes):
         inner = unwrap(name)
         if inner is None:
             odd.append(name)
@@ -122,7 +120,7 @@ def _documents(
         pile.add(document, where)
     documents, repeated = pile.done()
     if not documents:
-        raise InputError(f"{shown(path)}: holds no documents")
+        raise InputError("; ".join([f"{shown(path)}: holds no documents", *notes]))
     if odd:
         notes.append(
             f"{len(odd)} of {len(documents)} names do not fit --id-pattern {columns.id_pattern} and are ids as they "
@@ -131,23 +129,48 @@ def _documents(
     return documents, repeated
 
 
+def _placed(path: Path, columns: FileColumns, pile: DocumentPile, notes: list[str]) -> Iterable[Placed]:
+    if path.is_dir():
+        return _folder(path, columns.id_pattern, notes)
+    if path.suffix.lower() in ENDINGS and path.suffix.lower() != ".txt":  # which is a table where it is named itself
+        try:
+            return [_file(path, columns.id_pattern)]
+        except NoTextError as error:
+            raise InputError(f"{shown(path)}: {error}") from error
+    return _table_of_documents(path, columns, pile)
+
+
+def _file(path: Path, pattern: str | None) -> Placed:
+    """The document in a file; without a pattern its id is the name without ending."""
+    ending = pattern is not None and pattern.lower().endswith(tuple(ENDINGS))  # a pattern may or may not name it
+    extracted = extract(path)
+    document = Document(path.stem, extracted.title, extracted.text)
+    return document, path.name if ending else path.stem, shown(path)
+
+
 def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[Placed]:
-    """A document for each text file, in the order of names: without a pattern the id is the name without ending."""
+    """A document for each file with an ending of a document, in the order of names; hidden ones are not looked at."""
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
-    # A pattern may or may not name the ending.
-    ending = pattern is not None and pattern.lower().endswith(_TEXT_FILES)
     documents: list[Placed] = []
-    problems: list[str] = []
+    problems: dict[str, None] = {}
+    without: dict[str, list[str]] = {}
     for file in files:
-        if file.suffix.lower() in _TEXT_FILES:
-            text, wrong = decode(read_bytes(file), shown(file))
-            problems += wrong
-            documents.append((Document(file.stem, None, text), file.name if ending else file.stem, shown(file)))
-    refuse(problems)
-    passed_over = [file.name for file in files if file.suffix.lower() not in _TEXT_FILES]
+        if file.suffix.lower() in ENDINGS:
+            try:
+                documents.append(_file(file, pattern))
+            except NoTextError as error:
+                without.setdefault(str(error), []).append(file.name)
+            except InputError as error:
+                problems |= dict.fromkeys(error.problems)
+    refuse(list(problems))
+    notes += [
+        f"{len(names)} of {len(files)} files of {shown(path)} are not in the corpus: {cause} ({listed(names)})"
+        for cause, names in without.items()
+    ]
+    passed_over = [file.name for file in files if file.suffix.lower() not in ENDINGS]
     if passed_over:
         notes.append(
-            f"{len(passed_over)} files of {shown(path)} are no text ({', '.join(_TEXT_FILES)}) and were passed over: "
+            f"{len(passed_over)} files of {shown(path)} are no documents ({', '.join(ENDINGS)}) and were passed over: "
             f"{listed(passed_over)}"
         )
     return documents
