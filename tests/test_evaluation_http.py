@@ -165,6 +165,10 @@ def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
     ask(made(service.table()), asked, tmp_path)
     ask(made(service.table(body={"query": "{question}", "k": 3})), asked, tmp_path)
     assert set(service.asked.values()) == {2}
+    patient = service.table(timeout=99.0, concurrency=1)
+    patient["setup"]["steps"][2]["time_limit"] = 99.0
+    ask(made(patient), asked, tmp_path)
+    assert set(service.asked.values()) == {2}
     url = host.put("/q", Sent(b"{}", status=500), b'{"a": "yes"}')
     table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
     assert said(ask(made(table), asked[:1], tmp_path)).startswith("server: HTTP 500")

@@ -42,6 +42,13 @@ __all__ = ["HttpConfig", "HttpSystem"]
 SETUP_FILE = "setup.json"
 """In the system's folder, while what the setup has made is there: what it captured, and whether it came to its end."""
 
+_DECIDES_NOTHING: dict[str, Any] = {
+    "timeout": True,
+    "concurrency": True,
+    "setup": {"teardown": True, "steps": {"__all__": {"every", "time_limit"}}},
+}
+"""What of a table makes no answer another one."""
+
 
 class HttpSystem:
     """A service that answers questions over HTTP.
@@ -73,7 +80,7 @@ class HttpSystem:
 
     def config(self) -> dict[str, Any]:
         """The table without what decides no answer, and the documents that its setup sends."""
-        table: dict[str, Any] = self._config.model_dump(mode="json", exclude={"timeout", "concurrency"})
+        table: dict[str, Any] = self._config.model_dump(mode="json", exclude=_DECIDES_NOTHING)
         if any(step.each for step in self._config.setup.steps):
             texts = [[one.document_id, one.title, one.text] for one in self._documents()]
             table["documents"] = digest(texts)
