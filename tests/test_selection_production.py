@@ -396,6 +396,16 @@ def test_a_file_that_another_command_wrote_stays(judgecal: Run, workspace_dir: P
     assert judgecal(*asked).code == 2
 
 
+def test_an_output_that_a_kill_left_without_a_summary_is_its_commands_own(
+    judgecal: Run, workspace_dir: Path, lock: Path
+) -> None:
+    table = write(workspace_dir / "in.csv", ROWS)
+    asked = ("judge", table, "--lock", lock, *COLUMNS, "-o", "out.csv", "--name", "cut")
+    assert judgecal(*asked).code == 0
+    (workspace_dir / "experiments" / "cut" / "summary.json").unlink()
+    assert judgecal(*asked).code == 0
+
+
 def test_intervals_are_by_group(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
     """Twenty groups of five equal rows hold no more than twenty rows: their interval is that of the twenty."""
     values = [100 if number % 2 else 0 for number in range(20)]

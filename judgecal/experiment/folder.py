@@ -32,6 +32,7 @@ from judgecal.workspace import (
 )
 
 _CONFIG = "experiment.toml"
+_OUTPUT = "output.json"  # of `judge`: which file it wrote
 _LAST = 100_000  # bytes of a journal within which its last line begins
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
 _HEAD = 200  # characters of a summary within which it says what code made it
@@ -124,6 +125,21 @@ class Experiment:
             {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
         )
         write_text(self.summary, text + "\n")
+
+    def mark_output(self, output: Path) -> None:
+        """Note that an output is this experiment's, when it is written and not yet under its name.
+
+        So a kill between the two leaves no file that the same command would take for somebody else's.
+        """
+        write_text(self.folder / _OUTPUT, json.dumps({"output": str(output)}) + "\n")
+
+    def wrote(self, output: Path) -> bool:
+        """Whether an output that is there is what this very command wrote before, and nobody changed it since."""
+        mark = self.folder / _OUTPUT
+        if not (mark.is_file() and output.is_file()):
+            return False
+        told = read_json(mark, absent="").get("output")
+        return told == str(output) and output.stat().st_mtime_ns <= mark.stat().st_mtime_ns
 
 
 @cache

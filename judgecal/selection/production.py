@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chanc
 from judgecal.selection.row_items import Judged, RowItems, RowReader, judged_columns
 from judgecal.tables import FileSource, Row, check_output, open_source, writing
 from judgecal.tables.formats import Layout
-from judgecal.workspace import Workspace, find_workspace, read_json
+from judgecal.workspace import Workspace, find_workspace
 
 INPUT = "input"
 """The kind of the error of a row that lacks what the judge asks for; it is never called for."""
@@ -125,7 +125,7 @@ class ProductionRun:
             InputError: the output is no place to write to, a column is missing or not named, or a budget meets a
                 model without a price.
         """
-        may = self.replace or wrote(self.experiment, self.output)
+        may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
         require_prices(models_of([self.judge]), self.options.limit_usd)
@@ -158,7 +158,7 @@ class ProductionRun:
             budget = self.options.open_budget(self.experiment.folder)
             keep_trials(self.judge, self.items, journal=journal, options=self.options, budget=budget)
             written = _Written(self, journal)
-            with writing(self.output, layout.output) as write:
+            with writing(self.output, layout.output, before=partial(self.experiment.mark_output, self.output)) as write:
                 for piece in self.source.pieces(self.options.limit):
                     write(piece, [written.row(row) for row in piece.rows])
         result = self._result(written, layout)
@@ -259,14 +259,6 @@ class _Written:
             found.latency_s,
             None if self._calibration is None else self._calibration.apply(found.verdict),
         )
-
-
-def wrote(experiment: Experiment, output: Path) -> bool:
-    """Whether an output that is there is what this very command wrote before, and nobody changed it since."""
-    if not (experiment.summary.is_file() and output.is_file()):
-        return False
-    told = read_json(experiment.summary, absent="").get("output")
-    return told == str(output) and output.stat().st_mtime_ns <= experiment.summary.stat().st_mtime_ns
 
 
 class Costs:

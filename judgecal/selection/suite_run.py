@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from judgecal.experiment import (
 from judgecal.judges import ITEM_INPUTS, Judge, units_of
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.selection.mosaic_rows import ReadRow
-from judgecal.selection.production import INPUT, Costs, file_config, judgement_of, wrote
+from judgecal.selection.production import INPUT, Costs, file_config, judgement_of
 from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.selection.suite_judges import Survey, pick, survey
@@ -140,7 +140,7 @@ class SuiteRun:
             InputError: the output is no place to write to, the table lacks a column, no judge finds what it asks for
                 in any row, or a budget meets a model without a price.
         """
-        may = self.replace or wrote(self.experiment, self.output)
+        may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
         require_prices(models_of([member.judge for member in self._all]), self.options.limit_usd)
@@ -188,7 +188,7 @@ class SuiteRun:
             budget = self.options.open_budget(self.experiment.folder)
             keep_together(asked, journal=journal, options=self.options, budget=budget, label=f"suite {self.suite}")
             written = _Written(self, journal)
-            with writing(self.output, layout.output) as write:
+            with writing(self.output, layout.output, before=partial(self.experiment.mark_output, self.output)) as write:
                 for piece in self.source.pieces(self.options.limit):
                     write(piece, [written.row(self.reader.read(row)) for row in piece.rows])
         result = self._result(written, columns, layout.notes)

@@ -173,12 +173,18 @@ class Layout:
 
 
 @contextlib.contextmanager
-def writing(path: Path, output: Output) -> Iterator[Write]:
-    """Open a file for rows; it appears under its name, whole, when the block ends without an exception."""
+def writing(path: Path, output: Output, *, before: Callable[[], None] | None = None) -> Iterator[Write]:
+    """Open a file for rows; it appears under its name, whole, when the block ends without an exception.
+
+    `before` is called when every row is written, and the file not yet under its name.
+    """
     writer = _format_of(path, writing=True).write
     assert writer is not None
-    with replacing(path) as draft, writer(draft, output) as write:
-        yield write
+    with replacing(path) as draft:
+        with writer(draft, output) as write:
+            yield write
+        if before is not None:
+            before()
 
 
 class _NoSource(Source):

@@ -98,7 +98,7 @@ def test_the_same_command_goes_on(world: World, name: str) -> None:
 
         def fresh(run: str) -> list[str]:
             world.env["JUDGECAL_CACHE_DIR"] = str(world.folder / f"cache-{run}")
-            return [*COMMANDS[name], "--name", run]
+            return [word.replace("out.csv", f"{run}.csv") for word in COMMANDS[name]] + ["--name", run]
 
         stub.reset()
         ended = world.run(fresh("whole"))
