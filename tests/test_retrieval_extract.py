@@ -157,6 +157,6 @@ def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
     with pytest.raises(InputError) as refused:
         collection_of_files(tmp_path, None, columns=FileColumns())
     assert refused.value.problems == (
-        "PDF files are read by pypdf, which is not installed: pip install 'judgecal[documents]'",
-        "DOCX files are read by python-docx, which is not installed: pip install 'judgecal[documents]'",
+        "PDF files are read by pypdf, which is not installed: pip install pypdf",
+        "DOCX files are read by python-docx, which is not installed: pip install python-docx",
     )

@@ -57,7 +57,7 @@ def splitter_named(name: str) -> Splitter:
         import sentencex
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{name} needs sentencex, which is not installed: pip install 'judgecal[sentences]', or use plain"
+            f"{name} needs sentencex, which is not installed: pip install sentencex, or use plain"
         ) from error
     return lambda text: [
         (one["start_index"], one["end_index"]) for one in sentencex.get_sentence_boundaries(language, text)

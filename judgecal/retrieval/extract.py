@@ -183,7 +183,7 @@ def _words(node: Any) -> Iterator[str]:
 
 
 def _not_installed(what: str, library: str) -> InputError:
-    return InputError(f"{what} files are read by {library}, which is not installed: pip install 'judgecal[documents]'")
+    return InputError(f"{what} files are read by {library}, which is not installed: pip install {library}")
 
 
 ENDINGS: dict[str, Callable[[bytes, Path], Extracted]] = {
