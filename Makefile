@@ -33,6 +33,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
 	$(BIN)/python tests/benchmarks/coverage.py
+	$(BIN)/python -m tests.benchmarks.desk
 	$(BIN)/python -m tests.benchmarks.statistics_speed
 	$(BIN)/python -m tests.benchmarks.calibration
 	$(BIN)/python -m tests.benchmarks.false_alarms
@@ -46,6 +47,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
+	$(BIN)/python -m tests.benchmarks.sweeps
 	$(BIN)/python -m tests.benchmarks.throughput
 
 # Not collected without the variable, so `make test` passes them over.
