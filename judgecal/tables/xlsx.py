@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from judgecal.errors import InputError, listed, refuse
 from judgecal.tables.formats import Format
@@ -28,10 +27,11 @@ from judgecal.tables.text import unreadable
 from judgecal.tables.xlsx_writer import MOST_ROWS, writer
 
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, ET.ParseError, LookupError, ValueError, TypeError, AttributeError, EOFError,
+    zipfile.BadZipFile, zlib.error, SyntaxError, LookupError, ValueError, TypeError, AttributeError, EOFError,
     OSError, RuntimeError, ArithmeticError,
 )  # fmt: skip
-"""What openpyxl and the archive raise on a file that is damaged: they check little of it themselves."""
+"""What openpyxl and the archive raise on a file that is damaged: they check little of it themselves. A SyntaxError is that
+of either parser of XML, lxml where it is installed."""
 _LARGEST = 4 * 2**30  # bytes that a workbook may unpack to
 _TOP = 50  # rows in which the header is looked for
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
