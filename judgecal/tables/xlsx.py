@@ -30,8 +30,8 @@ _BROKEN = (
     zipfile.BadZipFile, zlib.error, SyntaxError, LookupError, ValueError, TypeError, AttributeError, EOFError,
     OSError, RuntimeError, ArithmeticError,
 )  # fmt: skip
-"""What openpyxl and the archive raise on a file that is damaged: they check little of it themselves. A SyntaxError is that
-of either parser of XML, lxml where it is installed."""
+"""What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError is that of
+either parser of XML: lxml is taken where it is there."""
 _LARGEST = 4 * 2**30  # bytes that a workbook may unpack to
 _TOP = 50  # rows in which the header is looked for
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
