@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from judgecal.experiment.drawn import Drawing
+from judgecal.goldset import load_gold
+from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 
 N = 400
@@ -128,3 +132,12 @@ def test_a_set_of_the_sheets_name_is_not_touched(
 ) -> None:
     ran = judgecal("gold", "sheet", "first", "-n", "20", "--strata", "disagreement", "-o", tmp_path / "pool.csv")
     assert ran.code == 2 and "is there already" in ran.err and not (tmp_path / "pool.csv").exists()
+
+
+def test_the_rubric_goes_with_a_drawn_set(workspace_dir: Path) -> None:
+    workspace = Workspace(workspace_dir, workspace_dir / "experiments")
+    gold = load_gold("starter", workspace=workspace)
+    card = dataclasses.replace(gold.card, name="drawn")
+    rubric = gold.path / str(gold.card.rubric)
+    made = Drawing(card, gold.items[:3], (), rubric=rubric).write(workspace)
+    assert (made.path / str(made.card.rubric)).read_text("utf-8") == rubric.read_text("utf-8")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -61,11 +63,17 @@ class Drawing:
     notes: tuple[str, ...]
     before: GoldSet | None = None
     earlier: tuple[Item, ...] = ()
+    rubric: Path | None = None  # the file that goes with the set, under the name that the card has for it
 
     def write(self, workspace: Workspace) -> GoldSet:
         """The set into the workspace: without a label, or with those that it had before."""
         ratings, joins = (self.before.ratings, True) if self.before else ((), False)
-        return write_gold(self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins)
+        made = write_gold(self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins)
+        place = made.path / (self.card.rubric or "")
+        if self.rubric is not None and self.rubric.is_file() and place.resolve().is_relative_to(made.path.resolve()):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.rubric, place)
+        return made
 
 
 def draw_where_judges_differ(
@@ -124,4 +132,4 @@ def _drawing(gold: GoldSet, drawn: Drawn, judges: Sequence[str], *, name: str, s
         f"drawn: {counts}",
         f"the items and their inclusion_probability are gold set {name}, which waits for the labels",
     )
-    return Drawing(card, drawn.items, notes)
+    return Drawing(card, drawn.items, notes, rubric=gold.path / gold.card.rubric if gold.card.rubric else None)
