@@ -129,6 +129,8 @@ def test_the_file_is_refused_first_and_migrate_writes_one_too(judgecal: Run, ser
     ran = judgecal("gate", "--lock", served.path, "--junit", "nowhere/g.xml", "--markdown", "nowhere/s.md")
     assert ran.code == 2 and served.stub.calls == 0
     assert "--junit nowhere/g.xml" in ran.err and "--markdown nowhere/s.md" in ran.err
+    ran = judgecal("gate", "--lock", served.path, "--junit", "g.md", "--markdown", "g.md")
+    assert (ran.code, served.stub.calls) == (2, 0) and "--markdown and --junit name one file" in ran.err
     file = tmp_path / "m.xml"
     moved = judgecal("migrate", "--lock", served.path, "--to", "correctness_v2@embedded", "--json", "--junit", file)
     suite = suite_of(file.read_text("utf-8"))

@@ -91,6 +91,8 @@ def test_a_file_that_is_there_stays(judgecal: Run, workspace_dir: Path) -> None:
     assert judgecal("gold", "list", "-o", "out.csv", "--replace").code == 0
     assert [row["set"] for row in as_read(path)] == [one["set"] for one in one_object(
         judgecal("gold", "list", "--json"))["sets"]]  # fmt: skip
+    one_file = judgecal("score", *JUDGES, "-o", "both.csv", "--rows", "both.csv")
+    assert one_file.code == 2 and "--output and --rows name one file, both.csv: name two" in one_file.err
     for place in ("out.doc", "nowhere/out.csv", "gold"):
         assert judgecal("score", *JUDGES, "-o", place).code == 2
     assert not (workspace_dir / "experiments").exists()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judgecal.errors import notice, refuse
+from judgecal.errors import InputError, notice, refuse
 
 if TYPE_CHECKING:
     from judgecal.report.document import Document
@@ -34,6 +34,8 @@ class CiFiles:
 
     def begin(self) -> datetime.datetime:
         """When the command begins; InputError: a file cannot be written, before anything is called."""
+        if self.markdown is not None and self.junit is not None and self.markdown.resolve() == self.junit.resolve():
+            raise InputError(f"--markdown and --junit name one file, {self.junit}: name two")
         given = {"--markdown": self.markdown, "--junit": self.junit}
         refuse([
             f"{option} {path}: give a file in a folder that is there"

@@ -41,8 +41,11 @@ class TableFile:
     def check(self) -> None:
         """Refuse (InputError) a place where one cannot be written, before anything is called."""
         if self.files:
+            from judgecal.errors import InputError
             from judgecal.tables import check_output
 
+            if len({path.resolve() for path in self.files}) < len(self.files):
+                raise InputError(f"--output and --rows name one file, {self.files[0]}: name two")
             for path in self.files:
                 check_output(path, replace=self.replace)
 
