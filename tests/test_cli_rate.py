@@ -232,6 +232,9 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> No
     world = labelled
     asked = ("--labels", "labels", "--escalate", "0.9", "-o", "read.csv")
     found = one_object(judgecal("rate", "judged.csv", *LOCK, *asked, "--json"))["escalate"]
+    for more, why in (((), "is there already, and may be filled in"), (("--replace",), "--replace with --escalate")):
+        ran = judgecal("rate", "judged.csv", *LOCK, *asked, *more)
+        assert ran.code == 2 and why in ran.err
     assert 0.0 < found["share"] < 1.0 and found["sheet"] == "read.csv"
     rows = {row["answer"] for row in read(world.folder / "read.csv")}
     assert len(rows) == found["n_rows"] == round(1200 * (1.0 - found["share"]))

@@ -85,6 +85,7 @@ def rate(
 
     With labels drawn from the same rows the number rests on them; without, on the error rates of the lock.
     """
+    from judgecal.errors import InputError
     from judgecal.goldset import load_gold
     from judgecal.report.rate import rate_document
     from judgecal.selection.lock import load_lock
@@ -92,6 +93,10 @@ def rate(
 
     if given.escalate is None:
         file_out.check()
+    elif file_out.replace:
+        raise InputError("--replace with --escalate: a sheet may be filled in, so none is written over; leave it out")
+    elif file_out.output is not None and file_out.output.exists():
+        raise InputError(f"{file_out.output}: is there already, and may be filled in: name another file")
     workspace = shared.workspace_of(ctx)
     locked = load_lock(lock.lock)
     run = RateRun(
