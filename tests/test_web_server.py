@@ -294,6 +294,10 @@ def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None
     )
     ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", one, "--dry-run")
     assert ran.code == 0 and ran.out.startswith("0 of 2 items of made have a label"), ran.err
+    utf_16 = workspace_dir / "saved.txt"
+    utf_16.write_text("file:///x/report.html#flag=i000-none\n", encoding="utf-16")
+    ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", utf_16, "--dry-run")
+    assert ran.code == 2 and "saved.txt" in ran.err
     link = workspace_dir / "link.txt"
     link.write_text("file:///x/report.html#item=i000-none&flag=i000-none&wrong=i001-full\n", encoding="utf-8")
     ran = judgecal("gold", "label", "made", "--raters", "bob", "--flagged", link, "--dry-run")

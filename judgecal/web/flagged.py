@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from judgecal.errors import InputError, listed
 from judgecal.goldset import GoldSet
 from judgecal.tables import read_table, undo
+from judgecal.tables.text import read_text
 from judgecal.workspace import shown
 
 _FLAG = "label looks wrong"
@@ -42,5 +43,5 @@ def _of_table(path: Path) -> list[str]:
 
 
 def _of_link(path: Path) -> list[str]:
-    links = path.read_text(encoding="utf-8").split()
+    links = read_text(path).split()
     return [item_id for link in links for item_id in parse_qs(urlsplit(link).fragment).get("flag", ())]
