@@ -172,11 +172,8 @@ def _rate(gold: GoldSet, items: Sequence[Item]) -> tuple[Estimate | None, str, f
     chances = [item.inclusion_probability for item in items]
     known = [item for item, chance in zip(items, chances, strict=True) if chance is not None]
     weights = drawing_weights(gold, items) if len(known) == len(items) and items else None
-    if weights is None:
-        found = mean_estimate(values, [item.group for item in items])
-        ends = found.low is not None and found.high is not None
-        return found, rate_of, (found.high - found.low) / 2.0 if ends else None  # type: ignore[operator]
-    found = _weighted(values, weights, [item.group for item in items])
+    groups = [item.group for item in items]
+    found = mean_estimate(values, groups) if weights is None else _weighted(values, weights, groups)
     return found, rate_of, None if found.high is None or found.low is None else (found.high - found.low) / 2.0
 
 
