@@ -146,6 +146,13 @@ def test_the_score_of_an_observation_is_of_that_observation(tmp_path: Path) -> N
     assert list(export.items) == ["t-1", "o-1"]
     assert {one.item_id for one in (*export.judgements, *export.ratings)} == {"o-1"}
     assert export.skipped == {"an observation that has no score": 1}
+    named = {
+        **score("EVAL", 1, n=1),
+        "traceId": None,
+        "subject": {"kind": "observation", "id": "o-2", "traceId": "t-1"},
+    }
+    export = read(tmp_path, [named], observations=steps)
+    assert [one.item_id for one in export.judgements] == ["o-2"] and "o-2" in export.items
 
 
 def test_what_retrievers_gave_are_the_contexts_of_the_trace(tmp_path: Path) -> None:

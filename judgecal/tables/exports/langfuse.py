@@ -62,7 +62,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             f"{export.where}: no traces among the files, so there is no text to judge: export the table `traces` with "
             "input and output, and hand over both files"
         )
-    _add_items(tables, {traced.word(row.get("observationId")) for _, row in scores}, export)
+    _add_items(tables, {_observation(row) for _, row in scores}, export)
     for where, row in sorted(scores, key=lambda pair: traced.moment_of(pair[1].get("timestamp"))):
         _take(row, where, export)
 
@@ -121,11 +121,17 @@ def _item(row: traced.Row, wanted: traced.Row, contexts: Sequence[Context]) -> I
     )
 
 
+def _observation(row: traced.Row) -> str:
+    """The observation that a score is of; empty where it is of something else."""
+    subject = traced.object_of(row.get("subject"))
+    return traced.word(subject.get("id") if subject.get("kind") == "observation" else row.get("observationId"))
+
+
 def _take(row: traced.Row, where: str, export: Export) -> None:
     """One score, as a rating, a judgement or a skip."""
     subject = traced.object_of(row.get("subject"))
     kind, source = traced.word(row.get("dataType")), traced.word(row.get("source"))
-    inner = traced.word(subject.get("id") if subject.get("kind") == "observation" else row.get("observationId"))
+    inner = _observation(row)
     trace = traced.word(subject.get("traceId")) or traced.word(subject.get("id")) or traced.word(row.get("traceId"))
     name, note = traced.word(row.get("name")), traced.word(row.get("comment"))
     if not row.keys() & {"traceId", "subject"}:
