@@ -5,6 +5,7 @@ and the public data itself, put back into the form of its source.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from judgecal.workspace import Workspace
 from tests.support.command import Ran, Run, one_object
 from tests.support.hub import keep_off_the_hub
 from tests.support.public_data import read_csv, real_evouna, real_mtrag, real_nq301, real_pandalm, real_saf, real_sra
-from tests.support.public_forms import CAFÉ, PLAYED, READY, SETS, TEXT, Made, hub
+from tests.support.public_forms import CAFÉ, PLAYED, READY, SETS, TEXT, Made, healthbench, hub
 from tests.support.raw_host import RawHost, raw_host
 
 
@@ -106,6 +107,15 @@ def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
     assert (health.question, len(health.conversation), dict(health.fields)) == ("Monday", 2, {"criterion": "asks"})
     assert list(of_workspace("halueval-general").labels.values()) == [0.0, 1.0]
     assert list(of_workspace("scientsbank").labels.values()) == [1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("label", [None, "false"])
+def test_what_is_neither_yes_nor_no_is_no_label(fetch: Callable[..., Ran], label: object) -> None:
+    told = [json.loads(line) for line in healthbench().splitlines()]
+    told[0]["binary_labels"][0] = label
+    body = "".join(f"{json.dumps(one)}\n" for one in told).encode()
+    ran = fetch("healthbench-meta", (body,))
+    assert ran.code == 2 and f"a physician's label is {label!r}" in ran.err
 
 
 @pytest.mark.parametrize("name", READERS)

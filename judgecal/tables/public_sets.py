@@ -134,7 +134,10 @@ def _healthbench_meta(examples: Iterator[Record]) -> Iterator[dict[str, Any]]:
             "category": example["category"],
         })  # fmt: skip
         for physician, met in zip(example["anonymized_physician_ids"], example["binary_labels"], strict=True):
-            if row.setdefault(name := f"physician-{physician}", "yes" if met else "no") != ("yes" if met else "no"):
+            if not isinstance(met, bool):
+                raise ValueError(f"a physician's label is {met!r}, and true or false is needed")
+            said = "yes" if met else "no"
+            if row.setdefault(name := f"physician-{physician}", said) != said:
                 raise ValueError(f"{name} says yes and no of one reply and criterion")
     yield from rows.values()
 
