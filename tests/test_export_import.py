@@ -184,7 +184,9 @@ def test_map_rewrites_labels_and_verdicts(bring: Callable[..., Ran], workspace_d
     found = brought(bring, [*people, *judge], *maps)
     assert (found["raters"], found["unscored"]) == ({"ann": 30}, {"j": 0})
     assert found["skipped"] == {"a rating that --map makes none": 10}
-    assert any("--map never=yes: no label holds that" in note for note in found["notes"])
+    assert [note for note in found["notes"] if "no label holds that" in note] == [
+        "--map never=yes: no label holds that"
+    ]
     assert {row["verdict"] for row in rows_of(workspace_dir, "judgements.jsonl")} == {"yes", "no"}
 
 

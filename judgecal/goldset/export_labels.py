@@ -97,7 +97,9 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
         said = "" if options.scale else f"; of those to come the scale is taken as {scale} (--scale says another)"
         return Labels(None, scale, [], (f"The export holds no label of a person{said}.",))
     _leave_others(export, name)
-    cells = [_mapped(cell_of(score.value), options.mapping) for score in export.ratings]
+    as_held = [cell_of(score.value) for score in export.ratings]
+    held = set(as_held)
+    cells = [_mapped(cell, options.mapping) for cell in as_held]
     told, words, why = scale_told([cell if options.ratings is None else typed(cell) for cell in cells if cell])
     how = f"The labels tell the scale {told}: {why}"
     if name in export.scales:
@@ -111,14 +113,10 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
     ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told, read)
     notes = [f"The label is what people said of {name}."] if options.ratings is None else []
     notes += [] if options.scale else [f"{how} (--scale says another)."]
-    unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in map(_raw_cell, export.ratings)]
+    unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in held]
     notes += [f"--map {text}: no label holds that" for text in unused]
     explained = _hold_narrow(export, ratings, scale, force=options.force)
     return Labels(name, scale, ratings, tuple(notes), explained, words, options.mapping)
-
-
-def _raw_cell(score: Score) -> str:
-    return cell_of(score.value)
 
 
 def _mapped(cell: str, mapping: Mapping[str, str]) -> str:
