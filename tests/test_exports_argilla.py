@@ -100,6 +100,23 @@ def test_responses_of_several_people_are_several_ratings(tmp_path: Path) -> None
     assert export.skipped == {"a rating without a label": 1}
 
 
+def test_notes_stand_in_the_order_of_the_file(tmp_path: Path) -> None:
+    long = [f"{name} because " + "of this" * 10 for name in ("third", "first", "second")]
+    said = [asked(name, text) for name, text in zip(("c", "a", "b"), long, strict=True)]
+    export = read(tmp_path, row(**asked("mark", "yes"), **said[0], **said[1], **said[2]))
+    assert [one.note for one in export.ratings] == ["\n".join(long)]
+
+
+def test_what_is_no_response_is_counted(tmp_path: Path) -> None:
+    record = {"id": "r1", "fields": {"prompt": "Why?", "response": "So."}, "metadata": {}, "suggestions": {"mark": 3}}
+    record |= {"responses": {"mark": [{"value": "yes", "user_id": "u0"}, "no", None]}}
+    export = read_export([written(tmp_path / "a.json", [record])], "argilla")
+    assert export.skipped == {
+        "no response, where one should stand": 2, "no suggestion, where one should stand": 1
+    }  # fmt: skip
+    assert accounted(export) == export.n_records
+
+
 def test_vectors_and_the_parts_of_questions_are_no_texts_of_the_item(tmp_path: Path) -> None:
     (item,) = read(tmp_path, row(vector=[0.1, 0.2], level="easy", **asked("mark", "yes"))).items.values()
     assert item.fields == {"level": "easy"}

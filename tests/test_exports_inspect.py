@@ -159,7 +159,8 @@ def test_failed_and_invalid_samples_are_skipped_by_name(tmp_path: Path) -> None:
     export = read(tmp_path, log(failed, late, invalid))
     assert list(export.items) == ["2"] and len(export.judgements) == 1
     assert export.skipped == {
-        "a sample that ended in an error and has no answer": 1, "a sample that was declared invalid": 1
+        "a sample that ended in an error and has no answer": 1, "a score of a sample that ended in an error": 1,
+        "a sample that was declared invalid": 1, "a score of a sample that was declared invalid": 1,
     }  # fmt: skip
 
 

@@ -88,7 +88,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         begun = outline(file)
         if _is_nested(begun) and file.suffix.lower() == ".json":
             records = export.objects(read_json(file), "record")
-            _take([_nested_record(f"{shown(file)}: record {n}", one) for n, one in enumerate(records, start=1)], export)
+            places = (f"{shown(file)}: record {n}" for n in range(1, len(records) + 1))
+            _take([_nested_record(at, one, export) for at, one in zip(places, records, strict=True)], export)
             export.notes.append(
                 f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all were taken"
             )
@@ -104,18 +105,18 @@ def _read(files: Sequence[Path], export: Export) -> None:
 # --- records
 
 
-def _nested_record(where: str, record: Row) -> _Record:
+def _nested_record(where: str, record: Row, export: Export) -> _Record:
     responses = {
         name: [
             _Response(one.get("value"), word(one.get("user_id")), word(one.get("status")) or _SUBMITTED)
-            for one in objects_of(given)
+            for one in export.objects(given, "response", holders=True)
         ]
         for name, given in object_of(record.get("responses")).items()
     }
     suggestions = {
         name: _Suggestion(one.get("value"), word(one.get("agent")))
-        for name, one in object_of(record.get("suggestions")).items()
-        if isinstance(one, dict)
+        for name, given in object_of(record.get("suggestions")).items()
+        for one in export.objects([] if given is None else [given], "suggestion", holders=True)
     }
     texts = {**object_of(record.get("metadata")), **object_of(record.get("fields"))}
     return _Record(where, _item(record, texts), responses, suggestions)
@@ -199,7 +200,8 @@ def _item(record: Mapping[str, Any], texts: Mapping[str, Any]) -> Item:
 
 def _take(records: Sequence[_Record], export: Export) -> None:
     given = [pair for record in records for pair in record.responses.items()]
-    comments = {question for question, answers in given if any(_is_long(one.value) for one in answers)}
+    commented = (question for question, answers in given if any(_is_long(one.value) for one in answers))
+    comments = dict.fromkeys(commented)  # in the order of the file, which is that of the notes
     for record, item in zip(records, apart([record.item for record in records]), strict=True):
         export.add_item(item)
         _take_responses(record, item.item_id, comments, export)

@@ -80,8 +80,10 @@ def _read(files: Sequence[Path], export: Export) -> None:
             item = _item(sample)
             if sample.record.get("error") and not item.answer:
                 export.skip("a sample that ended in an error and has no answer")
+                _skip_scores(sample, "a score of a sample that ended in an error", export)
             elif sample.record.get("invalidation"):
                 export.skip("a sample that was declared invalid")
+                _skip_scores(sample, "a score of a sample that was declared invalid", export)
             else:
                 samples.append(sample)
                 items.append(item)
@@ -90,6 +92,13 @@ def _read(files: Sequence[Path], export: Export) -> None:
         export.add_item(item)
         given += _scores(sample, item.item_id, export)
     _add(given, export)
+
+
+def _skip_scores(sample: _Sample, reason: str, export: Export) -> None:
+    scores = sample.record.get("scores")
+    n = len(scores) if isinstance(scores, dict) else 0
+    export.count(n)
+    export.skip(reason, n)
 
 
 def _add(given: Sequence[_Given], export: Export) -> None:

@@ -94,7 +94,8 @@ def _read_annotations(metric: str, samples: list[dict[str, Any]], where: str, ex
         elif label is None and accepted is False and binary:
             label = 1.0 - float(said or 0.0)
         if label is None:
-            export.skip("a verdict that was rejected without saying what is right")
+            rejected = "a verdict that was rejected without saying what is right"
+            export.skip(rejected if accepted is False else "a verdict that nobody accepted or rejected")
         else:
             export.add_rating(Score(item.item_id, metric, _ANNOTATOR, label, where=place, saw_draft=True))
 
