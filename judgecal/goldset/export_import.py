@@ -15,7 +15,7 @@ from judgecal.errors import refuse
 from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.export_labels import LabelOptions, Labels, read_labels, read_verdicts
 from judgecal.goldset.gold_set import CARD, GOLD
-from judgecal.goldset.imports import Imported, keep_card, unlabelled
+from judgecal.goldset.imports import Imported, keep_card, readme_of, unlabelled
 from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import Context, Item
@@ -58,7 +58,7 @@ def import_export(
         people.ratings,
         workspace=workspace,
         replace=replace,
-        readme=_readme(name, tool),
+        readme=readme_of(name, came=f"Imported from an export of {tool}"),
         judgements=judges.rows,
     )
     missing = unlabelled(name, len(gold.items), len(gold.labels), len(gold.ratings)) if gold.ratings else []
@@ -161,11 +161,3 @@ def _command(files: Sequence[Path], name: str, tool: str, people: Labels, option
     words += ["--scale", "fraction" if people.scale.from_fraction else str(people.scale)]
     words += [] if options.pass_at is None else ["--pass-at", f"{options.pass_at:g}"]
     return shlex.join([*words, *["--force"] * options.force])
-
-
-def _readme(name: str, tool: str) -> str:
-    return (
-        f"# The gold set `{name}`\n\nImported from an export of {tool}; `made_by` in card.toml says how.\n\n"
-        "Say here what the set is good for and what not, who the raters are and what they were told, and fill in "
-        "`licence` and `sampling` in card.toml.\n"
-    )

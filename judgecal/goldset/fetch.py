@@ -143,7 +143,7 @@ class Fetch:
         """What each file must be: as the replaced set's card has it, or the catalogue, which goes before it."""
         advice = "--as another name takes the file as it is now"
         found = {url: Known(sha256, f"says the card of {self.set_}", advice) for url, sha256 in _KNOWN.findall(before)}
-        pinned = zip(entry.source, entry.sha256, strict=False)
+        pinned = zip(entry.source, entry.sha256, strict=True) if entry.sha256 else ()
         return found | {url: Known(sha256, "says the catalogue", f"see {entry.home}") for url, sha256 in pinned}
 
     def _command(self, label: str, entry: PublicSet) -> str:
@@ -193,7 +193,7 @@ class Fetch:
             licence=_licence(entry),
             source=_source(entry, card.source, files),
             made_by=self._command(plan.label, entry),
-            labels_by="people",
+            labels_by=entry.labels_by,
             sampling="curated" if card.sampling == "unknown" else card.sampling,
         )
         write_text(path, card_text(card))

@@ -149,7 +149,7 @@ def import_gold(
         assert draft is not None
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
-        draft.complete(card, readme=_readme(card))
+        draft.complete(card, readme=readme_of(card.name))
     unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
     notes = (*tables.notes, *reading.notes(), *kept, *missing)
@@ -260,9 +260,10 @@ def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list
     return [why] if missing else []
 
 
-def _readme(card: Card) -> str:
+def readme_of(name: str, *, came: str = "Imported") -> str:
+    """The README of a set that nobody has described yet; `came` says how it came here."""
     return (
-        f"# The gold set `{card.name}`\n\nImported; `made_by` in card.toml says how.\n\n"
+        f"# The gold set `{name}`\n\n{came}; `made_by` in card.toml says how.\n\n"
         "Say here what the set is good for and what not, who the raters are and what they were told, and fill in "
         "`licence` and `sampling` in card.toml.\n"
     )

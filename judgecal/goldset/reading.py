@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -155,7 +155,7 @@ class Reading:
         """How many ratings they have, `gold`'s among them."""
         return len(self._given.labels)
 
-    @property
+    @cached_property
     def n_labelled(self) -> int:
         """How many items have a gold label."""
         return self._given.n_labelled(self.scale)

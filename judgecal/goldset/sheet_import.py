@@ -13,6 +13,7 @@ from judgecal.goldset.card import Card, RaterCard
 from judgecal.goldset.gold_set import GOLD, GoldSet, list_gold, load_gold
 from judgecal.goldset.imports import LISTED, Imported
 from judgecal.goldset.label_cells import missing_notes, read_label, says_nothing
+from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.sheet import (
     ANSWER,
     CONTEXTS,
@@ -249,7 +250,7 @@ def _card(name: str, reading: _Reading, *, command: str) -> Card:
         name=name,
         scale=reading.scale,
         version="1",
-        licence="unknown: see the source",
+        licence=UNKNOWN_LICENCE,
         source="filled sheets",
         made_by=command,
         labels_by="people",

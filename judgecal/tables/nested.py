@@ -25,7 +25,7 @@ def nested(cell: Any, *, numbers: bool = False) -> Any:
     `numbers`: so is `[4 5]`, an array of numbers as NumPy prints it, which may be a text's references as well.
 
     A number or a word stays text, and so does a text that is broken, over 20,000,000 characters long, or no JSON and
-    over 300,000, as its parts would take a thousand times the memory.
+    over 300,000, as its parts would take many times the memory.
     """
     if not isinstance(cell, str) or not cell.lstrip().startswith(_BEGINS) or len(cell) > _LONGEST:
         return cell
