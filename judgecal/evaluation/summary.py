@@ -126,11 +126,6 @@ def rows_of(measured: Sequence[Measured]) -> Rows:
     return found
 
 
-def of_document(measured: Iterable[Measured], document: str) -> list[Measured]:
-    """The answers to questions that name the document."""
-    return [one for one in measured if document in one.documents]
-
-
 def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
     """Every document that a question names, in the order in which they first occur."""
     return tuple(dict.fromkeys(document for one in measured for document in one.documents))
@@ -189,23 +184,20 @@ def summarise(
     Raises:
         InputError: as `rows_of`; `right_at` lies outside 0..1, or a cost below 0.
     """
-    return _summaries(measured, None, right_at=right_at, costs=costs or Costs(), level=level)
+    return _summaries(measured, [None], right_at=right_at, costs=costs or Costs(), level=level)
 
 
 def summarise_documents(
     measured: Sequence[Measured], *, right_at: float = 0.5, costs: Costs | None = None, level: float = LEVEL
 ) -> tuple[SystemSummary, ...]:
     """Each system over the questions of each document, by document; a question may name several. As `summarise`."""
-    return tuple(
-        one
-        for name in documents_of(measured)
-        for one in _summaries(of_document(measured, name), name, right_at=right_at, costs=costs or Costs(), level=level)
-    )
+    return _summaries(measured, documents_of(measured), right_at=right_at, costs=costs or Costs(), level=level)
 
 
 def _summaries(
-    measured: Sequence[Measured], document: str | None, *, right_at: float, costs: Costs, level: float
+    measured: Sequence[Measured], documents: Sequence[str | None], *, right_at: float, costs: Costs, level: float
 ) -> tuple[SystemSummary, ...]:
+    """Each system over the questions of each document, which is None for all of them."""
     wrong = [] if 0.0 <= right_at <= 1.0 else [f"right_at is {right_at:g}: a correctness lies between 0 and 1"]
     wrong += [
         f"{name} costs are {cost:g}: give 0 or more, what such an answer takes away"
@@ -216,8 +208,21 @@ def _summaries(
         raise InputError("\n".join(wrong))
     rows = rows_of(measured)
     columns = tuple(dict.fromkeys(name for one in measured for name in one.measures))
+    asked_of = {
+        document: {one.question for one in measured if document is None or document in one.documents}
+        for document in documents
+    }
     return tuple(
-        _summary(system, document, answers, columns, right_at=right_at, costs=costs, level=level)
+        _summary(
+            system,
+            document,
+            {question: one for question, one in answers.items() if question in asked_of[document]},
+            columns,
+            right_at=right_at,
+            costs=costs,
+            level=level,
+        )
+        for document in documents
         for system, answers in rows.items()
     )
 
