@@ -81,7 +81,7 @@ def grid() -> list[Measured]:
 
 
 def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
-    chunk, top_n = factor_curves(grid(), SETTINGS, design="grid")
+    chunk, top_n = factor_curves(grid(), SETTINGS, table="ours", design="grid")
     assert [(one.level, one.systems) for one in chunk.levels] == [(256, ("base", "more")), (512, ("large", "both"))]
     assert chunk.levels[0].value.value == pytest.approx(0.4)
     assert chunk.levels[1].value.value == pytest.approx((19 * 0.8 + 0.3) / 20)
@@ -93,12 +93,15 @@ def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
 
 def test_curves_of_one_at_a_time_hold_the_others_at_the_base() -> None:
     rows = [one for one in grid() if one.system != "both"]
-    chunk, top_n = factor_curves(rows, SETTINGS, design="one_at_a_time", base="base")
+    chunk, top_n = factor_curves(rows, SETTINGS, table="ours", design="one_at_a_time", base="base")
     assert [one.systems for one in chunk.levels] == [("base",), ("large",)]
     assert [one.systems for one in top_n.levels] == [("base",), ("more",)]
     assert top_n.best_of.best is None and chunk.best_of.best == "512"
     with pytest.raises(InputError, match=r"(?s)other: its settings are not given.*the base is None"):
-        factor_curves([*rows, measured_row("other", 0)], SETTINGS, design="one_at_a_time")
+        factor_curves([*rows, measured_row("other", 0)], SETTINGS, table="ours", design="one_at_a_time")
+    lacking = SETTINGS | {"more": {"top_n": 2}}
+    with pytest.raises(InputError, match="more: its factors are top_n, and those of the first system chunk, top_n"):
+        factor_curves(rows, lacking, table="ours", design="one_at_a_time", base="base")
 
 
 def test_a_single_best_is_called_where_it_is_and_hardly_elsewhere() -> None:

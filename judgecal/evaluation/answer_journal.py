@@ -10,17 +10,18 @@ import asyncio
 import dataclasses
 import datetime
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from judgecal.answering.questions import Question
 from judgecal.engine import Progress
 from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.journal import DAMAGED, say_damaged
 from judgecal.engine.run import run_to_end
-from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.evaluation.system import Asking, System, SystemAnswer
+from judgecal.experiment import CostEstimate
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, as_plain, digest
 
 FILE = "answers.jsonl"
@@ -40,9 +41,8 @@ class AnswerJournal:
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         self._config = digest(config)[:16]
         self._file = AppendedFile(folder / FILE, "answers")
-        self._latest: dict[str, SystemAnswer] = {}
         try:
-            self._read(folder / FILE)
+            self._latest = _read(folder / FILE, self._config)
         except BaseException:
             self._file.close()
             raise
@@ -60,10 +60,7 @@ class AnswerJournal:
 
         Failures of the wire are due again; another failure only with `retry_unscored`.
         """
-        row = self._latest.get(_key(question))
-        if row is None or row.error is None:
-            return row
-        return None if retry_unscored or row.error.kind in RETRIED_ON_RESUME else row
+        return _settled(self._latest, question, retry_unscored=retry_unscored)
 
     def append(self, question: Question, answer: SystemAnswer) -> None:
         """Add one answer; it is out of this process when the call returns.
@@ -76,16 +73,42 @@ class AnswerJournal:
         self._file.write(f"{line}\n".encode("ascii"))  # an unpaired surrogate has no UTF-8, as an escape it comes back
         self._latest[_key(question)] = answer
 
-    def _read(self, path: Path) -> None:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    config, asked, answer = _row(line)
-                except DAMAGED as error:
-                    say_damaged(f"{path}:{number}", "answer", str(error))
-                    continue
-                if config == self._config:
-                    self._latest[asked] = answer
+
+def _read(path: Path, config: str) -> dict[str, SystemAnswer]:
+    """The last answer to each question under one configuration."""
+    latest: dict[str, SystemAnswer] = {}
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                own, asked, answer = _row(line)
+            except DAMAGED as error:
+                say_damaged(f"{path}:{number}", "answer", str(error))
+                continue
+            if own == config:
+                latest[asked] = answer
+    return latest
+
+
+def _settled(latest: Mapping[str, SystemAnswer], question: Question, *, retry_unscored: bool) -> SystemAnswer | None:
+    row = latest.get(_key(question))
+    if row is None or row.error is None:
+        return row
+    return None if retry_unscored or row.error.kind in RETRIED_ON_RESUME else row
+
+
+def stored_answers(system: System, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
+    """Group -> the answer that makes asking needless, of those that the folder holds; nothing is written."""
+    path = asking.folder / FILE
+    latest = _read(path, digest(system.config())[:16]) if path.exists() else {}
+    retry = asking.options.retry_unscored
+    found = {one.group: _settled(latest, one, retry_unscored=retry) for one in questions}
+    return {group: answer for group, answer in found.items() if answer is not None}
+
+
+def preview_asking(system: System, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+    """Of a system that has no price: how many questions are due, and how many are answered."""
+    stored = len(stored_answers(system, questions, asking))
+    return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
 
 def _key(question: Question) -> str:
@@ -107,25 +130,12 @@ def _row(line: bytes) -> tuple[str, str, SystemAnswer]:
     return config, asked, answer
 
 
-class Asked(Protocol):
-    """What `ask_all` needs of a system."""
-
-    @property
-    def name(self) -> str:
-        """As tables show it."""
-        ...
-
-    def config(self) -> dict[str, Any]:
-        """What decides its answers."""
-        ...
-
-
 Answered = Callable[[Question, SystemAnswer], None]
 """Takes each answer as it comes."""
 
 
 def ask_all(
-    system: Asked,
+    system: System,
     questions: Sequence[Question],
     asking: Asking,
     work_off: Callable[[Sequence[Question], Answered], Awaitable[None]],

@@ -104,9 +104,11 @@ class FactorLevel:
 class FactorCurve:
     """One factor, with the levels in the order of the configuration; `best_of` names levels as text.
 
-    With `one_at_a_time` the other factors are held at the base; in a grid they are averaged over.
+    With `one_at_a_time` the other factors are held at the base; in a grid they are averaged over. `table` is the name
+    of the systems' table in the configuration.
     """
 
+    table: str
     factor: str
     metric: str
     levels: tuple[FactorLevel, ...]
@@ -189,6 +191,7 @@ def factor_curves(
     measured: Sequence[Measured],
     settings: Mapping[str, Mapping[str, Setting]],
     *,
+    table: str,
     design: Design,
     base: str | None = None,
     metric: str = "total",
@@ -199,28 +202,36 @@ def factor_curves(
 
     Args:
         settings: system -> factor -> value, of every system that was measured, with the same factors.
+        table: the name of their table in the configuration.
         design: `one_at_a_time` takes the systems that differ from the base in this factor alone; `grid` all of them.
         base: the system that the others differ from; needed for `one_at_a_time`.
         metric: as `values_of`.
 
     Raises:
-        InputError: as `values_of`; a system lacks its settings, or the base is none of them.
+        InputError: as `values_of`; a system lacks its settings or has other factors, or the base is none of them.
     """
     values = values_of(measured, metric)
     wrong = [f"{name}: its settings are not given" for name in values if name not in settings]
+    factors = {name: tuple(settings[name]) for name in values if name in settings}
+    first = next(iter(factors.values()), ())
+    wrong += [
+        f"{name}: its factors are {', '.join(own)}, and those of the first system {', '.join(first)}"
+        for name, own in factors.items()
+        if set(own) != set(first)
+    ]
     if design == "one_at_a_time" and base not in values:
         wrong.append(f"the base is {base}, which was not measured: the systems are {', '.join(values)}")
     if wrong:
         raise InputError("\n".join(wrong))
     curves = []
-    for factor in next(iter(settings.values())):
+    for factor in first:
         at = {name: settings[name] for name in values if design == "grid" or _differs(settings, name, base, factor)}
         found = _levels(values, at, factor)
         if len(found) > 1:
             by_level = {str(one): _averaged(values, names) for one, names in found.items()}
             levels = tuple(_factor_level(values, one, names, level=level) for one, names in found.items())
             best = best_of(by_level, metric=metric, level=level, seed=seed)
-            curves.append(FactorCurve(factor, metric, levels, best))
+            curves.append(FactorCurve(table, factor, metric, levels, best))
     return tuple(curves)
 
 
@@ -278,7 +289,7 @@ def _levels(
     """Level -> the systems that have it, in the order in which they first occur."""
     found: dict[Setting, tuple[str, ...]] = {}
     for name in values:
-        if name in settings and factor in settings[name]:
+        if name in settings:
             value = settings[name][factor]
             found[value] = (*found.get(value, ()), name)
     return found

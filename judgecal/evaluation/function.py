@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from judgecal.answering.questions import Question
 from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import InputError, unknown_name
-from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now
+from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
+from judgecal.experiment import CostEstimate
 from judgecal.records import Failure
 from judgecal.signatures import read_source, run_source
 
@@ -92,6 +93,10 @@ class FunctionSystem:
         if self._config.timeout is not None and not inspect.iscoroutinefunction(call):
             found.append(f"{self.name}: timeout is for async functions, as no other one can be ended: leave it out")
         return found
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """How many questions are due; what the function pays for is not known, and is no part of the budget."""
+        return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         """One answer a question, in their order; what the folder holds is not asked again."""

@@ -20,7 +20,7 @@ from judgecal.answering.questions import Question
 from judgecal.engine import CallFailed
 from judgecal.engine.transport.redaction import redacted
 from judgecal.errors import notice
-from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now
+from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
 from judgecal.evaluation.http_client import HttpClient, Received, Request
 from judgecal.evaluation.http_config import (
     DOCUMENT_NAMES,
@@ -33,6 +33,7 @@ from judgecal.evaluation.http_config import (
     secrets_in,
 )
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
+from judgecal.experiment import CostEstimate
 from judgecal.goldset import Document
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, digest
 from judgecal.workspace import write_text
@@ -92,6 +93,10 @@ class HttpSystem:
         if any(step.each for step in self._config.setup.steps) and not self._documents():
             found.append(f'{self.name}: a setup step has each = "document", and there is no document')
         return found
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """How many questions are due; what the service costs its owner is not known, and is no part of the budget."""
+        return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         """One answer a question, in their order; the service is set up where a question is due."""

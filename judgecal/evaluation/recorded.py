@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from judgecal.answering import Question, RecordedAnswers, read_answers
 from judgecal.errors import InputError, listed, unknown_name
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
+from judgecal.experiment import CostEstimate
 from judgecal.records import Failure
 from judgecal.tables import read_table
 
@@ -60,8 +61,11 @@ class RecordedSystem:
         return "contexts" in read_table(self._path).columns
 
     def config(self) -> dict[str, Any]:
-        """The table, and the sha256 of the file."""
-        return {**self._config.model_dump(), "sha256": hashlib.sha256(self._path.read_bytes()).hexdigest()}
+        """The table with the file's sha256 in the place of its path."""
+        return {
+            **self._config.model_dump(exclude={"answers"}),
+            "sha256": hashlib.sha256(self._path.read_bytes()).hexdigest(),
+        }
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What of the file cannot be used."""
@@ -70,6 +74,10 @@ class RecordedSystem:
         except InputError as error:
             return [f"{self.name}: {problem}" for problem in error.problems]
         return []
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """Nobody is called."""
+        return CostEstimate(0, len(questions), 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
         """One answer a question, in their order; a question without a row is a failure.

@@ -50,12 +50,14 @@ class SystemSetting:
     """How a system was set up.
 
     Attributes:
+        table: its name in the configuration, which all systems of a sweep share.
         kind: local, http, python or answers.
         settings: its factors with their values.
         shows_contexts: where not, what rests on contexts is not measured.
     """
 
     system: str
+    table: str
     kind: str
     settings: Mapping[str, Setting]
     shows_contexts: bool
@@ -120,7 +122,7 @@ class EvaluateResult(Result):
     Attributes:
         experiment: its slug.
         design: how the factors were varied; None without factors.
-        base: the system that the others differ from in one factor; None otherwise.
+        bases: of `one_at_a_time`, the systems that others differ from in one factor: one for each table with factors.
         systems: each over all questions, in the order of the configuration.
         documents: each over the questions of each document.
         comparisons: every two systems by `total`, paired by question, after Holm.
@@ -139,7 +141,7 @@ class EvaluateResult(Result):
     states: States
     questions: AskedQuestions
     design: Design | None
-    base: str | None
+    bases: tuple[str, ...]
     settings: tuple[SystemSetting, ...]
     systems: tuple[SystemSummary, ...]
     documents: tuple[SystemSummary, ...]

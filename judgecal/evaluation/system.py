@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from judgecal.answering.questions import Question
 from judgecal.engine import Budget
-from judgecal.experiment import RunOptions
+from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.records import Context, Failure
 
 Setting = str | int | float | bool
@@ -53,7 +53,8 @@ class Asking:
     Attributes:
         folder: the system's own, in the experiment: its journals and what it has built are kept there.
         options: of calls to models.
-        budget: shared by all systems of the run.
+        budget: shared by all systems and judges of the run. What calls models spends of it; the servers and functions
+            of others have no price that we know.
     """
 
     folder: Path
@@ -85,6 +86,10 @@ class System(Protocol):
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from answering, said before the first call."""
+        ...
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """What `answer` would call now; nothing is written."""
         ...
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
