@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Sequence
 
@@ -53,6 +54,19 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return InputError(f"unknown {kind} {name!r}: {hint}")
+
+
+def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
+    """An error for a package that is not there, with the line that installs it; `what` is such as "stemming needs".
+
+    Args:
+        what: who needs it, up to the package's name.
+        package: its name at the registry.
+        extra: judgecal's own extra that brings it; judgecal is installed from a checkout alone.
+        instead: what to do without it.
+    """
+    lines = f"pip install {shlex.quote(package)}, or in a checkout of judgecal pip install '.[{extra}]'"
+    return InputError(f"{what} {package}, which is not installed: {lines}{f'; or {instead}' if instead else ''}")
 
 
 def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import tomllib
+
 import pytest
 
-from judgecal.errors import InputError, by_cause, notice, refuse, visible
+from judgecal.errors import InputError, by_cause, not_installed, notice, refuse, visible
+from tests.support.command import ROOT
 
 
 def test_unseen_characters_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +37,24 @@ def test_problems_of_one_cause_are_one_message() -> None:
     twice = [f"t.csv:3: column 'c': context {n} must be a text" for n in (1, 2)]
     assert by_cause(twice) == ["t.csv:3: column 'c': context 1 must be a text (likewise 2)"]
     assert by_cause(by_cause([*bad, *same])) == by_cause([*bad, *same])
+
+
+def test_what_is_not_installed_is_named_with_the_line_that_installs_it() -> None:
+    assert str(not_installed("x needs", "mlflow>=3.1", "mlflow", instead="do without")) == (
+        "x needs mlflow>=3.1, which is not installed: pip install 'mlflow>=3.1', or in a checkout of judgecal "
+        "pip install '.[mlflow]'; or do without"
+    )
+
+
+def test_every_extra_is_named_where_it_is_missed() -> None:
+    """Each extra of pyproject.toml stands in a message, and each message names an extra that is there."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = {"lemmas"}  # a judge's file names its setting, which is the extra's name
+    for path in (ROOT / "judgecal").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "not_installed":
+                package, extra = node.args[1:3]
+                if isinstance(extra, ast.Constant) and isinstance(package, ast.Constant):
+                    named.add(extra.value)
+                    assert any(one.startswith(re.split("[<>=]", package.value)[0]) for one in extras[extra.value])
+    assert named == set(extras)

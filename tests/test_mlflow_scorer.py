@@ -102,7 +102,7 @@ def test_contexts_come_from_the_trace(workspace_dir: Path, lock: Path, mlflow: N
 
 def test_without_mlflow_the_message_says_what_to_install(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow.genai.scorers", None)
-    with pytest.raises(InputError, match=r'in a checkout of judgecal, pip install -e "\.\[mlflow\]"'):
+    with pytest.raises(InputError, match=r"pip install 'mlflow>=3\.1', or in a checkout .* '\.\[mlflow\]'"):
         package.mlflow_scorer(lock)
 
 

@@ -16,7 +16,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
-from judgecal.optimize import AgreementMetric, Candidate, Training, resolve_optimizer
+from judgecal.optimize import AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.metric import label_as_verdict
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.training import balanced_order, balanced_sample, split_by_question, to_example
@@ -324,6 +324,12 @@ def test_optimizers_by_name() -> None:
     assert [resolve_optimizer(name) for name in ("auto", "labeled", "fewshot")] == ["labeled", "labeled", "fewshot"]
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
         resolve_optimizer("fewshots")
+
+
+def test_an_optimizer_whose_package_is_absent_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimizers, "find_spec", {}.get)
+    with pytest.raises(InputError, match=r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"):
+        resolve_optimizer("mipro")
 
 
 def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

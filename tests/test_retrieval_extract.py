@@ -157,6 +157,8 @@ def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
     with pytest.raises(InputError) as refused:
         collection_of_files(tmp_path, None, columns=FileColumns())
     assert refused.value.problems == (
-        "PDF files are read by pypdf, which is not installed: pip install pypdf",
-        "DOCX files are read by python-docx, which is not installed: pip install python-docx",
+        "PDF files are read by pypdf, which is not installed: pip install pypdf, or in a checkout of "
+        "judgecal pip install '.[documents]'",
+        "DOCX files are read by python-docx, which is not installed: pip install python-docx, or in a checkout of "
+        "judgecal pip install '.[documents]'",
     )

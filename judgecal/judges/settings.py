@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, not_installed, unknown_name
 from judgecal.judges.protocol import JudgeName
 
 _PACKAGES = "PACKAGES"
@@ -170,7 +170,4 @@ def _version(package: str, extra: str, judge: str) -> str:
     try:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
-        raise InputError(
-            f'{judge} needs {package}, which is not installed: in a checkout of judgecal, pip install -e ".[{extra}]"; '
-            f"or leave {extra} out of the name"
-        ) from None
+        raise not_installed(f"{judge} needs", package, extra, instead=f"leave {extra} out of the name") from None

@@ -12,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, not_installed, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, compiling
 from judgecal.optimize.metric import AgreementMetric
@@ -224,10 +225,12 @@ def resolve_optimizer(name: str) -> str:
     """The optimiser's own name, also of `auto`.
 
     Raises:
-        InputError: there is no such optimiser; the message names the nearest.
+        InputError: there is no such optimiser, the message names the nearest; or what it needs is not installed.
     """
     if name != "auto" and name not in OPTIMIZERS:
         raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
+    if name == "mipro" and find_spec("optuna") is None:
+        raise not_installed("--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa")
     return AUTO if name == "auto" else name
 
 

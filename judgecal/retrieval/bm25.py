@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import not_installed, unknown_name
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,10 +61,7 @@ def tokenizer_named(name: str) -> Tokenizer:
     try:
         import Stemmer
     except ModuleNotFoundError as error:
-        raise InputError(
-            "stemming needs PyStemmer, which is not installed: install judgecal with the extra `stem`, "
-            "or use --tokenizer words"
-        ) from error
+        raise not_installed("stemming needs", "PyStemmer", "stem", instead="use --tokenizer words") from error
     language, languages = name.removeprefix(_STEM), Stemmer.algorithms()
     if language not in languages:
         raise unknown_name("stemmer", language, languages)

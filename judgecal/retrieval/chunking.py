@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.errors import not_installed, refuse, unknown_name
 from judgecal.goldset.rows import Document
 from judgecal.retrieval.bm25 import tokenizer_named
 
@@ -56,9 +56,7 @@ def splitter_named(name: str) -> Splitter:
     try:
         import sentencex
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"{name} needs sentencex, which is not installed: pip install sentencex, or use plain"
-        ) from error
+        raise not_installed(f"{name} needs", "sentencex", "sentences", instead="use plain") from error
     return lambda text: [
         (one["start_index"], one["end_index"]) for one in sentencex.get_sentence_boundaries(language, text)
     ]

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, not_installed
 from judgecal.tables import decode, read_bytes
 from judgecal.workspace import shown
 
@@ -131,7 +131,7 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
         import pypdf
         from pypdf.errors import DependencyError, PyPdfError
     except ModuleNotFoundError as error:
-        raise _not_installed("PDF", "pypdf") from error
+        raise not_installed("PDF files are read by", "pypdf", "documents") from error
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each oddity, in words of the file
     encrypted = NoTextError("encrypted PDF: save it without a password")
     try:
@@ -152,7 +152,7 @@ def _from_docx(data: bytes, path: Path) -> Extracted:
     try:
         import docx
     except ModuleNotFoundError as error:
-        raise _not_installed("DOCX", "python-docx") from error
+        raise not_installed("DOCX files are read by", "python-docx", "documents") from error
     if data.startswith(_OLD_OFFICE):
         raise NoTextError("encrypted DOCX, or an old DOC: save it as DOCX without a password")
     try:
@@ -180,10 +180,6 @@ def _words(node: Any) -> Iterator[str]:
             yield _SIGNS[child.tag]
         else:
             yield from _words(child)
-
-
-def _not_installed(what: str, library: str) -> InputError:
-    return InputError(f"{what} files are read by {library}, which is not installed: pip install {library}")
 
 
 ENDINGS: dict[str, Callable[[bytes, Path], Extracted]] = {

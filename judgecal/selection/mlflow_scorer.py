@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Journal
-from judgecal.errors import InputError
+from judgecal.errors import InputError, not_installed
 from judgecal.experiment import RunOptions, run_trials
 from judgecal.judges import Judge, JudgeName
 from judgecal.records import ITEM_UNIT, Judgement
@@ -24,7 +24,6 @@ from judgecal.selection.mosaic_rows import read_record
 from judgecal.selection.pass_rates import PassRule
 from judgecal.workspace import find_workspace
 
-_INSTALL = 'mlflow_scorer needs MLflow 3, which is not installed: in a checkout of judgecal, pip install -e ".[mlflow]"'
 _WORDS = {True: "yes", False: "no"}
 
 
@@ -78,7 +77,7 @@ class _MLflow:
             scorers = importlib.import_module("mlflow.genai.scorers")
             return cls(scorers.scorer, importlib.import_module("mlflow.entities"))
         except (ImportError, AttributeError) as error:
-            raise InputError(_INSTALL) from error
+            raise not_installed("mlflow_scorer needs", "mlflow>=3.1", "mlflow") from error
 
 
 @dataclass(frozen=True, slots=True)
