@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document
-from judgecal.retrieval.chunking import ChunkOptions, chunks_of, parents_of, sentences_of, splitter_named
+from judgecal.retrieval.chunking import ChunkOptions, chunks_of, best_children, sentences_of, splitter_named
 
 _PIECES = [*'aBé. !?\n\t…。\u00a0"(«😀1', "word", "Dr. ", "\n\n"]
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
@@ -99,8 +99,8 @@ def test_a_chunk_stands_where_its_best_child_stands() -> None:
     chunks = chunks_of([document("One two. Three four. Five six.")], ChunkOptions(12, 25, 2))
     children = sentences_of(chunks)
     assert [(child.text, child.parent) for child in children] == [("One two.", 0), ("Three four.", 0), ("Five six.", 1)]
-    assert parents_of([2, 1, 0], children, 2) == [1, 0]
-    assert parents_of([0, 1, 2], children, 1) == [0]
+    assert best_children([2, 1, 0], children, 2) == [2, 1]
+    assert best_children([0, 1, 2], children, 1) == [0]
 
 
 def test_wrong_options_are_one_message() -> None:

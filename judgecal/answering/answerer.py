@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ _PERCENTAGE = Scale.parse("percentage")
 class Answerer:
     """Who answers questions, by a string such as `answer_v1@model`; `field` is the output field of the answer.
 
+    A `temperature` stands in the place of that of the model's alias.
+
     Raises:
         InputError: the string names something that is not there or cannot answer.
     """
@@ -35,7 +37,7 @@ class Answerer:
     unit = ITEM_UNIT
     schema = None  # an answer is free text, and its reply needs no more than markers
 
-    def __init__(self, spec: str, *, workspace: Workspace) -> None:
+    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
             raise InputError(f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}")
@@ -43,6 +45,8 @@ class Answerer:
         self.signature = load_signature(parsed.signature, workspace=workspace)
         self.field = _answer_field(self.signature)
         self.model = load_catalogue(workspace).resolve(parsed.model)
+        if temperature is not None:
+            self.model = replace(self.model, temperature=temperature)
         self._adapter = JudgeAdapter()
         self._texts = _texts(self.signature)
 

@@ -21,7 +21,7 @@ from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.journal import DAMAGED, say_damaged
 from judgecal.engine.run import run_to_end
 from judgecal.evaluation.system import Asking, System, SystemAnswer
-from judgecal.experiment import CostEstimate
+from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, as_plain, digest
 
 FILE = "answers.jsonl"
@@ -33,16 +33,17 @@ class AnswerJournal:
     Args:
         folder: the system's own; made if it is not there.
         config: what decides its answers, as JSON values.
+        name: of the file, where it holds something else than a system's answers.
 
     Raises:
         BusyError: another process holds it.
     """
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, config: dict[str, Any], *, name: str = FILE) -> None:
         self._config = digest(config)[:16]
-        self._file = AppendedFile(folder / FILE, "answers")
+        self._file = AppendedFile(folder / name, "answers")
         try:
-            self._latest = _read(folder / FILE, self._config)
+            self._latest = _read(folder / name, self._config)
         except BaseException:
             self._file.close()
             raise
@@ -98,10 +99,15 @@ def _settled(latest: Mapping[str, SystemAnswer], question: Question, *, retry_un
 
 def stored_answers(system: System, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
     """Group -> the answer that makes asking needless, of those that the folder holds; nothing is written."""
-    path = asking.folder / FILE
-    latest = _read(path, digest(system.config())[:16]) if path.exists() else {}
-    retry = asking.options.retry_unscored
-    found = {one.group: _settled(latest, one, retry_unscored=retry) for one in questions}
+    return stored_in(asking.folder / FILE, system.config(), questions, asking.options)
+
+
+def stored_in(
+    path: Path, config: dict[str, Any], questions: Sequence[Question], options: RunOptions
+) -> dict[str, SystemAnswer]:
+    """The same of one file, of what it holds under one configuration."""
+    latest = _read(path, digest(config)[:16]) if path.exists() else {}
+    found = {one.group: _settled(latest, one, retry_unscored=options.retry_unscored) for one in questions}
     return {group: answer for group, answer in found.items() if answer is not None}
 
 

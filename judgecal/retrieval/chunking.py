@@ -243,6 +243,11 @@ def sentences_of(chunks: Sequence[Chunk], sentences: str = "plain") -> list[Chil
     ]
 
 
-def parents_of(ranked: Iterable[int], children: Sequence[Child], k: int) -> list[int]:
-    """The first k different parents of ranked children: each chunk stands where its best child stands."""
-    return list(dict.fromkeys(children[number].parent for number in ranked))[:k]
+def best_children(ranked: Iterable[int], children: Sequence[Child], k: int) -> list[int]:
+    """The best child of each of the first k different parents of ranked children, by number: each chunk stands where
+    its best child stands.
+    """
+    best: dict[int, int] = {}
+    for number in ranked:
+        best.setdefault(children[number].parent, number)
+    return list(best.values())[:k]

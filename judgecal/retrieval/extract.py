@@ -122,7 +122,7 @@ class _Page(HTMLParser):
 
     def text(self) -> str:
         """Blocks apart by an empty line, without white space at the ends of lines."""
-        lines = (" ".join(line.split(" ")).strip() for line in re.sub(" +", " ", "".join(self._parts)).split("\n"))
+        lines = (line.strip() for line in re.sub(" +", " ", "".join(self._parts)).split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 

@@ -42,16 +42,28 @@ def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", se
     Raises:
         InputError: there is no such index or tokeniser, or no text.
     """
+    kind, dimensions = _parsed(name)
+    if not texts:
+        raise InputError("there are no chunks to index: the documents hold no text")
+    if kind == "bm25":
+        return Bm25Index(texts, tokenizer)
+    return LsaIndex(texts, tokenizer=tokenizer, dimensions=dimensions, seed=seed)
+
+
+def check_index(name: str, *, tokenizer: str = "words") -> None:
+    """Refuse a name that `index_named` would; no text is needed. InputError: as there."""
+    _parsed(name)
+    tokenizer_named(tokenizer)
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    """The kind of an index and its dimensions."""
     kind, _, dimensions = name.partition(":")
     if kind not in _KINDS or (dimensions and kind != "lsa"):
         raise unknown_name("index", name, ["bm25", "lsa", "lsa:100"])
     if dimensions and not (dimensions.isdecimal() and 1 <= int(dimensions[:9]) <= 10_000):
         raise InputError(f"index {name!r}: lsa takes 1 to 10,000 dimensions, such as lsa:100")
-    if not texts:
-        raise InputError("there are no chunks to index: the documents hold no text")
-    if kind == "bm25":
-        return Bm25Index(texts, tokenizer)
-    return LsaIndex(texts, tokenizer=tokenizer, dimensions=int(dimensions or 100), seed=seed)
+    return kind, int(dimensions or 100)
 
 
 class Bm25Index:

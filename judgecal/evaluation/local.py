@@ -1,0 +1,291 @@
+"""A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
+
+Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what was found
+for each question and how long that took, `reranking.jsonl` the reranker's judgements, `replies.jsonl` those of the
+model that answers. So what an interrupted run has paid for is not asked again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+from judgecal import __version__
+from judgecal.answering import Answerer
+from judgecal.answering.questions import Question
+from judgecal.engine import CallFailed
+from judgecal.errors import InputError, notice
+from judgecal.evaluation.answer_journal import AnswerJournal, now, stored_in
+from judgecal.evaluation.local_config import LocalConfig
+from judgecal.evaluation.local_retrieval import (
+    SUMMARIES_FILE,
+    Reranker,
+    Retrieved,
+    Searched,
+    added,
+    leading_sentences,
+    once,
+    reranker_named,
+    shared,
+    summaries_of,
+    summary_items,
+)
+from judgecal.evaluation.system import Asking, Setting, SystemAnswer
+from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows, together
+from judgecal.goldset import Document
+from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Item, Judgement, digest
+from judgecal.retrieval.chunking import Child, Chunk, chunks_of, sentences_of
+from judgecal.workspace import Workspace
+
+__all__ = ["LocalConfig", "LocalSystem"]
+
+RETRIEVED_FILE = "retrieved.jsonl"
+"""In the system's folder: what was found for each question, as rows of `AnswerJournal` whose answer is empty."""
+
+REPLIES_FILE = "replies.jsonl"
+"""In the system's folder: the journal of the model that answers; its verdicts are the answers' texts."""
+
+_SUMMARY = "rag/summary"
+"""The signature that summarises a chunk."""
+
+_LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
+"""Whose version decides what is found, by how the setting begins that asks for it."""
+
+
+class LocalSystem:
+    """A pipeline of our own.
+
+    The latency of an answer is that of its question alone: the search, the reranker's calls, and the reply of the
+    model that answers; not the time in which the index was made, nor what a call waited for its turn. It is not known
+    where a reply was stored by another experiment. The cost is that of the calls for the question; a stored reply
+    counts at the model's price, as if it had been asked for. The tokens are those of the answer's call.
+
+    Args:
+        name: as tables show it.
+        config: its table.
+        settings: the factors with their values.
+        documents: gives the texts that are searched.
+        workspace: where signatures and model aliases are found.
+    """
+
+    shows_contexts = True
+
+    def __init__(
+        self,
+        name: str,
+        config: LocalConfig,
+        *,
+        settings: Mapping[str, Setting] | None = None,
+        documents: Callable[[], Sequence[Document]],
+        workspace: Workspace,
+    ) -> None:
+        self.name = name
+        self.settings: Mapping[str, Setting] = dict(settings or {})
+        self._config = config
+        self._documents = documents
+        self._workspace = workspace
+
+    def config(self) -> dict[str, Any]:
+        """The documents, what decides the contexts and what decides the answer; no setting that decides nothing."""
+        return {"retrieval": self._retrieval(), "answerer": self._answerer.config()}
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        """What would keep it from answering: settings, names, keys that are not set, and documents that lack."""
+        found = list(self._config.problems())
+        if not any(one.text.strip() for one in self._documents()):
+            found.append("there is no document with a text to search: give [documents] path, or a set that has some")
+        for problems in (self._answerer_problems, self._reranker_problems):
+            try:
+                found += problems()
+            except InputError as error:
+                found += error.problems
+        return [f"{self.name}: {problem}" for problem in found]
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """What `answer` would call now. Where a reranker is called too, the prompts are taken to be those with the
+        index's own first chunks; where summaries are not written yet, the leading sentences stand in for them.
+        """
+        config, options, estimates = self._config, once(asking), list[CostEstimate]()
+        found = stored_in(asking.folder / RETRIEVED_FILE, self._retrieval(), questions, options)
+        due = [one for one in questions if one.group not in found]
+        if due:
+            chunks = chunks_of(self._documents(), config.chunk.options)
+            if self._summariser:
+                journal = stored_rows(asking.folder / SUMMARIES_FILE)
+                estimates.append(plan_calls([self._summariser], summary_items(chunks), journal, options))
+            searched = Searched(config, chunks, self._offline_children(chunks))
+            hits = [searched.best(one.question, self._n_searched) for one in due]
+            if self._reranker:
+                estimates.append(self._reranker.preview(due, hits, asking))
+            found |= {one.group: self._row(one, hit) for one, hit in zip(due, hits, strict=True)}
+        replies = stored_rows(asking.folder / REPLIES_FILE)
+        return together([*estimates, plan_calls([self._answerer], _asked(questions, found), replies, options)])
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """One answer a question, in their order; what the folder holds is not asked again, but for failures of the
+        wire.
+        """
+        found, options = self._retrieved(questions, asking), once(asking)
+        items = _asked(questions, found)
+        with open_journal(asking.folder / REPLIES_FILE, options) as journal:
+            rows = run_trials(
+                [self._answerer], items, journal=journal, options=options, budget=asking.budget, label=self.name
+            )
+        replies = {row.item_id: row for row in rows}
+        return [self._answered(found[one.group], replies.get(one.group)) for one in questions]
+
+    # --- who is asked
+
+    @cached_property
+    def _answerer(self) -> Answerer:
+        who = self._config.answerer
+        return Answerer(f"{who.signature}@{who.model}", workspace=self._workspace, temperature=who.temperature)
+
+    @cached_property
+    def _summariser(self) -> Answerer | None:
+        """Who summarises chunks, where that is asked for; the model inside judgecal cannot."""
+        config = self._config
+        if not config.searches_children or config.children != "summaries" or self._answerer.model.embedded:
+            return None
+        return Answerer(f"{_SUMMARY}@{config.answerer.model}", workspace=self._workspace)
+
+    @cached_property
+    def _reranker(self) -> Reranker | None:
+        return reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
+
+    def _answerer_problems(self) -> list[str]:
+        answerer, found = self._answerer, list[str]()
+        if not answerer.reads_contexts:
+            found.append(f"signature {answerer.signature.name} has no input context, so that no chunk would reach it")
+        if self._config.answerer.temperature is not None and answerer.model.sent_temperature is None:
+            found.append(f"model {answerer.model.alias} takes no temperature: leave answerer.temperature out")
+        for one in filter(None, (answerer, self._summariser)):
+            one.model.key()
+        return found
+
+    def _reranker_problems(self) -> list[str]:
+        return self._reranker.problems() if self._reranker else []
+
+    # --- what decides the contexts
+
+    @cached_property
+    def _searched_config(self) -> dict[str, Any]:
+        """What decides what is searched: who shares it shares the index."""
+        config = self._config
+        texts = [[one.document_id, one.title, one.text] for one in self._documents()]
+        return {
+            "documents": digest(texts),
+            "chunk": dataclasses.asdict(config.chunk.options),
+            "index": config.index,
+            "tokenizer": config.tokenizer,
+            "children": self._children() if config.searches_children else None,
+            "versions": dict(self._versions()),
+        }
+
+    def _children(self) -> str | dict[str, Any]:
+        if self._config.children == "sentences":
+            return "sentences"
+        return self._summariser.config() if self._summariser else "leading sentences"
+
+    def _versions(self) -> Iterator[tuple[str, str]]:
+        yield "judgecal", __version__
+        settings = (self._config.index, self._config.tokenizer, self._config.chunk.sentences)
+        for beginning, library in _LIBRARIES.items():
+            if any(one.startswith(beginning) for one in settings):
+                yield library, version(library)
+
+    def _retrieval(self) -> dict[str, Any]:
+        config = self._config
+        found = {**self._searched_config, "strategy": config.strategy, "top_n": config.top_n}
+        if self._reranker:
+            found |= {"top_k": config.top_k, "reranker": self._reranker.config()}
+        return found
+
+    # --- one question after the other
+
+    def _retrieved(self, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
+        """What was found for each question, by its group: contexts, or why there are none."""
+        with AnswerJournal(asking.folder, self._retrieval(), name=RETRIEVED_FILE) as journal:
+            retry = asking.options.retry_unscored
+            stored = {one.group: journal.settled(one, retry_unscored=retry) for one in questions}
+            found = {group: one for group, one in stored.items() if one is not None}
+            due = [one for one in questions if one.group not in found]
+            for question, retrieved in zip(due, self._find(due, asking) if due else (), strict=True):
+                found[question.group] = self._row(question, retrieved)
+                journal.append(question, found[question.group])
+        return found
+
+    def _find(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
+        """What is found for each question; where nothing can be searched, why not stands for each of them."""
+        config = self._config
+        try:
+            searched = shared(digest(self._searched_config), lambda: self._build(asking))
+        except CallFailed as failed:
+            # Nothing was searched: whatever it was, the next run tries again.
+            kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
+            return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
+        found = [searched.best(one.question, self._n_searched) for one in due]
+        return self._reranker.rerank(due, found, asking) if self._reranker else found
+
+    @property
+    def _n_searched(self) -> int:
+        return self._config.top_k if self._config.reranks else self._config.top_n
+
+    def _build(self, asking: Asking) -> Searched:
+        chunks = chunks_of(self._documents(), self._config.chunk.options)
+        if self._summariser:
+            return Searched(self._config, chunks, summaries_of(chunks, self._summariser, asking))
+        if self._config.searches_children and self._config.children == "summaries":
+            notice(
+                f"judgecal: {self.name}: the leading sentence of each chunk stands in for its summary, as the model "
+                "embedded writes none"
+            )
+        return Searched(self._config, chunks, self._offline_children(chunks))
+
+    def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
+        """What is searched in place of chunks, made without a call; None where they themselves are searched."""
+        config = self._config
+        if not config.searches_children:
+            return None
+        made = sentences_of if config.children == "sentences" else leading_sentences
+        return made(chunks, config.chunk.sentences)
+
+    def _row(self, question: Question, found: Retrieved) -> SystemAnswer:
+        contexts = tuple(one.context for one in found.candidates[: self._config.top_n])
+        return SystemAnswer(
+            self.name,
+            question.group,
+            None if found.failure else "",
+            None if found.failure else contexts,
+            found.failure,
+            latency_s=found.seconds,
+            cost_usd=found.cost_usd,
+            at=now(),
+        )
+
+    def _answered(self, found: SystemAnswer, reply: Judgement | None) -> SystemAnswer:
+        """What was found and what was replied to it, as one answer."""
+        if reply is None:  # nothing was found, so nobody was asked
+            return dataclasses.replace(found, system=self.name)
+        cost = reply.cost_usd
+        if reply.cached:
+            cost = self._answerer.model.cost_usd(reply.prompt_tokens, reply.completion_tokens)
+        return dataclasses.replace(
+            found,
+            system=self.name,
+            answer=None if reply.verdict is None else str(reply.verdict),
+            error=reply.error,
+            latency_s=added(found.latency_s, reply.latency_s),
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            cost_usd=added(found.cost_usd, cost),
+            at=reply.at,
+        )
+
+
+def _asked(questions: Sequence[Question], found: Mapping[str, SystemAnswer]) -> list[Item]:
+    """The questions for which something was found, with their contexts."""
+    return [one.item(found[one.group].contexts or ()) for one in questions if found[one.group].error is None]

@@ -1,0 +1,293 @@
+"""Pipelines of our own: what each strategy hands over, what is asked again and what is not, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.answering.questions import Question
+from judgecal.engine import Budget
+from judgecal.errors import InputError
+from judgecal.evaluation import local_retrieval
+from judgecal.evaluation.local import LocalConfig, LocalSystem
+from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.experiment import RunOptions
+from judgecal.goldset import Document
+from judgecal.retrieval.indexes import Index, index_named
+from judgecal.workspace import Workspace, find_workspace, validated
+from tests.support.server import StubServer, failing, running
+
+DOCUMENTS = (
+    Document("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
+    Document("mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."),
+    Document("school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."),
+    Document("inn", None, "Nobody at the inn knows of cranes. The soup is barley."),
+)
+PADDLES = Question("q-paddles", "How many paddles has the wheel of the mill?", ("forty",), ("mill",))
+CRANES = Question("q-cranes", "Who built the cranes of the harbour?", ("Ostrander and Sons",), ("harbour",))
+QUESTIONS = [PADDLES, CRANES]
+JUDGE = """
+def barley(question: str, chunk: str) -> bool:
+    return "barley" in chunk
+
+def broken(question: str, chunk: str) -> bool:
+    raise ValueError("no idea")
+"""
+WHOLE = {"chunk": {"min": 500, "max": 500}}
+"""A document is one chunk."""
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    (workspace_dir / "checks.py").write_text(JUDGE)
+    monkeypatch.setattr(local_retrieval, "_built", type(local_retrieval._built)())
+    monkeypatch.chdir(workspace_dir)
+    return find_workspace(workspace_dir)
+
+
+def made(workspace: Workspace, documents: Any = DOCUMENTS, **table: Any) -> LocalSystem:
+    config = validated(LocalConfig, table, "sweep.toml: systems[1]")
+    return LocalSystem("ours", config, documents=lambda: documents, workspace=workspace)
+
+
+def ask(system: LocalSystem, folder: Path, questions: Any = QUESTIONS, **options: Any) -> list[SystemAnswer]:
+    return system.answer(questions, Asking(folder, RunOptions(quiet=True, **options), Budget(None)))
+
+
+def handed(answer: SystemAnswer) -> list[str | None]:
+    return [one.document_id for one in answer.contexts or ()]
+
+
+def alias(workspace: Workspace, server: StubServer, name: str = "stub") -> None:
+    lines = [f"[models.{name}]", 'id = "openai/stub"', f'api_base = "{server.api_base}"', "max_tokens = 100"]
+    lines += ["input_usd_per_1m = 1.0", "output_usd_per_1m = 1.0", 'structured = "off"']
+    workspace.config_file.write_text("\n".join(lines) + "\n")
+
+
+def answered(text: str = "Forty.") -> str:
+    return f"[[ ## answer ## ]]\n{text}\n\n[[ ## completed ## ]]"
+
+
+# --- what is handed over
+
+
+@pytest.mark.parametrize("index", ["bm25", "lsa"])
+def test_plain_hands_over_the_best_chunks(workspace: Workspace, tmp_path: Path, index: str) -> None:
+    answers = ask(made(workspace, **WHOLE, index=index, top_n=2), tmp_path)
+    assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
+    assert [len(one.contexts or ()) for one in answers] == [2, 2]
+    assert "forty paddles" in (answers[0].answer or "")
+    assert [one.text for one in (answers[0].contexts or ())[:1]] == [DOCUMENTS[1].text]
+
+
+def test_a_reranker_chooses_among_the_first(workspace: Workspace, tmp_path: Path) -> None:
+    table = {**WHOLE, "strategy": "rerank", "reranker": "checks.py:barley@python", "top_n": 1}
+    assert handed(ask(made(workspace, **table, top_k=1), tmp_path / "1")[1]) == ["harbour"]
+    everyone = ask(made(workspace, **table, top_k=4), tmp_path / "4")
+    assert [handed(one) for one in everyone] == [["inn"], ["inn"]]
+    assert everyone[0].contexts is not None and everyone[0].contexts[0].score == 1.0
+    # Equal verdicts stay in the order of the index.
+    rest = ask(made(workspace, **{**table, "top_n": 2}, top_k=4), tmp_path / "2")
+    assert [handed(one) for one in rest] == [["inn", "mill"], ["inn", "harbour"]]
+
+
+def test_the_judge_inside_judgecal_reranks(workspace: Workspace, tmp_path: Path) -> None:
+    answers = ask(made(workspace, **WHOLE, strategy="rerank", top_k=3, top_n=1), tmp_path)
+    assert [handed(one) for one in answers] == [["mill"], ["harbour"]]
+
+
+def test_children_are_searched_and_parents_handed_over(workspace: Workspace, tmp_path: Path) -> None:
+    answers = ask(made(workspace, **WHOLE, strategy="parent", top_n=2), tmp_path)
+    assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
+    assert [len(set(handed(one))) for one in answers] == [2, 2]  # different parents, though one has two good children
+    assert answers[0].contexts is not None and answers[0].contexts[0].text == DOCUMENTS[1].text
+
+
+def test_both_reranks_children_and_hands_over_parents(workspace: Workspace, tmp_path: Path) -> None:
+    table = {**WHOLE, "strategy": "both", "reranker": "checks.py:barley@python", "top_n": 1, "top_k": 4}
+    # The best child of the inn for the cranes is its first sentence, in which there is no barley.
+    assert [handed(one) for one in ask(made(workspace, **table), tmp_path)] == [["mill"], ["harbour"]]
+    soup = [Question("q-soup", "Is the soup barley?", ("yes",), ("inn",))]
+    found = ask(made(workspace, **table), tmp_path, soup)[0]
+    assert found.contexts is not None and found.contexts[0].text == DOCUMENTS[3].text
+
+
+def test_summaries_are_written_once_and_searched(workspace: Workspace, tmp_path: Path) -> None:
+    def script(body: dict[str, Any]) -> str:
+        text = body["messages"][-1]["content"]
+        if "[[ ## question ## ]]" in text:
+            return answered()
+        about = "It tells who built cranes." if "barley" in text else "Nothing of note."
+        return f"[[ ## summary ## ]]\n{about}\n\n[[ ## completed ## ]]"
+
+    with running(script) as server:
+        alias(workspace, server)
+        table = {**WHOLE, "strategy": "parent", "children": "summaries", "top_n": 1, "answerer": {"model": "stub"}}
+        assert [handed(one) for one in ask(made(workspace, **table), tmp_path, [CRANES])] == [["inn"]]
+        assert server.calls == 4 + 1
+        local_retrieval._built.clear()
+        soup = Question("q-soup", "What of note?", (), ())
+        ask(made(workspace, **table), tmp_path, [CRANES, soup], use_cache=False)
+        assert server.calls == 4 + 2
+
+
+def test_without_a_summary_nothing_is_searched_and_each_question_says_why(workspace: Workspace, tmp_path: Path) -> None:
+    with running(lambda _: failing(400, "no summary today")) as server:
+        alias(workspace, server)
+        table = {**WHOLE, "strategy": "parent", "children": "summaries", "answerer": {"model": "stub"}}
+        answers = ask(made(workspace, **table), tmp_path)
+        assert server.calls == 4
+    for one in answers:
+        assert one.error is not None and one.error.kind == "server"  # so that the next run tries again
+        assert one.error.message.startswith("4 of 4 chunks have no summary, the first is harbour#1: ")
+
+
+def test_offline_the_leading_sentence_stands_in_for_a_summary(
+    workspace: Workspace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = {**WHOLE, "strategy": "parent", "children": "summaries", "top_n": 1}
+    wheel = Question("q-wheel", "What has a wheel of fortune?", (), ())
+    ostrander = Question("q-sons", "Ostrander, soup?", (), ())
+    answers = ask(made(workspace, **table), tmp_path, [wheel, ostrander])
+    assert handed(answers[0]) == ["school"]
+    assert answers[1].contexts is not None and answers[1].contexts[0].score == 0.0  # only behind the first sentences
+    assert "the leading sentence of each chunk stands in for its summary" in capsys.readouterr().err
+
+
+# --- what is asked again
+
+
+UNCHANGED: list[dict[str, Any]] = [
+    {"top_k": 7}, {"reranker": "mosaic/chunk_relevance@gpt-4o"}, {"children": "summaries"},
+    {"chunk": {"max": 1200, "min": 800}}, {"strategy": "plain"},
+]  # fmt: skip
+CHANGED: list[dict[str, Any]] = [
+    {"top_n": 4}, {"index": "lsa"}, {"index": "lsa:50"}, {"tokenizer": "split"}, {"chunk": {"max": 900}},
+    {"chunk": {"similar": 0.5}}, {"chunk": {"overlap": 10}}, {"strategy": "rerank"}, {"strategy": "parent"},
+    {"strategy": "both"}, {"strategy": "rerank", "top_k": 7}, {"answerer": {"signature": "answer_v2"}},
+    {"answerer": {"model": "gpt-4o"}}, {"answerer": {"model": "gpt-4o", "temperature": 0.5}},
+    {"strategy": "rerank", "reranker": "mosaic/chunk_relevance@gpt-4o"},
+    {"strategy": "parent", "children": "summaries"},
+]  # fmt: skip
+
+
+def test_the_configuration_is_what_decides_an_answer(workspace: Workspace) -> None:
+    base = made(workspace).config()
+    assert json.loads(json.dumps(base)) == base
+    assert [made(workspace, **table).config() == base for table in UNCHANGED] == [True] * len(UNCHANGED)
+    others = [json.dumps(made(workspace, **table).config(), sort_keys=True) for table in CHANGED]
+    assert len({json.dumps(base, sort_keys=True), *others}) == len(CHANGED) + 1
+    renamed = [Document("other", None, DOCUMENTS[0].text), *DOCUMENTS[1:]]
+    assert made(workspace, documents=renamed).config() != base
+
+
+def test_what_was_asked_is_not_asked_again(workspace: Workspace, tmp_path: Path) -> None:
+    with running(lambda _: answered()) as server:
+        alias(workspace, server)
+        system = made(workspace, **WHOLE, answerer={"model": "stub"})
+        first = ask(system, tmp_path, use_cache=False)
+        assert ask(system, tmp_path, use_cache=False) == first  # its latency and cost too
+        assert server.calls == 2
+        assert [(one.answer, one.prompt_tokens, one.cost_usd) for one in first] == [("Forty.", 1000, 0.00105)] * 2
+        assert all(one.latency_s is not None and one.latency_s > 0 for one in first)
+        ask(system, tmp_path, [PADDLES, Question("q-new", "Where does the mill stand?", (), ())], use_cache=False)
+        assert server.calls == 3
+        warmer = made(workspace, **WHOLE, answerer={"model": "stub", "temperature": 0.7})
+        ask(warmer, tmp_path, use_cache=False)
+        assert server.calls == 5
+        assert [body.get("temperature") for body in server.bodies] == [None, None, None, 0.7, 0.7]
+
+
+def test_a_stored_reply_costs_its_price_and_has_no_latency(workspace: Workspace, tmp_path: Path) -> None:
+    with running(lambda _: answered()) as server:
+        alias(workspace, server)
+        first, again = (
+            ask(made(workspace, **WHOLE, answerer={"model": "stub"}), tmp_path / name) for name in ("a", "b")
+        )
+        assert server.calls == 2
+    assert [one.cost_usd for one in again] == [one.cost_usd for one in first]
+    assert [one.latency_s for one in again] == [None, None]
+
+
+def test_a_failed_answer_is_a_row_and_is_asked_again(workspace: Workspace, tmp_path: Path) -> None:
+    def script(body: dict[str, Any]) -> Any:
+        text = body["messages"][-1]["content"]
+        return failing(400, "not this one") if "paddles has" in text else answered("By Ostrander.")
+
+    with running(script) as server:
+        alias(workspace, server)
+        system = made(workspace, **WHOLE, answerer={"model": "stub"})
+        answers = ask(system, tmp_path)
+        assert [one.answer for one in answers] == [None, "By Ostrander."]
+        error = answers[0].error
+        assert error is not None and (error.kind, "not this one" in error.message) == ("refused", True)
+        assert handed(answers[0])[0] == "mill"  # what it was asked with is known
+        server.script = lambda _: answered()
+        assert ask(system, tmp_path)[0].error == error  # no failure of the wire
+        assert [one.answer for one in ask(system, tmp_path, retry_unscored=True)] == ["Forty.", "By Ostrander."]
+
+
+def test_a_failed_reranker_is_the_error_of_its_question(workspace: Workspace, tmp_path: Path) -> None:
+    table = {**WHOLE, "strategy": "rerank", "reranker": "checks.py:broken@python", "top_k": 3}
+    for answer in ask(made(workspace, **table), tmp_path):
+        assert answer.answer is None and answer.contexts is None and answer.error is not None
+        assert answer.error.message.startswith("reranker checks.py:broken@python: ")
+        assert "no idea" in answer.error.message
+
+
+def test_settings_that_search_the_same_share_the_index(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[int] = []
+
+    def counted(name: str, texts: Sequence[str], **options: Any) -> Index:
+        built.append(len(texts))
+        return index_named(name, texts, **options)
+
+    monkeypatch.setattr(local_retrieval, "index_named", counted)
+    for number, top_n in enumerate([1, 2, 3]):
+        ask(made(workspace, **WHOLE, top_n=top_n), tmp_path / str(number))
+    assert built == [4]
+    ask(made(workspace, **WHOLE, strategy="parent"), tmp_path / "parent")
+    ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")
+    assert len(built) == 3
+    assert len(local_retrieval._built) == 2  # no more are held
+    ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")  # all is there: none is built
+    assert len(built) == 3
+
+
+# --- what is refused
+
+
+def test_unknown_keys_name_the_nearest() -> None:
+    with pytest.raises(InputError) as refused:
+        validated(LocalConfig, {"top": 3, "chunk": {"maximum": 3}, "strategy": "plane", "top_n": 0}, "sweep.toml")
+    told = "\n".join(refused.value.problems)
+    assert "unknown key 'top'" in told and "unknown key 'maximum': did you mean max" in told
+    assert "strategy" in told and "top_n" in told
+
+
+def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace: Workspace) -> None:
+    wrong = made(
+        workspace, documents=[Document("blank", None, " ")], index="bm52", tokenizer="word", strategy="rerank", top_k=2,
+        chunk={"min": 30, "max": 20}, reranker="rag/relevancy@embedded", answerer={"model": "gpt-4"},
+    )  # fmt: skip
+    told = wrong.check(QUESTIONS)
+    assert all(one.startswith("ours: ") for one in told)
+    for part in (
+        "min must not be above max", "unknown index 'bm52': did you mean bm25", "top_n must not be above top_k",
+        "no document with a text", "unknown model 'gpt-4': did you mean gpt-4o", "must judge single contexts",
+    ):  # fmt: skip
+        assert any(part in one for one in told), part
+    assert made(workspace).check(QUESTIONS) == []
+
+
+def test_a_key_that_is_not_set_is_named(workspace: Workspace) -> None:
+    told = made(
+        workspace, answerer={"model": "gpt-4o"}, strategy="rerank", reranker="mosaic/chunk_relevance@claude-haiku"
+    ).check(QUESTIONS)
+    assert [("OPENAI_API_KEY" in one, "ANTHROPIC_API_KEY" in one) for one in told] == [(True, False), (False, True)]
