@@ -260,6 +260,21 @@ def test_settings_that_search_the_same_share_the_index(
     assert len(built) == 3
 
 
+def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    with running(lambda body: answered() if "answer ##" in body["messages"][0]["content"] else "No.") as server:
+        alias(workspace, server)
+        asking = Asking(tmp_path / "new", RunOptions(quiet=True), Budget(None))
+        both = {**WHOLE, "strategy": "both", "children": "summaries", "reranker": "mosaic/chunk_relevance@stub"}
+        planned = made(workspace, **both, top_k=3, answerer={"model": "stub"}).preview(QUESTIONS, asking)
+        assert (planned.calls, planned.stored) == (4 + 2 * 3 + 2, 0)
+        assert planned.usd_at_most is not None and planned.usd_at_most > 0
+        assert not asking.folder.exists() and server.calls == 0
+        plain = made(workspace, **WHOLE, answerer={"model": "stub"})
+        ask(plain, tmp_path / "new", [PADDLES])
+        after = plain.preview(QUESTIONS, asking)
+        assert (after.calls, after.stored) == (1, 1)
+
+
 # --- what is refused
 
 

@@ -220,7 +220,6 @@ class LocalSystem:
 
     def _find(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
         """What is found for each question; where nothing can be searched, why not stands for each of them."""
-        config = self._config
         try:
             searched = shared(digest(self._searched_config), lambda: self._build(asking))
         except CallFailed as failed:
