@@ -68,11 +68,15 @@ class Lines(Block):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with a bar of `share` (0..1) under it; `strong` where it is what the row is about."""
+    """A cell with a bar of `share` (0..1) under it; `strong` where it is what the row is about.
+
+    `heat` (0..1) colours the whole cell on a page, the darker the higher.
+    """
 
     text: str
     share: float | None = None
     strong: bool = False
+    heat: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ KINDS = {
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
     "rate": Kind("report.rate:rate_document", "selection.rate_result:RateResult"),
     "plan": Kind("report.plan:plan_report"),
+    "evaluate": Kind("report.evaluate:evaluate_document", "evaluation.result:EvaluateResult"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
 """Command -> kind. A new kind is a line here."""

@@ -175,6 +175,7 @@ _WIDE = _Plot(860, 236.0, 660.0, 4.0, 0.0, 216.0, "end", 684.0, "start", 32, 26.
 _NARROW = _Plot(340, 8.0, 332.0, 4.0, 0.0, 2.0, "start", 338.0, "end", 25, 40.0)
 _BAND = 3.0  # pixels of a band at least
 _LETTER, _GAP = 7.6, 20.0  # pixels of a letter on average, and between a name and its line
+_BOLD = 1.1  # how much wider letters are in bold
 
 
 def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
@@ -207,7 +208,7 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
 def _for_names(shape: _Plot, rows: Sequence[IntervalRow]) -> _Plot:
     """As much room for names as the longest needs: beside the lines up to half of the picture, above them up to the
     numbers."""
-    longest = max((len(row.name) for row in rows), default=0)
+    longest = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
     if _above(shape):
         room = shape.text_x - 3.0 * _LETTER - _LETTER * max((len(row.text) for row in rows), default=0)
         return dataclasses.replace(shape, longest=int(room / _LETTER))

@@ -15,6 +15,7 @@ _DOCUMENTS = {
     "AnswerResult": "answer:answer_document",
     "Catalogued": "gold_fetch:catalogue_document",
     "CompareResult": "compare:compare_document",
+    "EvaluateResult": "evaluate:evaluate_document",
     "FetchPlan": "gold_fetch:plan_document",
     "FetchedSet": "gold_fetch:fetched_document",
     "GoldCheck": "gold:check_document",

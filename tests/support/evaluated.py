@@ -1,0 +1,191 @@
+"""What `evaluate` comes to, made of answers whose numbers are drawn: for tests of how it is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+
+from judgecal.answering.questions import Question
+from judgecal.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
+from judgecal.evaluation.measured import Measured
+from judgecal.evaluation.question_parts import by_complexity, by_tag
+from judgecal.evaluation.result import (
+    AskedQuestions,
+    CorrectedSystem,
+    EvaluateResult,
+    MeasuredBy,
+    States,
+    SystemSetting,
+    WorstAnswer,
+    WorstQuestion,
+)
+from judgecal.evaluation.summary import Costs, summarise, summarise_documents
+from judgecal.evaluation.system import Setting, SystemAnswer
+from judgecal.records import Context, Estimate, Failure
+
+LOCKED = MeasuredBy(
+    "correctness", "rag/correctness@embedded", "c.lock.json", Estimate(0.82, 0.76, 0.88, n=90, n_expected=90)
+)
+UNLOCKED = MeasuredBy("correctness", "rag/correctness@embedded", None, None)
+
+CHUNKS, TOP_N = (128, 256, 512), (1, 2, 3)
+
+
+def settings(design: str = "one_at_a_time") -> dict[str, dict[str, Setting]]:
+    """Chunk size and number of contexts, one factor at a time or all together."""
+    found: dict[str, dict[str, Setting]] = {}
+    for size, top_n in itertools.product(CHUNKS, TOP_N):
+        if design == "grid" or size == CHUNKS[0] or top_n == TOP_N[0]:
+            found[f"ours(chunk.max={size}, top_n={top_n})"] = {"chunk.max": size, "top_n": top_n}
+    return found
+
+
+def questions(n: int, texts: Sequence[str] = ()) -> list[Question]:
+    """So many, of four documents and three tags; every tenth has no answer."""
+    kinds = ("when does the ferry run", "how does the harbour compare with the port, and why?", "who built it")
+    return [
+        Question(
+            f"q{place}",
+            texts[place] if place < len(texts) else f"{kinds[place % 3]} ({place})",
+            ("not in the documents",) if place % 10 == 9 else (f"Answer {place}.",),
+            (f"doc-{place % 4}",),
+            tags=(("tariff", "timetable", "history")[place % 3],),
+        )
+        for place in range(n)
+    ]
+
+
+def measured(
+    asked: Sequence[Question], totals: Mapping[str, float], *, contexts: bool = True, seed: int = 0
+) -> list[Measured]:
+    """Answers of systems whose chance to be right is given; some refuse, and one in fifty fails."""
+    rng = random.Random(seed)
+    luck = {one.group: rng.random() for one in asked}
+    return [
+        _measured(system, one, place, chance - 0.35 * (luck[one.group] - 0.5), contexts=contexts, rng=rng)
+        for system, chance in totals.items()
+        for place, one in enumerate(asked)
+    ]
+
+
+def _measured(
+    system: str, question: Question, place: int, chance: float, *, contexts: bool, rng: random.Random
+) -> Measured:
+    answerable = place % 10 != 9
+    failed, answered = rng.random() < 0.02, rng.random() < (0.93 if answerable else 0.3)
+    right = (0.8 + 0.2 * rng.random()) if rng.random() < chance else 0.3 * rng.random()
+    given = SystemAnswer(
+        system,
+        question.group,
+        None if failed else f"It is answer {place}." if answered else "I do not know.",
+        contexts=tuple(Context(f"text {n}", f"doc-{n}") for n in range(2)) if contexts else None,
+        error=Failure("timeout", "no reply in 30 s") if failed else None,
+        latency_s=None if failed else 0.2 + 0.1 * rng.random() + len(system) / 100.0,
+        first_s=None if failed else 0.05 + 0.05 * rng.random(),
+        cost_usd=0.0001 * (1 + len(system) % 7),
+    )
+    supported = None if failed or not contexts else float(rng.random() < 0.85)
+    value = None if failed else right if answerable else 0.0
+    measures = {"correctness": value, "answered": None if failed else float(answered), "faithfulness": supported}
+    relevancy = None if failed else float(rng.random() < 0.9)
+    return Measured(
+        system,
+        question.group,
+        question.reference_documents,
+        answerable,
+        given,
+        None if failed else answered,
+        value,
+        {**measures, "relevancy": relevancy},
+        n_unscored=4 * failed,
+    )
+
+
+def evaluated(
+    rows: Sequence[Measured],
+    asked: Sequence[Question],
+    factors: Mapping[str, Mapping[str, Setting]] | None = None,
+    *,
+    judges: Sequence[MeasuredBy] = (UNLOCKED,),
+    made_by: str | None = "llm",
+    contexts: bool = True,
+) -> EvaluateResult:
+    """The result of these answers, by the functions that `evaluate` takes."""
+    systems, best = summarise(rows), best_of(values_of(rows))
+    names = [one.system for one in systems]
+    base = names[0] if factors else None
+    by_document = {
+        document: compare_systems([one for one in rows if document in one.documents])
+        for document in dict.fromkeys(name for one in asked for name in one.reference_documents)
+    }
+    return EvaluateResult(
+        experiment="evaluate-sweep",
+        states=States("1.parquet", "2.parquet", "3.parquet", "4.parquet"),
+        questions=AskedQuestions(
+            "starter", "ab" * 32, len(asked), sum(one.answerable for one in asked), len(asked) // 4, made_by, 61
+        ),
+        design="one_at_a_time" if factors else None,
+        base=base,
+        settings=tuple(SystemSetting(name, "local", (factors or {}).get(name, {}), contexts) for name in names),
+        systems=systems,
+        documents=summarise_documents(rows),
+        comparisons=compare_systems(rows),
+        document_comparisons={name: found for name, found in by_document.items() if found},
+        not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
+        best=best,
+        curves=factor_curves(rows, factors, design="one_at_a_time", base=base) if factors else (),
+        judges=tuple(judges),
+        corrected=(
+            CorrectedSystem(names[0], "correctness", systems[0].answered, systems[0].total, "Rogan-Gladen", None),
+            CorrectedSystem(names[-1], "correctness", systems[-1].answered, None, None, "its lock has no pass mark"),
+        ),
+        by_complexity=by_complexity(rows, asked),
+        by_tag=by_tag(rows, asked),
+        worst=_worst(rows, asked),
+        costs=Costs(),
+        n_unscored=sum(one.total is None for one in rows),
+        usd=None,
+        notes=("answers of an earlier run were taken from its journal",),
+        run_line="judgecal evaluate examples/sweep.toml",
+    )
+
+
+def _worst(rows: Sequence[Measured], asked: Sequence[Question], most: int = 5) -> tuple[WorstQuestion, ...]:
+    found = []
+    for one in asked[:most]:
+        own = [row for row in rows if row.question == one.group]
+        answers = tuple(
+            WorstAnswer(
+                row.system,
+                row.given.answer,
+                row.given.error,
+                row.total,
+                None if row.given.contexts is None else tuple(str(each.document_id) for each in row.given.contexts),
+            )
+            for row in own
+        )
+        mean = sum(row.total or 0.0 for row in own) / len(own)
+        found.append(
+            WorstQuestion(one.group, one.question, one.reference_answers, one.reference_documents, mean, answers)
+        )
+    return tuple(sorted(found, key=lambda one: one.mean_total))
+
+
+@functools.cache
+def swept(n: int = 83, *, lead: float = 0.0, best: str = "ours(chunk.max=256, top_n=1)") -> EvaluateResult:
+    """A sweep of five settings, of which one may lead the others."""
+    asked, factors = questions(n), settings()
+    totals = {name: 0.7 + (lead if name == best else 0.01 * place) for place, name in enumerate(factors)}
+    return evaluated(measured(asked, totals), asked, factors)
+
+
+@functools.cache
+def without_factors(n: int = 40, names: Sequence[str] = ("ours", "theirs"), *, contexts: bool = True) -> EvaluateResult:
+    """Systems that share no factor."""
+    asked = questions(n)
+    totals = dict.fromkeys(names, 0.7)
+    found = evaluated(measured(asked, totals, contexts=contexts), asked, contexts=contexts, made_by="people")
+    return dataclasses.replace(found, judges=(LOCKED,))

@@ -1,0 +1,147 @@
+"""The document of `evaluate`: what may be the best, what nobody knows, and texts that are never run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html import unescape
+
+import pytest
+from rich.cells import cell_len
+
+from judgecal.evaluation.measured import Measured
+from judgecal.evaluation.question_parts import COMPLEXITY_RULE
+from judgecal.evaluation.result import EvaluateResult
+from judgecal.records import Headline
+from judgecal.report.evaluate import evaluate_document
+from judgecal.report.html import html
+from judgecal.report.markdown import markdown
+from judgecal.report.terminal import terminal
+from judgecal.workspace import validated
+from tests.support.evaluated import evaluated, measured, questions, settings, swept, without_factors
+from tests.support.pages import ATTACK, HOSTILE, Parsed
+
+
+def headline(result: EvaluateResult) -> Headline:
+    return evaluate_document(result).headline
+
+
+@pytest.fixture(scope="module")
+def sweep() -> EvaluateResult:
+    return swept()
+
+
+def test_settings_that_cannot_be_told_apart(sweep: EvaluateResult) -> None:
+    """The cheapest and the quickest are named with what they may lose, and none is called best."""
+    found = headline(sweep)
+    assert found.kind == "tied" and found.sentence.startswith("None of the 5 settings can be told apart from the best")
+    because = " ".join(found.because)
+    assert "ours(chunk.max=512, top_n=1) is the cheapest (USD 0.100 per 1k), at most 0.18 below the best" in because
+    assert f"About {sweep.best.questions_needed:,} questions like these 83 would tell the highest" in because
+    assert "10 of 415 answers are unscored and count as 0." in because
+    some = dataclasses.replace(sweep, not_told_apart_from_best=sweep.not_told_apart_from_best[:2])
+    assert headline(some).sentence.startswith("2 of 5 settings cannot be told apart from the best: ours(")
+
+
+def test_a_single_best_only_where_it_is_shown() -> None:
+    found = headline(swept(lead=0.28))
+    assert found.kind == "use"
+    assert found.sentence.startswith("Use ours(chunk.max=256, top_n=1): it reaches a total of 0.70 [")
+    facts = {fact.says: fact.value for fact in evaluate_document(swept(lead=0.28)).facts}
+    assert any(says.startswith("over the runner-up") and value.startswith("+0.1") for says, value in facts.items())
+
+
+def test_few_questions() -> None:
+    found = headline(swept(9))
+    assert found.kind == "too few" and found.sentence.startswith("Too few questions to decide anything: 9 questions")
+
+
+def test_one_system_and_none_that_answered() -> None:
+    one = without_factors(names=("ours",))
+    assert headline(one).kind == "measured" and "no other system" in headline(one).sentence
+    asked = questions(20)
+    failed: list[Measured] = [
+        dataclasses.replace(
+            row, answered=None, correctness=None, given=dataclasses.replace(row.given, answer=None), n_unscored=4
+        )
+        for row in measured(asked, {"a": 0.5, "b": 0.5})
+    ]
+    nothing = headline(evaluated(failed, asked))
+    assert nothing.kind == "none" and nothing.next.endswith("--retry-unscored")
+
+
+def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
+    found = headline(sweep)
+    assert "Nobody knows whether the judge of correctness agrees with people: it has no lock." in found.because
+    assert "nobody knows, as it has no lock" in found.unknown[0] and found.next in found.unknown[0]
+    assert found.next == "judgecal score --judge rag/correctness@embedded --gold starter"
+    locked = headline(without_factors())
+    assert "The judge of correctness agrees with people by 0.82 [0.76, 0.88]." in locked.because
+    assert "no lock" not in " ".join((*locked.because, *locked.unknown)) and locked.next.endswith("--open")
+
+
+def test_questions_of_a_model_are_said_to_be_easier(sweep: EvaluateResult) -> None:
+    said = "answers that stand wholly in one passage are easier than what users ask; 61 of 83 are lexically easy"
+    page = unescape(html(evaluate_document(sweep)))
+    assert page.count(said) == 2 and "made by a model" in page  # what is not known, and the notes
+    assert said not in unescape(html(evaluate_document(without_factors())))
+
+
+def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
+    document = evaluate_document(sweep)
+    page = html(document)
+    names = [one["id"] for one in Parsed(page).all("section")]
+    assert names == ["outcomes", "best", "factors", "systems", "corrected", "pairs", "documents", "complexity", "tags",
+                     "worst", "judges", "notes"]  # fmt: skip
+    assert all(section.caption.startswith("Serves ") for section in document.sections)
+    assert COMPLEXITY_RULE in unescape(page) and "data-heat" in page and page.count('class="plot"') == 2 + 2
+    first = sweep.systems[0]
+    for number in (first.total.value, first.outcomes.right_answer.share.value):
+        assert number is not None
+    assert f"{first.total.value:.3f} [" in page and f"{first.outcomes.right_answer.share.value:.0%} [" in page
+    assert "right answer" in markdown(document).split("###")[1]  # of all tables the first
+    assert "its lock has no pass mark" in page
+
+
+@pytest.mark.parametrize(
+    "result", [swept(), swept(8), swept(lead=0.28), without_factors(), without_factors(names=("a",))]
+)
+def test_thirty_lines_of_eighty_columns(result: EvaluateResult) -> None:
+    for width in (60, 80):
+        lines = terminal(evaluate_document(result), width=width).splitlines()
+        assert len(lines) <= 30 and lines[-1].startswith(("next: judgecal", "  -"))
+        assert width < 80 or max(map(cell_len, lines)) <= width
+    assert any("right" in line and "wrong" in line for line in lines)  # the first table
+    whole = terminal(evaluate_document(result), full=True)
+    assert "run: judgecal evaluate" in whole and max(map(cell_len, whole.splitlines())) <= 80
+
+
+def test_a_system_without_contexts() -> None:
+    blind = without_factors(contexts=False)
+    page = html(evaluate_document(blind))
+    assert page.count("no contexts") >= 3  # faithfulness of either, and the worst questions
+    assert "no contexts are shown" in " ".join(headline(blind).unknown)
+
+
+def test_texts_are_never_run() -> None:
+    asked = questions(20, texts=[HOSTILE] * 20)
+    rows = measured(asked, {HOSTILE: 0.4, f"{ATTACK} two": 0.9})
+    document = evaluate_document(evaluated(rows, asked))
+    page = Parsed(html(document))
+    assert not page.all("img") and not page.scripts
+    for text in (terminal(document, full=True), markdown(document)):
+        assert "\x1b" not in text and "\u202e" not in text
+    assert ATTACK not in markdown(document)
+
+
+def test_what_was_stored_is_read_back_as_it_was(sweep: EvaluateResult) -> None:
+    again = validated(EvaluateResult, sweep.as_json(), "summary.json")
+    assert again == sweep and evaluate_document(again).headline == headline(sweep)
+    assert re.search("<strong>None of the 5", sweep._repr_html_())
+
+
+def test_a_grid_of_many_settings_fits() -> None:
+    asked, factors = questions(24), settings("grid")
+    rows = measured(asked, dict.fromkeys(factors, 0.5))
+    lines = terminal(evaluate_document(evaluated(rows, asked, factors))).splitlines()
+    assert len(lines) <= 30 and max(map(cell_len, lines)) <= 80
