@@ -191,7 +191,7 @@ def _curves(result: EvaluateResult) -> Section:
     rows: list[list[str]] = []
     for curve in result.curves:
         tied = {one.name for one in curve.best_of.not_told_apart}
-        rows.append([_curve_in_words(curve)])
+        rows.append([_curve_in_words(result, curve)])
         rows += [
             [
                 str(one.level),
@@ -203,28 +203,31 @@ def _curves(result: EvaluateResult) -> Section:
             for one in curve.levels
         ]
     table = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
-    held = f"the others held at {result.base}" if result.design == "one_at_a_time" else "averaged over the others"
+    held = "averaged over the others"
+    if result.design == "one_at_a_time":
+        held = f"the others held as in {in_a_row(result.bases)}"
     caption = (
         f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each level by "
         "itself; levels answer the same questions, so that lines which overlap may still differ: the table says which "
         "may be the best."
     )
-    pictures = Gallery([_curve_picture(curve) for curve in result.curves])
+    pictures = Gallery([_curve_picture(result, curve) for curve in result.curves])
     return Section("factors", "What each factor does", caption, [pictures, table])
 
 
-def _curve_in_words(curve: FactorCurve) -> str:
-    best = curve.best_of
+def _curve_in_words(result: EvaluateResult, curve: FactorCurve) -> str:
+    several = len({one.table for one in result.curves}) > 1
+    best, factor = curve.best_of, f"{curve.table}, {curve.factor}" if several else curve.factor
     if best.best is not None:
-        return f"{curve.factor}: {best.best} is shown to be the best"
+        return f"{factor}: {best.best} is shown to be the best"
     if len(best.not_told_apart) == len(curve.levels):
-        return f"{curve.factor}: any may be the best"
-    return f"{curve.factor}: {in_a_row([one.name for one in best.not_told_apart])} may be the best"
+        return f"{factor}: any may be the best"
+    return f"{factor}: {in_a_row([one.name for one in best.not_told_apart])} may be the best"
 
 
-def _curve_picture(curve: FactorCurve) -> Picture:
+def _curve_picture(result: EvaluateResult, curve: FactorCurve) -> Picture:
     says = "; ".join(f"{one.level}: {numbers.estimate(one.value, 2)}" for one in curve.levels)
-    return Picture(lambda: _curve_drawn(curve), f"{curve.factor}: {says}", title=_curve_in_words(curve))
+    return Picture(lambda: _curve_drawn(curve), f"{curve.factor}: {says}", title=_curve_in_words(result, curve))
 
 
 def _curve_drawn(curve: FactorCurve) -> str:

@@ -128,15 +128,18 @@ def evaluated(
             "starter", "ab" * 32, len(asked), sum(one.answerable for one in asked), len(asked) // 4, made_by, 61
         ),
         design="one_at_a_time" if factors else None,
-        base=base,
-        settings=tuple(SystemSetting(name, "local", (factors or {}).get(name, {}), contexts) for name in names),
+        bases=(base,) if base else (),
+        settings=tuple(
+            SystemSetting(name, name.partition("(")[0], "local", (factors or {}).get(name, {}), contexts)
+            for name in names
+        ),
         systems=systems,
         documents=summarise_documents(rows),
         comparisons=compare_systems(rows),
         document_comparisons={name: found for name, found in by_document.items() if found},
         not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
         best=best,
-        curves=factor_curves(rows, factors, design="one_at_a_time", base=base) if factors else (),
+        curves=factor_curves(rows, factors, table="ours", design="one_at_a_time", base=base) if factors else (),
         judges=tuple(judges),
         corrected=(
             CorrectedSystem(names[0], "correctness", systems[0].answered, systems[0].total, "Rogan-Gladen", None),
