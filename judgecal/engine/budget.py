@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.limits import Landed
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
@@ -149,6 +150,10 @@ class Budget:
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
 
+    def purse(self, spec: ModelSpec) -> Purse:
+        """What the tasks of one run on a model draw on; in the run's event loop."""
+        return Purse(self)
+
     @property
     def held_usd(self) -> float:
         """The estimates of the calls in flight."""
@@ -256,6 +261,20 @@ def counted_remark(whose: str, replies: int) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Money set aside for one call of a model; where there is none, `refusal` says why.
+
+    Attributes:
+        number: of the call among those of its run, where somebody else keeps the money.
+    """
+
+    model: str
+    worst_usd: float
+    refusal: str | None = None
+    number: int = 0
+
+
 class Purse:
     """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land."""
 
@@ -264,24 +283,24 @@ class Purse:
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def take(self, model: str, worst_usd: float) -> bool:
-        """Set money aside for a call; False where it could overrun the limit whatever the others cost."""
+    async def take(self, model: str, worst_usd: float) -> Hold:
+        """Set money aside for a call; refused where it could overrun the limit whatever the others cost."""
         if self.budget.limit_usd is None:
-            return True
+            return Hold(model, worst_usd)
         turn = not self._waiting
         while not (turn and self.budget.hold(model, worst_usd, alone=not self._in_flight)):
             if turn and not (self._in_flight and self.budget.fits(model, worst_usd)):
                 self._next()
-                return False
+                return Hold(model, worst_usd, self.budget.refuse(model, worst_usd))
             await self._landed(again=turn)
             turn = True
         self._in_flight += 1
         self._next()
-        return True
+        return Hold(model, worst_usd)
 
-    def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
-        """As `Budget.settle`; then the next in the queue may try."""
-        self.budget.settle(model, worst_usd, bill, unseen=unseen)
+    def settle(self, hold: Hold, bill: Bill | None, *, unseen: bool, landed: Landed) -> None:
+        """As `Budget.settle`; then the next in the queue may try. `landed` is for a purse that shares places too."""
+        self.budget.settle(hold.model, hold.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
             self._next()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.calls import CallFailed, Message, Reply
+from judgecal.engine.limits import Landed
 from judgecal.engine.replies import admitted
 from judgecal.engine.reply_forms import Asking, ReplyForms
 from judgecal.engine.reply_schema import ReplySchema
@@ -184,24 +185,28 @@ class CallRunner:
 
     async def _attempt(self, sent: _Sent, outcome: Outcome, *, worst: float, began: int) -> float | None:
         """One try; the seconds to wait before the next, or None where the call has ended."""
-        if not await self._purse.take(self._spec.alias, worst):
-            outcome.failure = Failure("budget", self._purse.budget.refuse(self._spec.alias, worst))
+        hold = await self._purse.take(self._spec.alias, worst)
+        if hold.refusal is not None:
+            outcome.failure = Failure("budget", hold.refusal)
             return None
         outcome.attempts += 1
         bill: Bill | None = None
+        landed = Landed()
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
             answer = admitted(self._redacted(await self._reply(sent)))
             reply, bill = billed(self._spec, sent.messages, answer)
             took = self._loop.time() - start
+            landed = Landed(took)
         except CallFailed as failed:
             unseen = failed.billed
+            landed = Landed(overloaded=failed.overloaded, pause_s=self._policy.granted(failed))
             outcome.failure = Failure(failed.kind, redacted(str(failed), self._secrets))
-            return self._slowed_down(failed, outcome.attempts, began)
+            return self._policy.wait(outcome.attempts, failed, self._rng)
         finally:
-            self._purse.settle(self._spec.alias, worst, bill, unseen=unseen)
-        self._places.limiter.succeeded(took)
+            self._places.limiter.landed(landed, began=began, now=self._loop.time())
+            self._purse.settle(hold, bill, unseen=unseen, landed=landed)
         outcome.reply, outcome.failure, outcome.cost_usd = reply, None, bill.usd
         outcome.latency_s = took if reply.latency_s is None else reply.latency_s
         return None
@@ -219,12 +224,3 @@ class CallRunner:
                 return await send(sent.messages, repeat=sent.repeat, schema=sent.schema)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-
-    def _slowed_down(self, failed: CallFailed, attempts: int, began: int) -> float | None:
-        """Slow the run down where that can help; the seconds until the next try, None where there is none."""
-        limiter = self._places.limiter
-        if failed.overloaded:
-            limiter.refused(began)
-        if granted := self._policy.granted(failed):
-            limiter.pause(self._loop.time() + granted)
-        return self._policy.wait(attempts, failed, self._rng)

@@ -6,6 +6,8 @@ additions, whatever the number of calls.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from judgecal.models import ModelSpec
 
 _START = 8
@@ -14,6 +16,21 @@ _PER_SUCCESS = 3.0  # each call of a round trip adds three: the round trip quadr
 _SLOW_SHARE = 0.02  # after a first refusal: a fiftieth a round trip, or one where that is more
 _QUEUEING = 3.0  # a reply that takes so many times longer than the first ones stands in a queue
 _QUEUEING_S = 0.05  # under this much, more calls at once do no harm
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What an attempt says of the allowance.
+
+    Attributes:
+        latency_s: of its reply; None where there is none.
+        overloaded: the provider was asked too much.
+        pause_s: seconds in which no call may start, as the provider asked for.
+    """
+
+    latency_s: float | None = None
+    overloaded: bool = False
+    pause_s: float = 0.0
 
 
 class Limiter:
@@ -62,6 +79,15 @@ class Limiter:
     def end(self) -> None:
         """Count a call as landed; after what is said of its outcome."""
         self.in_flight -= 1
+
+    def landed(self, landed: Landed, *, began: int, now: float) -> None:
+        """Take in how an attempt ended; `began` is what `begin` gave, `now` the time on the run's clock."""
+        if landed.latency_s is not None:
+            self.succeeded(landed.latency_s)
+        if landed.overloaded:
+            self.refused(began)
+        if landed.pause_s:
+            self.pause(now + landed.pause_s)
 
     def succeeded(self, latency_s: float) -> None:
         """A reply came."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
 from typing import Any, TextIO
 
-from judgecal.engine.budget import Budget, Purse
+from judgecal.engine.budget import Budget
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, OwnVerdict, Reading
@@ -170,7 +170,7 @@ class _Run:
             self._spec,
             pool or transport,
             places=scheduler,
-            purse=Purse(budget),
+            purse=budget.purse(self._spec),
             policy=policy,
             cache=self._cache,
             shared=not embedded,  # a pure function here: nothing is gained by sharing
