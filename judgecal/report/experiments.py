@@ -121,7 +121,7 @@ def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) 
     """
     from judgecal.report.judge import example_rows, judge_document
     from judgecal.report.suite import suite_document
-    from judgecal.selection.production import JudgeResult
+    from judgecal.selection.production_result import JudgeResult
     from judgecal.selection.suite_result import SuiteResult
 
     if "suite" in experiment.config:

@@ -24,7 +24,7 @@ from judgecal.report.document import (
 from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
-from judgecal.selection.production import JudgeResult
+from judgecal.selection.production_result import JudgeResult
 from judgecal.tables import Row, open_source
 
 _EXAMPLES = 3  # rows of each verdict that are shown

@@ -192,6 +192,17 @@ class Overview:
         if verdict is None:
             rows.unscored[error] += 1
 
+    def extend(self, other: Overview) -> None:
+        """Count all rows of another part of the table, behind those that are here."""
+        codes = {float(code): self._words.setdefault(word, len(self._words)) for word, code in other._words.items()}
+        for system, rows in other._systems.items():
+            mine = self._systems.setdefault(system, _System())
+            mine.groups.extend(rows.groups)
+            mine.verdicts.extend(codes.get(value, value) for value in rows.verdicts)
+            mine.passed += rows.passed
+            mine.passed_calibrated += rows.passed_calibrated
+            mine.unscored.update(rows.unscored)
+
     def _number(self, verdict: Label) -> float:
         if isinstance(verdict, str):
             return self._words.setdefault(verdict, len(self._words))

@@ -22,7 +22,7 @@ from judgecal.selection.escalate import escalated, labels_wanted, write_rows_to_
 from judgecal.selection.judged_table import JudgedColumns, JudgedTable, read_judged
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule, chance
-from judgecal.selection.production import LockedOn
+from judgecal.selection.production_result import LockedOn
 from judgecal.selection.rate_plan import curve_of, next_labels, spread_at_lock
 from judgecal.selection.rate_result import (
     Bounds,

@@ -13,7 +13,7 @@ from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import class_rates
-from judgecal.selection.production import LockedOn
+from judgecal.selection.production_result import LockedOn
 from judgecal.selection.rate_result import CurvePoint, NextLabels, PlanResult
 from judgecal.stats.labels_needed import Spread, half_width_of, labels_for, spread_of_rates
 from judgecal.workspace import Workspace

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from judgecal.records import Estimate, Result
-from judgecal.selection.production import LockedOn
+from judgecal.selection.production_result import LockedOn
 
 
 @dataclass(frozen=True, slots=True)

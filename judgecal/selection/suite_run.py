@@ -29,7 +29,8 @@ from judgecal.experiment import (
 from judgecal.judges import ITEM_INPUTS, Judge, units_of
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.selection.mosaic_rows import ReadRow
-from judgecal.selection.production import INPUT, Costs, file_config, judgement_of
+from judgecal.selection.production import file_config, judgement_of
+from judgecal.selection.production_result import INPUT, Costs
 from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
 from judgecal.selection.suite_judges import Survey, pick, survey
