@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
+    from judgecal.evaluation.run import evaluate
     from judgecal.experiment import Judgements
     from judgecal.experiment.compare import compare
     from judgecal.experiment.score import score
@@ -45,6 +46,7 @@ _HOME = {
     "agreement": "judgecal.stats",
     "alt_test": "judgecal.stats",
     "compare": "judgecal.experiment.compare",
+    "evaluate": "judgecal.evaluation.run",
     "gate": "judgecal.selection.gate",
     "judge": "judgecal.selection.production",
     "load_gold": "judgecal.goldset",
@@ -74,6 +76,7 @@ __all__ = [
     "agreement",
     "alt_test",
     "compare",
+    "evaluate",
     "gate",
     "judge",
     "load_gold",

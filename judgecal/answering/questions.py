@@ -83,15 +83,22 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     Raises:
         InputError: none is left.
     """
-    groups: dict[str, list[Item]] = {}
-    for item in gold.items:
-        groups.setdefault(item.group, []).append(item)
-    asked = tuple(_question(name, items) for name, items in groups.items() if name not in without)
+    items = [item for item in gold.items if item.group not in without]
+    asked = by_group(items)
     if not asked:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
-    several = [name for name, items in groups.items() if len({item.question for item in items}) > 1]
+    wordings = Counter(group for group, _ in dict.fromkeys((item.group, item.question) for item in items))
+    several = [name for name, n in wordings.items() if n > 1]
     note = f"{len(several)} questions have more than one wording, the first is asked: "
     return Questions(asked, (note + listed(several, sealed=gold.test_groups),) if several else ())
+
+
+def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
+    """One question a group, in the order in which they first occur."""
+    groups: dict[str, list[Item]] = {}
+    for item in items:
+        groups.setdefault(item.group, []).append(item)
+    return tuple(_question(name, own) for name, own in groups.items())
 
 
 def _question(group: str, items: list[Item]) -> Question:

@@ -24,6 +24,7 @@ from judgecal.cli import signature as signature_group
 from judgecal.cli.agreement import agreement
 from judgecal.cli.answer import answer
 from judgecal.cli.compare import compare
+from judgecal.cli.evaluate import evaluate
 from judgecal.cli.gate import gate
 from judgecal.cli.internal_error import forget_experiment, internal_error, what_is_kept
 from judgecal.cli.judge import judge
@@ -73,6 +74,7 @@ _PANELS: dict[str, dict[Callable[..., None], str]] = {
     "The other parts of a RAG system": {
         retrieval: "judgecal retrieval --gold starter",
         answer: "judgecal answer --models embedded --gold starter",
+        evaluate: "judgecal evaluate examples/sweep.toml",
         rules: "judgecal rules rag_ifeval --answers answers.jsonl --lemmas pl",
     },
     "Read": {report: "judgecal report EXPERIMENT --format html"},

@@ -10,17 +10,21 @@ from typing import Any, Literal
 from judgecal.answering.outcomes import BEST, LEVEL, MEAN
 from judgecal.errors import InputError
 from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.summary import mean_share, rows_of, value_of
+from judgecal.evaluation.summary import documents_of, mean_share, rows_of, value_of
 from judgecal.evaluation.system import Setting
 from judgecal.records import Estimate
 from judgecal.stats import Comparison, compare, compare_all
 from judgecal.stats.best import not_told_apart
+from judgecal.stats.significance import holm
 from judgecal.stats.simultaneous import losses_against_best
 
 Values = Mapping[str, Mapping[str, float | None]]
 """System, or level of a factor -> question -> a share 0..1; None where it is unscored."""
 
 Design = Literal["one_at_a_time", "grid"]
+
+_FEWEST = 10
+"""Questions of a document within which systems are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,32 @@ def compare_systems(
         return ()
     labels, how = _how(points, level=level, seed=seed)
     return tuple(_comparison(a, b, metric, one) for (a, b), one in compare_all(labels, points, **how).items())
+
+
+def compare_documents(
+    measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
+) -> dict[str, tuple[SystemComparison, ...]]:
+    """Every two systems on the questions of each document that has ten or more, after Holm over all of these pairs.
+
+    What could have been shown at least is not known of so many at once, and None. Raises InputError as `values_of`.
+    """
+    found: dict[str, tuple[SystemComparison, ...]] = {}
+    for name in documents_of(measured):
+        own = [one for one in measured if name in one.documents]
+        if len({one.question for one in own}) >= _FEWEST:
+            found[name] = compare_systems(own, metric=metric, level=level, seed=seed)
+    every = [one for pairs in found.values() for one in pairs]
+    adjusted = iter(holm([one.p_value for one in every]))
+    return {name: tuple(_among_more(one, next(adjusted), len(every), level) for one in found[name]) for name in found}
+
+
+def _among_more(one: SystemComparison, p_adjusted: float | None, of: int, level: float) -> SystemComparison:
+    """A comparison whose p value was adjusted over more of them: it may no longer decide."""
+    one = replace(one, p_adjusted=p_adjusted, smallest_detectable=None)
+    if one.decision == "cannot tell" or (p_adjusted is not None and p_adjusted < 1.0 - level):
+        return one
+    why = f"p = {p_adjusted:.3g} after Holm over {of} comparisons of all documents is not below {1.0 - level:.3g}"
+    return replace(one, decision="cannot tell", why=why)
 
 
 def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed: int = 0) -> BestOf:

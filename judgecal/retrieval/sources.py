@@ -211,13 +211,14 @@ def _questions(path: Path, columns: FileColumns, judged: Grades | None) -> tuple
         elif before is not None and before.question != row.cells[text]:
             problems.append(f"{table.at(row)}: question {asked!r} has another text before: give it an id of its own")
         else:
-            grades = _references(row, reference, columns.separator) if reference else (judged or {}).get(asked, {})
+            named = references_in(row, reference, columns.separator) if reference else ()
+            grades = dict.fromkeys(named, 1) if reference else (judged or {}).get(asked, {})
             questions[asked] = Question(asked, row.cells[text], {**(before.grades if before else {}), **grades})
     refuse(problems)
     return tuple(questions.values())
 
 
-def _references(row: Row, column: str, separator: str | None) -> dict[str, int]:
+def references_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
     """The ids in a cell: a list of JSON, or text, which may hold a JSON list itself."""
     text = row.cells[column].strip()
     parts: Sequence[str] = row.parts(column, separator)
@@ -228,7 +229,7 @@ def _references(row: Row, column: str, separator: str | None) -> dict[str, int]:
             listed = None
         if isinstance(listed, list):
             parts = [str(one) for one in listed]
-    return dict.fromkeys(parts, 1)
+    return parts
 
 
 def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:

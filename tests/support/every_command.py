@@ -30,6 +30,26 @@ def commands() -> set[str]:
 
 ANOTHER = "another judge"  # than the chosen one: of equal judges the quickest is chosen
 _TABLE = ("--item", "id", "--group", "group", "--question", "question", "--answer", "answer", "--scale", "binary")
+_EVALUATE = """
+design = "grid"
+[questions]
+gold = "starter"
+split = "all"
+[judges]
+local = ["token_f1@local"]
+[[systems]]
+name = "told"
+kind = "python"
+function = ["told.py:long", "told.py:short"]
+"""
+_TOLD = """
+def long(question):
+    return {"answer": f"It stands in what was asked: {question}", "contexts": [question]}
+
+
+def short(question):
+    return {"answer": "I do not know.", "contexts": [question]}
+"""
 RUNS: dict[str, tuple[str, ...]] = {
     "models": (),
     "judges": (),
@@ -59,6 +79,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "optimize": ("--limit", "40", "--name", "better"),
     "retrieval": ("--name", "found"),
     "answer": ("--limit", "20", "--signatures", "answer_v1,answer_v2", "--name", "told"),
+    "evaluate": ("evaluate.toml", "--name", "evaluated"),
     "report": ("three",),
 }  # fmt: skip
 """Command -> arguments, in the order in which they need each other."""
@@ -93,7 +114,7 @@ class EveryCommand:
 def every_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryCommand]:
     """All of them at 80 columns."""
     folder = tmp_path_factory.mktemp("every")
-    for name in ("signatures", "gold"):
+    for name in ("signatures", "suites", "gold"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     found = EveryCommand(folder, _plant(folder / "gold" / "starter"))
     _tables(folder)
@@ -135,5 +156,7 @@ def _tables(folder: Path) -> None:
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     table = "".join(f"i{n},g{n},why?,because,{n % 2},{n % 3 == 0:d}\n" for n in range(30))
     (folder / "set.csv").write_text(f"id,group,question,answer,ann,bob\n{table}", encoding="utf-8")
+    (folder / "evaluate.toml").write_text(_EVALUATE, encoding="utf-8")
+    (folder / "told.py").write_text(_TOLD, encoding="utf-8")
     verdicts = "".join(f"i{n},{'yes' if n % 2 else 'no'}\n" for n in range(30))
     (folder / "verdicts.csv").write_text(f"item_id,verdict\n{verdicts}", encoding="utf-8")
