@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.answering.outcomes import ITEMS_FILE, LEVEL
+from judgecal.answering.outcomes import ITEMS_FILE, LEVEL, answered_items
 from judgecal.answering.questions import Question
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, refuse
-from judgecal.evaluation.answer_journal import stored_answers
 from judgecal.evaluation.asked import QuestionSource, lexically_easy, read_documents, read_questions
 from judgecal.evaluation.comparisons import (
     FactorCurve,
@@ -179,24 +178,23 @@ class EvaluateRun:
         self.check()
         budget, journal = Budget(self.options.limit_usd), stored_rows(self.experiment.journal)
         asked = [one.system.preview(self.questions, self.asking(one, budget)) for one in self.systems]
-        near = self.panel.preview(self._expected(budget, far=False), journal, self.options)
-        far = self.panel.preview(self._expected(budget, far=True), journal, self.options)
+        near = self.panel.preview(self._expected(far=False), journal, self.options)
+        far = self.panel.preview(self._expected(far=True), journal, self.options)
         return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
 
-    def _expected(self, budget: Budget, *, far: bool) -> list[ReadRow]:
+    def _expected(self, *, far: bool) -> list[ReadRow]:
         """Every answer as judges will see it; one that is not there yet as `preview` says."""
+        folder = self.experiment.folder
+        stored = answered_items(folder) if (folder / ITEMS_FILE).is_file() else ()
+        given = {(item.system, item.group): item for item in stored}
+        contexts = (Context("x" * (_MOST_CHARS if far else _EXPECTED_CHARS)),)
         rows = []
         for one in self.systems:
-            given = stored_answers(one.system, self.questions, self.asking(one, budget))
             for question in self.questions:
-                answer = given.get(question.group)
-                if answer is None:
-                    text = "x" * _MOST_CHARS if far else " | ".join(question.reference_answers)
-                    contexts = (Context("x" * (_MOST_CHARS if far else _EXPECTED_CHARS)),)
-                    shown = contexts if one.system.shows_contexts else None
-                    answer = SystemAnswer(one.system.name, question.group, text, shown)
-                if answer.error is None:
-                    rows.append(ReadRow(item_of(question, replace(answer, system=one.system.name))))
+                text = "x" * _MOST_CHARS if far else " | ".join(question.reference_answers)
+                shown = contexts if one.system.shows_contexts else None
+                guess = item_of(question, SystemAnswer(one.system.name, question.group, text, shown))
+                rows.append(ReadRow(given.get((one.system.name, question.group), guess)))
         return rows
 
     def run(self) -> EvaluateResult:
@@ -207,7 +205,7 @@ class EvaluateRun:
         """
         self.check()
         budget = self.options.open_budget(self.experiment.folder)
-        expected = self._expected(budget, far=False)
+        expected = self._expected(far=False)
         self.panel.require_keys(expected, stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
         states = StateFiles(self.experiment.folder, self.questions, self.source.sealed)

@@ -42,7 +42,6 @@ KINDS = {
     "judge": Kind("report.experiments:judge_report"),
     "compare": Kind("report.compare:compare_document", "experiment.compare:CompareResult"),
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
-    "evaluate": Kind("report.evaluate:evaluate_document", "evaluation.result:EvaluateResult"),
     "rate": Kind("report.rate:rate_document", "selection.rate_result:RateResult"),
     "plan": Kind("report.plan:plan_report"),
     "evaluate": Kind("report.evaluate:evaluate_document", "evaluation.result:EvaluateResult"),
