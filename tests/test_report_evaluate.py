@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Mapping
 from html import unescape
 
 import pytest
@@ -103,10 +104,18 @@ def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
     assert "its lock has no pass mark" in page
 
 
-@pytest.mark.parametrize(
-    "result", [swept(), swept(8), swept(lead=0.28), without_factors(), without_factors(names=("a",))]
-)
-def test_thirty_lines_of_eighty_columns(result: EvaluateResult) -> None:
+MADE: Mapping[str, Callable[[], EvaluateResult]] = {
+    "tied": swept,
+    "few": lambda: swept(9),
+    "best": lambda: swept(lead=0.28),
+    "two": without_factors,
+    "one": lambda: without_factors(names=("ours",)),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_thirty_lines_of_eighty_columns(kind: str) -> None:
+    result = MADE[kind]()
     for width in (60, 80):
         lines = terminal(evaluate_document(result), width=width).splitlines()
         assert len(lines) <= 30 and lines[-1].startswith(("next: judgecal", "  -"))
