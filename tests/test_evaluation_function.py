@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,19 @@ def test_a_plain_function_is_asked_once_and_its_exceptions_are_rows(folder: Path
         assert answers[0].contexts is None
     assert (folder / "mine.log").read_text().split() == ["one", "bad", "exit", "two"]
     assert not made(folder, "plain").shows_contexts
+
+
+def test_latency_is_the_functions_own_in_as_many_threads_as_asked(folder: Path) -> None:
+    """Of the 40 that wait for their turn none takes longer for it; StopIteration is an error like any other."""
+    (folder / "mine.py").write_text(
+        FILE + "\ndef nap(question):\n    time.sleep(0.05)\n    if question == 'stop':\n        raise StopIteration\n"
+        "    return question\n"
+    )
+    start = time.monotonic()
+    answers = ask(made(folder, "nap", concurrency=40), folder, *map(str, range(40)), "stop")
+    assert time.monotonic() - start < 1.0
+    assert sorted(one.latency_s or 9.0 for one in answers[:-1])[20] < 0.08
+    assert errors(answers)[-1] == "code: StopIteration"
 
 
 def test_another_text_of_the_file_is_asked_anew(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from judgecal.answering.questions import Question
 from judgecal.errors import InputError
-from judgecal.evaluation.http import SETUP_FILE, HttpConfig, HttpSystem
+from judgecal.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
+from judgecal.evaluation.http_client import Received
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.workspace import validated
@@ -189,6 +191,67 @@ def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tm
     service.stores = True
     table["setup"]["steps"][2]["time_limit"] = 5.0
     assert not [one.error for one in ask(made(table), questions(3), tmp_path) if one.error]
+
+
+def test_a_lost_connection_is_not_paid_twice(host: RawHost, tmp_path: Path) -> None:
+    """What was sent may have been answered; only GET, or who says so, asks again in the same run."""
+    good = Sent(b'{"a": "yes"}')
+    table = {"body": {"q": "{question}"}, "answer": "a"}
+    lost = ask(made({**table, "url": host.put("/post", Sent(hang_up=True), good)}), questions(1), tmp_path / "1")
+    assert said(lost).startswith("transport: the connection was lost after the request was sent: Server disconnected")
+    assert "retry_dropped = true" in said(lost) and host.asked == ["/post"]
+    for name, more in (("get", {"method": "GET"}), ("again", {"retry_dropped": True})):
+        url = host.put(f"/{name}", Sent(hang_up=True), good)
+        assert ask(made({**table, "url": url, **more}), questions(1), tmp_path / name)[0].answer == "yes"
+    nobody = ask(made({**table, "url": "http://127.0.0.1:9/"}), questions(1), tmp_path / "2")
+    assert said(nobody).startswith("transport: no connection: ")
+
+
+def test_a_wait_that_a_server_asks_for_as_a_date(host: RawHost, tmp_path: Path) -> None:
+    busy = Sent(b"later", status=503, headers={"retry-after": formatdate(time.time() + 2, usegmt=True)})
+    url = host.put("/q", busy, b'{"a": "yes"}')
+    table = {"url": url, "body": {"q": "{question}"}, "answer": "a"}
+    start = time.monotonic()
+    assert ask(made(table), questions(1), tmp_path)[0].answer == "yes"
+    assert time.monotonic() - start > 0.9
+
+
+def test_events_end_with_an_empty_line_whatever_ends_a_line() -> None:
+    """A CRLF is one line end; and each event has the time at which its last byte was there."""
+    for end in (b"\n", b"\r\n", b"\r"):
+        events = [b"event: token" + end + b"data: one" + end + b"data: more", b": comment", b"data: two"]
+        body = (end * 2).join(events) + end * 2
+        first = len(events[0])
+        found = Received("text/event-stream", body, ((0.1, first - 3), (0.2, first + 2), (0.9, len(body))), 1.0)
+        assert list(found.events()) == [(0.2, b"one\nmore"), (0.9, b"two")]
+
+
+def test_a_setup_that_cannot_be_taken_down_is_said(
+    service: RagService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, service.deletes = service.table(), False
+    ask(made(table), questions(1), tmp_path)
+    assert "teardown step delete: " in (told := capsys.readouterr().err)
+    assert 'may be left on the server: collection = "c1", sent = [2, 2, 2]' in told
+    assert '"collection": "c1"' in (tmp_path / SETUP_FILE).read_text()
+    service.deletes = True
+    table["setup"]["steps"][0]["body"] = {"size": 2}  # another setup takes nothing down that it did not make
+    ask(made(table), questions(2), tmp_path)
+    told = capsys.readouterr().err
+    assert 'the setup has changed since; it made collection = "c1"' in told and "c1" in service.chunks
+    assert (tmp_path / LEFT_FILE).exists() and not (tmp_path / SETUP_FILE).exists()
+    (tmp_path / SETUP_FILE).write_text("{torn")
+    ask(made(table), questions(3), tmp_path)
+    assert "it cannot be read (JSONDecodeError), so what it made is not known" in capsys.readouterr().err
+
+
+def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagService, tmp_path: Path) -> None:
+    service.deletes = False
+    ask(made(service.table()), questions(1), tmp_path)
+    service.deletes = True
+    ask(made(service.table()), questions(1), tmp_path)  # nothing is due: only this
+    assert service.requests[-1] == "DELETE /collections/c1" and "c1" not in service.chunks
+    assert not (tmp_path / SETUP_FILE).exists()
 
 
 def test_a_server_that_is_busy_is_asked_again(service: RagService, tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from judgecal.answering import Question
+from judgecal.evaluation import recorded
 from judgecal.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.records import Context, Failure
+from judgecal.tables import read_table
 from judgecal.workspace import validated
 
 QUESTIONS = [Question(f"q{k}", f"What is {k}?", (), ()) for k in range(3)]
@@ -42,6 +44,18 @@ def test_answers_contexts_and_latencies_of_a_file(tmp_path: Path) -> None:
     assert (second.answer, second.contexts, second.latency_s) == ("", (), None)
     assert third.answer is None
     assert third.error == Failure("parse", "answers.jsonl has no row for this question")
+
+
+def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [*ROWS[:2], {**ROWS[0], "question": "a sealed one?"}]
+    system, read = made(tmp_path / "answers.jsonl", rows, system="a"), []
+    monkeypatch.setattr(recorded, "read_table", lambda path: read.append(path) or read_table(path))
+    assert system.shows_contexts
+    ask(system, tmp_path)
+    assert capsys.readouterr().err == "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that was asked\n"
+    assert len(read) == 1
 
 
 def test_a_file_without_contexts_shows_none(tmp_path: Path) -> None:

@@ -165,17 +165,19 @@ def read_answers(
     system_column: str | None,
     *,
     measured: bool = False,
+    table: Table | None = None,
 ) -> RecordedAnswers:
     """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or Parquet.
 
     A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
     `question`, the first that is there; the system is column `system`, and without it the file is one system. Where
-    what was `measured` is asked for, columns `contexts` and `latency_s` are read too, if they are there.
+    what was `measured` is asked for, columns `contexts` and `latency_s` are read too, if they are there. `table` is the
+    file where it was read already.
 
     Raises:
         InputError: the file or a column is missing, no row names a question, a system answers one twice.
     """
-    table = read_table(path)
+    table = table or read_table(path)
     question_column = question_column or next((n for n in _QUESTION_COLUMNS if n in table.columns), "question_id")
     system_column = system_column or ("system" if "system" in table.columns else None)
     contexts = (_CONTEXTS,) if measured and _CONTEXTS in table.columns else ()

@@ -7,11 +7,13 @@ cost_usd}` of which only `answer` must be there. It may be `async`. What it rais
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import hashlib
 import importlib
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -102,26 +104,27 @@ class FunctionSystem:
         """One answer a question, in their order; what the folder holds is not asked again."""
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
-            await ask_at_once(due, take, self._answer, concurrency=self._config.concurrency)
+            threads = ThreadPoolExecutor(self._config.concurrency, "system")
+            try:
+                await ask_at_once(
+                    due, take, lambda one: self._answer(one, threads), concurrency=self._config.concurrency
+                )
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
 
         return ask_all(self, questions, asking, work_off)
 
-    async def _answer(self, question: Question) -> SystemAnswer:
-        start = time.perf_counter()
+    async def _answer(self, question: Question, threads: Executor) -> SystemAnswer:
         empty = SystemAnswer(self.name, question.group, None, at=now())
         call = self._loaded[0]
-        limit = asyncio.timeout(self._config.timeout)
-        try:
-            async with limit:
-                if inspect.iscoroutinefunction(call):
-                    value = await call(question.question)
-                else:  # in a thread, as it may run an event loop of its own
-                    value = await asyncio.to_thread(call, question.question)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: what it raises is the row's error
-            if limit.expired():
-                return replace(empty, error=Failure("timeout", f"no answer within {self._config.timeout:g} s"))
-            return replace(empty, error=Failure("code", one_line(f"{type(error).__name__}: {error}", ())))
-        timed = replace(empty, latency_s=time.perf_counter() - start)
+        if inspect.iscoroutinefunction(call):
+            value, raised, latency_s = await _awaited(call, question.question, self._config.timeout)
+        else:  # in a thread, as it may run an event loop of its own; timed there, as it may wait for its turn
+            loop, own = asyncio.get_running_loop(), contextvars.copy_context()
+            value, raised, latency_s = await loop.run_in_executor(threads, own.run, _called, call, question.question)
+        if raised is not None:
+            return replace(empty, error=raised)
+        timed = replace(empty, latency_s=latency_s)
         try:
             return replace(timed, **_read(value))
         except ValueError as error:
@@ -152,6 +155,32 @@ class FunctionSystem:
             own = [key for key, one in found.items() if inspect.isfunction(one) and not key.startswith("_")]
             raise unknown_name(f"function in {place}", name, own)
         return call, text
+
+
+def _called(call: Callable[[str], Any], text: str) -> tuple[Any, Failure | None, float]:
+    """What a function returned or raised, and the seconds that it took."""
+    start = time.perf_counter()
+    try:
+        return call(text), None, time.perf_counter() - start
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: what it raises is the row's error
+        return None, _raised(error), time.perf_counter() - start
+
+
+async def _awaited(call: Callable[[str], Any], text: str, timeout_s: float | None) -> tuple[Any, Failure | None, float]:
+    """The same of an async function, which is ended after so many seconds."""
+    start, limit = time.perf_counter(), asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            value = await call(text)
+        return value, None, time.perf_counter() - start
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+        late = Failure("timeout", f"no answer within {timeout_s:g} s") if limit.expired() else None
+        return None, late or _raised(error), time.perf_counter() - start
+
+
+def _raised(error: BaseException) -> Failure:
+    said = f": {error}" if str(error) else ""
+    return Failure("code", one_line(f"{type(error).__name__}{said}", ()))
 
 
 def _imported(module: str) -> tuple[Mapping[str, Any], str]:

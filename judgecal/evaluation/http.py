@@ -8,7 +8,6 @@ the setup has made is kept in the folder until it is taken down, so that a run t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,10 +41,13 @@ __all__ = ["HttpConfig", "HttpSystem"]
 
 SETUP_FILE = "setup.json"
 """In the system's folder, while what the setup has made is there: what it captured, and whether it came to its end."""
+LEFT_FILE = "setup-left.json"
+"""Beside it: what an earlier setup made and nothing takes down any more, as the table has changed since."""
 
 _DECIDES_NOTHING: dict[str, Any] = {
     "timeout": True,
     "concurrency": True,
+    "retry_dropped": True,
     "setup": {"teardown": True, "steps": {"__all__": {"every", "time_limit"}}},
 }
 """What of a table makes no answer another one."""
@@ -102,8 +104,10 @@ class HttpSystem:
         """One answer a question, in their order; the service is set up where a question is due."""
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
-            async with HttpClient(secrets_in(self._config), self._config.concurrency) as client:
-                await _Run(self.name, self._config, client, asking).work_off(due, take, self._documents)
+            config = self._config
+            dropped = config.retry_dropped
+            async with HttpClient(secrets_in(config), config.concurrency, retry_dropped=dropped) as client:
+                await _Run(self.name, config, client, asking).work_off(due, take, self._documents)
 
         return ask_all(self, questions, asking, work_off)
 
@@ -267,8 +271,11 @@ class _Run:
             await asyncio.sleep(step.every)
 
     async def _take_down(self) -> None:
-        """All steps of the teardown that something was made for; one that fails is said and keeps no other back."""
-        lacking = set(self.config.setup.captured) - self._captured.keys()
+        """All steps of the teardown that something was made for; one that fails is said and keeps no other back.
+
+        What was captured is then kept, so that the next run takes it down before it sets up anew.
+        """
+        lacking, failures = set(self.config.setup.captured) - self._captured.keys(), 0
         for step in self.config.setup.teardown:
             if lacking & names_in([step.url, step.body]):
                 continue
@@ -277,22 +284,53 @@ class _Run:
                     await self._step(step, (None,))
             except (TimeoutError, CallFailed) as failed:
                 why = str(failed) or f"not done within its time limit of {step.time_limit:g} s"
+                failures += 1
                 notice(f"judgecal: {self.name}: teardown step {step.name}: {redacted(why, self._secrets)}")
+        if failures and self._captured:
+            self._keep(done=False)
+            notice(
+                f"judgecal: {self.name}: this may be left on the server: {self._named(self._captured)}; the next run "
+                f"takes it down. Where it is gone, delete {self._file}"
+            )
+        else:
+            self._file.unlink(missing_ok=True)
         self._captured.clear()
-        self._file.unlink(missing_ok=True)
 
     def _keep(self, *, done: bool) -> None:
         state = {"setup": self._digest(), "done": done, "captured": self._captured}
         write_text(self._file, json.dumps(state))
 
     def _left_over(self) -> bool:
-        """Take over what an interrupted run has captured; whether its setup came to its end."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        """Take over what an interrupted run has captured; whether its setup came to its end.
+
+        What this table cannot take down is said, and kept under another name.
+        """
+        if not self._file.exists():
+            return False
+        try:
             state = json.loads(self._file.read_text(encoding="utf-8"))
-            if state["setup"] == self._digest():
-                self._captured = dict(state["captured"])
-                return state["done"] is True
-        return False
+            made_by, captured, done = state["setup"], dict(state["captured"]), state["done"] is True
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._give_up(f"it cannot be read ({type(error).__name__}), so what it made is not known")
+            return False
+        if made_by != self._digest():
+            self._give_up(f"the setup has changed since; it made {self._named(captured)}")
+            return False
+        self._captured = captured
+        return done
+
+    def _give_up(self, why: str) -> None:
+        kept = self._file.with_name(LEFT_FILE)
+        self._file.replace(kept)
+        notice(
+            f"judgecal: {self.name}: something of an earlier run may be left on the server, and is not taken down: "
+            f"{why}. See {kept}"
+        )
+
+    def _named(self, captured: Mapping[str, Any]) -> str:
+        """What was captured, each shortened: `collection = "c1"`."""
+        shown = (f"{name} = {json.dumps(value)[:60]}" for name, value in captured.items())
+        return redacted(", ".join(shown), self._secrets) or "nothing that was captured"
 
     def _digest(self) -> str:
         return digest(self.config.setup.model_dump(mode="json"))

@@ -6,6 +6,7 @@ Only 2xx is an answer. What is not one is a `CallFailed` whose message says what
 from __future__ import annotations
 
 import asyncio
+import bisect
 import json
 import random
 import re
@@ -20,7 +21,7 @@ from yarl import URL
 from judgecal import __version__
 from judgecal.engine import CallFailed, Policy
 from judgecal.engine.transport.http import proxy_for
-from judgecal.engine.transport.provider_errors import excerpt
+from judgecal.engine.transport.provider_errors import asked_wait, excerpt
 from judgecal.engine.transport.redaction import one_line
 
 MOST_BYTES = 10_000_000
@@ -33,7 +34,9 @@ _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "a
 _HEADERS = {"user-agent": f"judgecal/{__version__}", "accept": "application/json, text/event-stream, */*"}
 # Compressed, a small reply could grow without end, and the first byte would not be the first word.
 _PLAIN = {"accept-encoding": "identity"}
-_EVENT_END = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
+# Atomic, as the two halves of one CRLF are no empty line.
+_EVENT_END = re.compile(rb"(?>\r\n|\n|\r){2}")
+_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class Received:
 
     def arrived_s(self, end: int) -> float:
         """Seconds until so many bytes of the body were there."""
-        return next((when for when, size in self.arrivals if size >= end), self.latency_s)
+        place = bisect.bisect_left(self.arrivals, end, key=lambda one: one[1])
+        return self.arrivals[place][0] if place < len(self.arrivals) else self.latency_s
 
     def events(self) -> Iterator[tuple[float, bytes]]:
         """The data of each event or line, with the seconds until it was there; `[DONE]` ends them."""
@@ -102,11 +106,16 @@ class HttpClient:
     Args:
         secrets: what no message may hold.
         concurrency: requests at once; one that waits to be tried again is none.
+        retry_dropped: whether a request whose connection was lost after it was sent is sent again. A GET always is;
+            another may have been answered already, and be on somebody's bill.
         policy: of trying again.
     """
 
-    def __init__(self, secrets: Sequence[str], concurrency: int, policy: Policy = _POLICY) -> None:
+    def __init__(
+        self, secrets: Sequence[str], concurrency: int, *, retry_dropped: bool = False, policy: Policy = _POLICY
+    ) -> None:
         self._secrets = secrets
+        self._retry_dropped = retry_dropped
         self._policy = policy
         self._places = asyncio.Semaphore(concurrency)
         self._random = random.Random(policy.seed)
@@ -152,9 +161,21 @@ class HttpClient:
         except aiohttp.ClientPayloadError as error:
             raise CallFailed("transport", f"the body was cut off: {self._line(str(error))}", retry=False) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise self._lost(request.method, error) from error
+
+    def _lost(self, method: str, error: Exception) -> CallFailed:
+        """A connection that was not made, which can be tried again, or that was lost when the question was on it."""
+        said = self._line(str(error) or type(error).__name__)
+        if isinstance(error, _NEVER_SENT):
             lasting = isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL | ValueError)
-            said = self._line(str(error) or type(error).__name__)
-            raise CallFailed("transport", f"no connection: {said}", retry=not lasting) from error
+            return CallFailed("transport", f"no connection: {said}", retry=not lasting)
+        if method == "GET" or self._retry_dropped:
+            return CallFailed("transport", f"the connection was lost: {said}", retry=True)
+        message = (
+            f"the connection was lost after the request was sent: {said}; it may have been worked on, so only the next "
+            "run asks again (retry_dropped = true asks at once)"
+        )
+        return CallFailed("transport", message, retry=False)
 
     async def _exchange(self, request: Request, timeout_s: float) -> Received:
         """One request and those that it is redirected to on its own host."""
@@ -221,13 +242,12 @@ class HttpClient:
     def _refused(self, answer: aiohttp.ClientResponse, body: bytes) -> CallFailed:
         """The failure of a status that is no answer; 429 and 503 say that it may go well later."""
         status = answer.status
-        said = answer.headers.get("retry-after", "").strip()
         message = f"HTTP {status}: {self.quoted(body) or answer.reason or 'no reason given'}"
         return CallFailed(
             "rate_limit" if status == 429 else "server",
             self._line(message),
             retry=status in (429, 503),
-            retry_after=float(said) if said.isdecimal() and len(said) < 6 else None,
+            retry_after=asked_wait(answer.headers),
         )
 
     def quoted(self, body: bytes) -> str:

@@ -134,6 +134,8 @@ class HttpConfig(BaseModel):
         token: where an event of a stream (server-sent events, or JSON lines) holds a piece of the answer.
         timeout: seconds for one question, from the request to the whole answer.
         concurrency: questions at once.
+        retry_dropped: send a request again whose connection was lost after it was sent. Without it that is done for
+            GET alone, as another request may have been answered, and paid for, already.
     """
 
     model_config = _TABLE
@@ -146,6 +148,7 @@ class HttpConfig(BaseModel):
     token: Path | None = None
     timeout: Seconds = 60.0
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4
+    retry_dropped: bool = False
     setup: SetupConfig = SetupConfig()
 
     def variables(self) -> tuple[str, ...]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from judgecal.answering import Question, RecordedAnswers, read_answers
-from judgecal.errors import InputError, listed, unknown_name
+from judgecal.errors import InputError, listed, notice, unknown_name
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.experiment import CostEstimate
 from judgecal.records import Failure
-from judgecal.tables import read_table
+from judgecal.tables import Table, read_table
 
 
 class RecordedConfig(BaseModel):
@@ -58,7 +59,7 @@ class RecordedSystem:
     @property
     def shows_contexts(self) -> bool:
         """Whether the file has a column of contexts."""
-        return "contexts" in read_table(self._path).columns
+        return "contexts" in self._table.columns
 
     def config(self) -> dict[str, Any]:
         """The table with the file's sha256 in the place of its path."""
@@ -86,6 +87,9 @@ class RecordedSystem:
             InputError: the file cannot be used.
         """
         recorded, system = self._read(questions)
+        if recorded.unmatched:  # counted alone, as they may name sealed questions
+            n, of = len(recorded.unmatched), recorded.n_rows
+            notice(f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked")
         return [self._answer(one, recorded, system) for one in questions]
 
     def _answer(self, question: Question, recorded: RecordedAnswers, system: str) -> SystemAnswer:
@@ -101,11 +105,21 @@ class RecordedSystem:
             latency_s=recorded.latency_s.get(key),
         )
 
+    @cached_property
+    def _table(self) -> Table:
+        return read_table(self._path)
+
     def _read(self, questions: Sequence[Question]) -> tuple[RecordedAnswers, str]:
         """The answers of the file, and whose rows are this system's."""
         one = self._config
         recorded = read_answers(
-            self._path, questions, one.question_column, one.answer_column, one.system_column, measured=True
+            self._path,
+            questions,
+            one.question_column,
+            one.answer_column,
+            one.system_column,
+            measured=True,
+            table=self._table,
         )
         systems = list(recorded.rows)
         if one.system is not None and one.system not in systems:

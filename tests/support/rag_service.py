@@ -43,6 +43,7 @@ class RagService:
     query_s: float = 0.02  # at least; some take up to twice as long
     store_s: float = 0.01  # a chunk
     stores: bool = True  # False: what is sent is never stored
+    deletes: bool = True  # False: a collection cannot be deleted
     busy: int = 0  # questions that are turned away by 503 first
     asked: Counter[str] = field(default_factory=Counter)
     slept: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -153,6 +154,8 @@ def _handler(service: RagService) -> type[BaseHTTPRequestHandler]:
                 self.send({"id": name})
             elif parts[-1] == "documents":
                 self.send({"n_chunks": service.store(parts[1], body["document_id"], body["text"])})
+            elif self.command == "DELETE" and not service.deletes:
+                self.send({"error": "locked"}, status=409)
             elif self.command == "DELETE":
                 del service.chunks[parts[1]]
                 self.send({})

@@ -13,7 +13,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Sent:
     """What is sent for a path: `cut` ends the body that many bytes before its stated length, `drip_s` waits before each
-    kilobyte, `chunked` states no length.
+    kilobyte, `chunked` states no length, `hang_up` sends nothing and closes.
     """
 
     body: bytes = b""
@@ -22,6 +22,7 @@ class Sent:
     cut: int = 0
     drip_s: float = 0.0
     chunked: bool = False
+    hang_up: bool = False
 
 
 def moved(to: str, status: int = 302) -> Sent:
@@ -78,6 +79,9 @@ def _handler(host: RawHost) -> type[BaseHTTPRequestHandler]:
             sent = answers.pop(0) if len(answers) > 1 else answers[0]
             with contextlib.suppress(ConnectionError):
                 self.rfile.read(int(self.headers.get("content-length") or 0))
+                if sent.hang_up:
+                    self.close_connection = True
+                    return
                 self._send(sent)
 
         do_POST = do_GET  # noqa: N815

@@ -146,7 +146,8 @@ def _judged(
     text = one_line(f"HTTP {status}: {said.text or 'no reason given'}", secrets)
     if stop := _hopeless(spec, status, said, text):
         return stop
-    wait = _asked_wait(headers, said)
+    wait = asked_wait(headers)
+    wait = said.wait if wait is None else wait
     if status == 413 or said.words & _LONG_WORDS or _LONG_PROSE.search(said.text):
         return CallFailed("context_length", text, retry=False)
     if said.words & _UNFIT_WORDS:
@@ -203,16 +204,14 @@ def _said(data: Mapping[str, Any]) -> _Said:
     )
 
 
-def _asked_wait(headers: Mapping[str, str], said: _Said) -> float | None:
-    """The wait in seconds that a server asks for: its headers go before its body."""
+def asked_wait(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds that a server's headers ask for, as a number or a date; None where they ask for none."""
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (wait := _seconds(headers.get(name))) is not None:
             return wait / 1000.0
     asked = headers.get("retry-after")
     wait = _seconds(asked)
-    if wait is None and asked:
-        wait = _until(asked)
-    return said.wait if wait is None else wait
+    return _until(asked) if wait is None and asked else wait
 
 
 def _seconds(text: str | None) -> float | None:
