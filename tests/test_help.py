@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import resource
+import shlex
 import subprocess
 import sys
 
 import pytest
+import typer
 
 import judgecal as package
+from judgecal.cli import app
+from judgecal.cli.help import EXAMPLES, GROUPS, summary
+from tests.support.every_command import RUNS, commands
 
 HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy")
-COMMANDS = (
-    "init",
-    "models",
-    "judges",
-    "gold",
-    "score",
-    "optimize",
-    "agreement",
-    "compare",
-    "retrieval",
-    "answer",
-    "rules",
-    "select",
-    "gate",
-    "judge",
-    "migrate",
-    "report",
-)
-
 _AFTER = """
 import contextlib, io, json, sys
 code, out = 0, io.StringIO()
@@ -43,13 +31,15 @@ from judgecal.cli import run
 with contextlib.redirect_stdout(out):
     for argv in {argvs!r}:
         code = max(code, run(argv))
+        out.write("\\0")
 """
 
 
 def after(body: str) -> dict[str, object]:
     """What a fresh interpreter has loaded after some statements."""
     script = _AFTER.format(body=body, heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    env = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env)
     found: dict[str, object] = json.loads(done.stdout)
     return found
 
@@ -59,18 +49,34 @@ def test_import_loads_nothing_heavy(statement: str) -> None:
     assert after(statement)["loaded"] == []
 
 
-def test_help_loads_nothing_heavy() -> None:
-    argvs = [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]
-    argvs += [
-        ["gold", name, "--help"] for name in ("list", "check", "agreement", "import", "sheet", "label", "adjudicate")
-    ]
-    found = after(_HELP.format(argvs=argvs))
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """The help of the program ("") and of every command, at 80 columns, in one process that loads nothing heavy."""
+    names = ["", "gold", "signature", *sorted(commands())]
+    found = after(_HELP.format(argvs=[[*name.split(), "--help"] for name in names]))
     assert (found["code"], found["loaded"]) == (0, [])
+    return dict(zip(names, str(found["out"]).split("\x00"), strict=False))
 
 
-def test_help_names_every_command() -> None:
-    shown = str(after(_HELP.format(argvs=[["--help"]]))["out"])
-    assert [name for name in COMMANDS if f"  {name} " not in shown] == []
+def test_every_command_stands_in_a_group_with_its_whole_summary(helps: dict[str, str]) -> None:
+    assert set(EXAMPLES) == commands(), "a command has no group and example in judgecal/cli/help.py"
+    lines = helps[""].splitlines()
+    assert [title for title in GROUPS if f"{title}:" not in lines] == [] and "Commands:" not in lines
+    top = typer.main.get_command(app)
+    for name in commands():
+        command = functools.reduce(lambda one, word: vars(one)["commands"][word], name.split(), top)
+        said = summary(command)
+        assert said.endswith((".", "?")) and f"  {name.ljust(15)}  {said}" in lines, name
+    assert [line for line in helps["gold"].splitlines()[1:] if line.endswith("...")] == []
+
+
+def test_every_help_fits_and_ends_with_the_example_that_the_tests_run(helps: dict[str, str]) -> None:
+    for name, text in helps.items():
+        assert [line for line in text.splitlines() if len(line) > 80] == [], name
+        if name in EXAMPLES:
+            said = text.partition("\n  Example:\n")[2].replace("\\\n", " ")
+            assert shlex.split(said) == ["judgecal", *name.split(), *shlex.split(EXAMPLES[name])]
+            assert RUNS[name][: len(shlex.split(EXAMPLES[name]))] == tuple(shlex.split(EXAMPLES[name]))
 
 
 def test_help_is_quick() -> None:

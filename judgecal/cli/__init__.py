@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +26,7 @@ from judgecal.cli.answer import answer
 from judgecal.cli.compare import compare
 from judgecal.cli.evaluate import evaluate
 from judgecal.cli.gate import gate
+from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.internal_error import forget_experiment, internal_error, what_is_kept
 from judgecal.cli.judge import judge
 from judgecal.cli.migrate import migrate
@@ -50,42 +51,18 @@ _GARBAGE = (100_000, 20, 20)  # rows by the hundred thousand are no cycles: by d
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
     no_args_is_help=True,
-    # Panels and colours for people; plain text where it is piped, also to an encoding without line drawing.
-    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
+    rich_markup_mode=None,
+    cls=GroupedHelp,
     pretty_exceptions_enable=False,
 )
 
-_PANELS: dict[str, dict[Callable[..., None], str]] = {
-    "Start": {init: "judgecal init my-workspace", models: "judgecal models", judges: "judgecal judges --full"},
-    "Calibrate a judge": {
-        score: "judgecal score --models embedded --gold starter",
-        agreement: "judgecal agreement --judgements verdicts.csv --gold my-set",
-        compare: "judgecal compare EXPERIMENT A B",
-        optimize: "judgecal optimize --model gemini-flash",
-        select: "judgecal select EXPERIMENT -o judge.lock.json",
-    },
-    "Use it and watch it": {
-        gate: "judgecal gate --lock judge.lock.json",
-        migrate: "judgecal migrate --lock judge.lock.json --to gemini-flash",
-        judge: "judgecal judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a",
-        rate: "judgecal rate judged.csv --lock judge.lock.json --labels my-labels",
-        plan: "judgecal plan --lock judge.lock.json --half-width 0.05",
-    },
-    "The other parts of a RAG system": {
-        retrieval: "judgecal retrieval --gold starter",
-        answer: "judgecal answer --models embedded --gold starter",
-        evaluate: "judgecal evaluate examples/sweep.toml",
-        rules: "judgecal rules rag_ifeval --answers answers.jsonl --lemmas pl",
-    },
-    "Read": {report: "judgecal report EXPERIMENT --format html"},
-}
-"""Where each command stands in the help, with an example that its own help ends with."""
-
-app.add_typer(gold_group.app, name="gold", rich_help_panel="Start")
-app.add_typer(signature_group.app, name="signature", rich_help_panel="Start")
-for _panel, _commands in _PANELS.items():
-    for _command, _example in _commands.items():
-        app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(grouped(_command))
+app.add_typer(gold_group.app, name="gold")
+app.add_typer(signature_group.app, name="signature")
+for _command in (
+    init, models, judges, score, agreement, optimize, compare, select, gate, migrate, judge, rate, plan, retrieval,
+    answer, evaluate, rules, report,
+):  # fmt: skip
+    app.command(epilog=example(_command.__name__))(grouped(_command))
 
 
 def _version(wanted: bool) -> None:

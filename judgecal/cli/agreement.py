@@ -62,7 +62,7 @@ def agreement(
     how: RecordedArguments,
     table: JudgementFiles,
 ) -> None:
-    """Agreement of judgements recorded anywhere with the people of a gold set."""
+    """Hold judgements recorded elsewhere against people."""
     table.check()
     from judgecal.experiment import RunOptions, plan_agreement, read_recorded
     from judgecal.goldset import load_gold

@@ -135,7 +135,7 @@ def answer(
     table: RecordedArguments,
     call: shared.RunArguments,
 ) -> None:
-    """The answerer test: every signature x model pair with the right document in hand, rated by one judge."""
+    """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge rates."""
     from judgecal.answering import AnswerInput, answerers, plan_answers, questions_of
     from judgecal.experiment import together
     from judgecal.goldset import load_gold

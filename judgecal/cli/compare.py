@@ -36,7 +36,10 @@ def compare(
     *,
     table: TableFile,
 ) -> None:
-    """Paired difference of two judges on the same items: A, B, or cannot tell. Calls no model."""
+    """Tell two judges apart on the same items, if that can be.
+
+    The difference is paired; the answer is A, B, or cannot tell. Calls no model.
+    """
     from judgecal.experiment import CompareRun, read_experiment
     from judgecal.report.compare import compare_document
 

@@ -27,7 +27,7 @@ def evaluate(
     *,
     call: shared.RunArguments,
 ) -> None:
-    """Systems x questions x judges: whole RAG systems and their settings compared, by question and by document.
+    """Compare whole RAG systems and their settings.
 
     The file says which. An option goes before what the file says; what was asked and judged before is not again.
     """

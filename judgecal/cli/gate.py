@@ -36,12 +36,12 @@ def gate(
     files: CiFiles,
     call: shared.CallArguments,
 ) -> None:
-    """Score the locked judge again, called afresh: has it drifted? Exits 0 pass, 1 fail, 3 inconclusive or changed.
+    """Score the locked judge again: has it drifted?
 
-    Pass: the loss against the locked verdicts is shown to stay under the margin. Fail: over two passes the interval of
-    the difference lies beyond the margin, or below 0 with a loss beyond the margin that lasts; or many more items are
-    unscored. Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
-    answers under this name.
+    It is called afresh. Exits 0 pass, 1 fail, 3 inconclusive or changed. Pass: the loss against the locked verdicts is
+    shown to stay under the margin. Fail: over two passes the interval of the difference lies beyond the margin, or
+    below 0 with a loss beyond the margin that lasts; or many more items are unscored. Changed: the verdicts lie further
+    from the locked ones than the judge's own noise, so another judge answers under this name.
     """
     from judgecal.report.gate import gate_document, texts_of
     from judgecal.selection.gate import run_gate

@@ -10,6 +10,7 @@ from judgecal.cli.gold_fetch import fetch_command
 from judgecal.cli.gold_import import import_command
 from judgecal.cli.gold_label import adjudicate_command, label_command
 from judgecal.cli.gold_sheet import sheet_command
+from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.table_file import TableFile
@@ -17,21 +18,23 @@ from judgecal.cli.table_file import TableFile
 app = typer.Typer(
     help="Gold sets: list, check, agreement of the raters, import, public sets, sheets, labelling.",
     no_args_is_help=True,
+    rich_markup_mode=None,
+    cls=GroupedHelp,
 )
 
-app.command("import")(grouped(import_command))
-app.command("fetch")(grouped(fetch_command))
-app.command("sheet")(grouped(sheet_command))
-app.command("label")(grouped(label_command))
-app.command("adjudicate")(grouped(adjudicate_command))
+app.command("import", epilog=example("gold import"))(grouped(import_command))
+app.command("fetch", epilog=example("gold fetch"))(grouped(fetch_command))
+app.command("sheet", epilog=example("gold sheet"))(grouped(sheet_command))
+app.command("label", epilog=example("gold label"))(grouped(label_command))
+app.command("adjudicate", epilog=example("gold adjudicate"))(grouped(adjudicate_command))
 
 Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 
 
-@app.command("list")
+@app.command("list", epilog=example("gold list"))
 @grouped
 def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False, *, table: TableFile) -> None:
-    """The gold sets of the workspace."""
+    """List the gold sets of the workspace."""
     table.check()
     from judgecal.goldset import list_sets
     from judgecal.report.gold import list_document
@@ -41,7 +44,7 @@ def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False, 
     table.write(result, parts=True)
 
 
-@app.command("check")
+@app.command("check", epilog=example("gold check"))
 @grouped
 def check_command(
     ctx: typer.Context,
@@ -51,7 +54,10 @@ def check_command(
     *,
     table: TableFile,
 ) -> None:
-    """Every problem of a set, with file and line; exit 2 only where it cannot be loaded."""
+    """Name every problem of a set, with file and line.
+
+    The exit code is 2 only where one cannot be loaded.
+    """
     table.check()
     from judgecal.errors import InputError
     from judgecal.goldset import check_set, check_sets, load_gold
@@ -70,7 +76,7 @@ def check_command(
         raise InputError(results.broken)
 
 
-@app.command("agreement")
+@app.command("agreement", epilog=example("gold agreement"))
 @grouped
 def agreement_command(
     ctx: typer.Context,
@@ -80,7 +86,10 @@ def agreement_command(
     *,
     table: TableFile,
 ) -> None:
-    """How far the human raters of a set agree, pair by pair; the adjudicated label is made of their votes."""
+    """Say how far the raters of a set agree, pair by pair.
+
+    The adjudicated label is made of their votes.
+    """
     table.check()
     from judgecal.experiment.gold_agreement import rater_agreement
     from judgecal.goldset import load_gold

@@ -44,9 +44,10 @@ def fetch_command(
     *,
     options: FetchArguments,
 ) -> None:
-    """List public sets with people's labels, or fetch one and make it a gold set.
+    """List public sets with people's labels, or fetch one.
 
-    Its licence is printed; where it limits the use, or was not verified, it asks once.
+    What is fetched becomes a gold set. Its licence is printed; where it limits the use, or was not verified, it asks
+    once.
     """
     from judgecal.engine.cache import cache_folder
     from judgecal.goldset.fetch import Fetch, catalogued

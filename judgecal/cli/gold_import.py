@@ -212,9 +212,10 @@ def import_command(
     choices: ImportChoices,
     table: ImportArguments,
 ) -> None:
-    """Make a gold set of a table with people's labels or of another tool's export, or add filled sheets to one.
+    """Make a gold set of a table or of another tool's export.
 
-    Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
+    The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet. Nothing is
+    written unless all of it is right. Without a label the set waits for labels (gold sheet).
     """
     from judgecal.report.gold_import import import_document, understood_document
 

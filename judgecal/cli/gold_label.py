@@ -110,9 +110,10 @@ def label_command(
     table: TableArguments,
     serve: ServeArguments,
 ) -> None:
-    """Label in the browser: a local page with a link a rater, blind, by keys alone if one likes.
+    """Label in the browser, on a page of this machine.
 
-    Every label is on the disk before the next item shows, in the set's ratings.jsonl; the same command goes on later.
+    Each rater has a link, sees nobody's labels, and may use keys alone. Every label is on the disk before the next item
+    shows, in the set's ratings.jsonl; the same command goes on later.
     """
     from judgecal.errors import refuse
     from judgecal.web.desk import Desk, rater_problems
@@ -337,9 +338,10 @@ def _typed(options: LabelArguments | TableArguments) -> list[str]:
 def adjudicate_command(
     ctx: typer.Context, gold_set: Annotated[str, typer.Argument(metavar="SET")], *, serve: ServeArguments
 ) -> None:
-    """Settle the items on which raters differ: their labels and notes without names, your label with its reason.
+    """Settle the items on which raters differ.
 
-    The result is the rater `gold`, which goes before a majority or a median everywhere.
+    The page shows their labels and notes without names, and takes your label with its reason. The result is the rater
+    `gold`, which goes before a majority or a median everywhere.
     """
     from judgecal.experiment.adjudication import adjudication, contested, opinions_of
     from judgecal.goldset import GOLD, load_gold

@@ -89,7 +89,10 @@ def sheet_command(
     sheet: SheetArguments,
     table: TableArguments,
 ) -> None:
-    """Write blind, shuffled sheets for people to label in a spreadsheet; `gold import --sheet` reads them back."""
+    """Write blind sheets for people to label in a spreadsheet.
+
+    Their rows are shuffled; `gold import --sheet` reads them back.
+    """
     from judgecal.errors import InputError
     from judgecal.goldset import list_gold
     from judgecal.report.gold import sheets_document

@@ -87,10 +87,11 @@ def judge(
     table: rows.ColumnArguments,
     call: shared.RunArguments,
 ) -> None:
-    """Judge a table of production answers with locked judges or a suite: every row comes out, in order, with verdicts.
+    """Judge a table of answers with locked judges or a suite.
 
-    Rows are read and written a few at a time, so a table may be larger than memory (a .json file is read whole). The
-    same command writes over its own output, another one only with --replace.
+    Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be larger
+    than memory (a .json file is read whole). The same command writes over its own output, another one only with
+    --replace.
     """
     from judgecal.errors import refuse
 

@@ -48,7 +48,7 @@ def migrate(
     files: CiFiles,
     call: shared.RunArguments,
 ) -> None:
-    """May another judge take the locked one's place? Paired on gold, by the margin; and the churn in production."""
+    """Say whether another judge may take the locked one's place. Both are held to the margin; --on adds the churn."""
     options = call.options()
     started = files.begin()
     from judgecal.goldset import load_gold

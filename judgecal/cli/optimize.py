@@ -29,7 +29,7 @@ def optimize(
     *,
     call: shared.RunArguments,
 ) -> None:
-    """Compile a judge on train, choose on dev, confirm once on test: before, after, difference, decision."""
+    """Improve a judge's prompt, and say whether it did improve. Compiled on train, chosen on dev, confirmed on test."""
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge

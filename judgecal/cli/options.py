@@ -9,9 +9,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from judgecal.cli.output import print_json, print_line
 from judgecal.cli.streams import uncoloured
@@ -124,7 +126,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         options = _options_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
-        parameters += [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options]
+        parameters += [_told(one.replace(kind=inspect.Parameter.KEYWORD_ONLY)) for one in options]
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
@@ -140,6 +142,24 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     vars(call)["__signature__"] = inspect.Signature(parameters)
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call
+
+
+_METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
+
+
+def _told(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter whose value has a word in the help, where its option names none."""
+    kind, *told = get_args(parameter.annotation) or (parameter.annotation,)
+    for one in told:
+        if isinstance(one, OptionInfo) and one.metavar is None:
+            one.metavar = _METAVARS.get(_innermost(kind))
+    return parameter
+
+
+def _innermost(kind: Any) -> Any:
+    """`str` of `list[str] | None`."""
+    inner = [one for one in get_args(kind) if one is not NoneType]
+    return _innermost(inner[0]) if inner else kind
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:

@@ -81,9 +81,10 @@ def rate(
     given: RateArguments,
     file_out: RateFile,
 ) -> None:
-    """What share of judged answers is right, corrected for the judge's error. Calls no model.
+    """Say what share is right, corrected for the judge's error.
 
-    With labels drawn from the same rows the number rests on them; without, on the error rates of the lock.
+    Calls no model. With labels drawn from the same rows the number rests on them; without, on the error rates of the
+    lock.
     """
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
@@ -144,7 +145,7 @@ def plan(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """How many labels a rate takes, or how many questions tell two judges apart. Calls no model.
+    """Say how many labels a rate takes, or a comparison. Calls no model.
 
     With --lock: the labels of a corrected rate, and what this judge saves. With an experiment: the questions.
     """

@@ -56,7 +56,7 @@ def report(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Rebuild an experiment's report from its journal: text, Markdown, or one HTML file. Calls no model."""
+    """Show an experiment again: text, Markdown, or one HTML file. Built anew from the journal; calls no model."""
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
     from judgecal.report.experiments import report_of

@@ -125,7 +125,7 @@ def retrieval(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Where the reference document of each question ranks: the retriever tested alone."""
+    """Test the retriever alone: where the right document ranks."""
     from judgecal.experiment import open_experiment
     from judgecal.records import as_plain
     from judgecal.report.experiments import report_of

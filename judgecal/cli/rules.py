@@ -35,9 +35,10 @@ def rules(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Hold answers to the rules of their items: include, exclude, cite, refuse, safe, and the totals over them.
+    """Hold answers to the rules of their items.
 
-    Nobody is called. Phrases are looked for both as substrings and as whole words.
+    The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases are looked
+    for both as substrings and as whole words.
     """
     from judgecal.experiment.rules import score_rules
     from judgecal.goldset import load_gold

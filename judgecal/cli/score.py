@@ -32,7 +32,7 @@ def score(
     table: JudgementFiles,
     call: shared.RunArguments,
 ) -> None:
-    """Every signature x model pair over a split of the gold set, then the agreement table."""
+    """Run judges over a gold set: their agreement with people. Every signature x model pair judges every item."""
     options = call.options(repeats=repeats)
     table.check()
     from judgecal.experiment import plan_score

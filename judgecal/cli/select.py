@@ -87,7 +87,7 @@ def select(
     allowed: CapArguments,
     call: shared.RunArguments,
 ) -> None:
-    """The cheapest judge shown to lose less than the margin against the best; confirmed on test; locked."""
+    """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on test."""
     from judgecal.experiment import plan_experiment, read_experiment
     from judgecal.report.select import select_document
     from judgecal.selection.choice import repeats_of

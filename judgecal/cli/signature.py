@@ -6,16 +6,22 @@ from typing import Annotated
 
 import typer
 
+from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.options import Full, Json, grouped, names, workspace_of
 from judgecal.cli.output import print_result
 
-app = typer.Typer(help="Signatures, the prompts of judges: list, new, check.", no_args_is_help=True)
+app = typer.Typer(
+    help="Signatures, the prompts of judges: list, new, check.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    cls=GroupedHelp,
+)
 
 
-@app.command("list")
+@app.command("list", epilog=example("signature list"))
 @grouped
 def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) -> None:
-    """The signatures of the workspace: name, scale, unit and inputs. Each is run."""
+    """List the signatures: name, scale, unit and inputs. Each is run."""
     from judgecal.judges.signature_files import signatures_of
     from judgecal.report.signatures import list_document
 
@@ -23,7 +29,7 @@ def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) 
     print_result(result, list_document(result), json=as_json, full=full)
 
 
-@app.command("new")
+@app.command("new", epilog=example("signature new"))
 @grouped
 def new_command(
     ctx: typer.Context,
@@ -40,7 +46,10 @@ def new_command(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Write a signature that loads, to be filled in: plain DSPy, a file of the workspace."""
+    """Write a signature that loads, to be filled in.
+
+    It is plain DSPy, a file of the workspace.
+    """
     from judgecal.judges.signature_files import new_signature
     from judgecal.report.signatures import new_document
 
@@ -50,7 +59,7 @@ def new_command(
     print_result(result, new_document(result), json=as_json, full=full)
 
 
-@app.command("check")
+@app.command("check", epilog=example("signature check"))
 @grouped
 def check_command(
     ctx: typer.Context,
@@ -59,7 +68,10 @@ def check_command(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Every problem of a signature, with file and line; exit 2 only where it cannot be loaded. Each is run."""
+    """Name every problem of a signature, with file and line.
+
+    Each is run. The exit code is 2 only where one cannot be loaded.
+    """
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
     from judgecal.judges.signature_files import check_signatures

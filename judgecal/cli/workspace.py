@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,25 +10,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_document, print_json, print_line, print_result
-from judgecal.errors import notice
+from judgecal.cli.output import print_document, print_json, print_result
 
 if TYPE_CHECKING:
     from judgecal.models import ModelSpec
     from judgecal.report.document import Document
+    from judgecal.workspace import Workspace
 
 
-def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")]) -> None:
-    """Write the starter workspace: signatures, suites, the starter gold set, judgecal.toml."""
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Write the starter workspace into a new folder.
+
+    It holds signatures, suites, the starter gold set and judgecal.toml; all of it is yours to change.
+    """
     from judgecal.workspace import init_workspace
 
     made = init_workspace(directory)
-    print_line(f"{made.root}: signatures/, suites/, gold/starter/, experiments/, judgecal.toml")
-    notice(f"next: cd {made.root} && judgecal optimize")
+    document = _made_document(made)
+    if json:
+        print_json({"headline": document.headline, "run_line": "", "workspace": made.root.as_posix()})
+        return
+    print_document(document, full=full)
 
 
 def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """Aliases with litellm id, price, context window, and whether the key is present."""
+    """List the models: alias, price, whether its key is there."""
     from judgecal.models import load_catalogue
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
@@ -39,12 +50,39 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 
 
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """What can judge here: signatures, suites, and local judges with their source and needs."""
+    """List what can judge here: signatures, suites, local judges."""
     from judgecal.judges.listing import judges_here
     from judgecal.report.judges_here import judges_here_document
 
     found = judges_here(shared.workspace_of(ctx))
     print_result(found, judges_here_document(found), json=json, full=full)
+
+
+def _made_document(made: Workspace) -> Document:
+    from judgecal.records import Headline
+    from judgecal.report.document import Document, Glossary, Paragraph, Section
+
+    root = shlex.quote(str(made.root))
+    words = [
+        ("judgecal optimize", "improve the embedded judge on the starter set"),
+        ("judgecal gold import FILE --as SET --dry-run", "see how your labels read"),
+        ("judgecal judges", "see what can judge, with or without a model"),
+    ]
+    completion = (
+        "Tab completes commands, judges, sets, experiments and models after `judgecal --install-completion`, which "
+        "adds a line to your shell's start file; `judgecal --show-completion` prints it instead."
+    )
+    headline = Headline(
+        "workspace",
+        f"{made.root} is a workspace of yours: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
+        next=f"judgecal --workspace {root} optimize",
+    )
+    blocks = [
+        Paragraph(f"Go on there (cd {root}) with one of these:", short=True),
+        Glossary(words, short=True),
+        Paragraph(completion, short=True),
+    ]
+    return Document("Workspace", "", headline, [Section("next", "What is next", "", blocks)])
 
 
 def _models_document(specs: Sequence[ModelSpec]) -> Document:

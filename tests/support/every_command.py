@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import pytest
 import typer
 
 from judgecal.cli import app, run
+from judgecal.cli.help import EXAMPLES
 from tests.support.command import ROOT, Ran
 
 PLANTED = ("qzsealed", "azsealed", "rzsealed", "sealed-starter")
@@ -28,8 +30,6 @@ def commands() -> set[str]:
     return (set(top) - set(groups)) | {f"{group} {name}" for group, own in groups.items() for name in own}
 
 
-ANOTHER = "another judge"  # than the chosen one: of equal judges the quickest is chosen
-_TABLE = ("--item", "id", "--group", "group", "--question", "question", "--answer", "answer", "--scale", "binary")
 _EVALUATE = """
 design = "grid"
 [questions]
@@ -50,39 +50,28 @@ def long(question):
 def short(question):
     return {"answer": "I do not know.", "contexts": [question]}
 """
-RUNS: dict[str, tuple[str, ...]] = {
-    "models": (),
-    "judges": (),
-    "rules": ("starter",),
-    "signature list": (),
-    "signature new": ("mine", "--scale", "percentage"),
-    "signature check": (),
-    "gold list": (),
-    "gold check": ("starter",),
-    "gold agreement": ("starter",),
-    "gold import": ("set.csv", "--as", "small", *_TABLE, "--label", "ann", "--label", "bob"),
-    "gold fetch": (),
-    "gold sheet": ("small", "-o", "sheet.csv"),
-    "gold label": ("small", "--raters", "ann,bob", "--overlap", "1"),
-    "gold adjudicate": ("small", "--dry-run"),
-    "score": ("--signatures", "correctness_v1,correctness_v2,correctness_v3", "--split", "all", "--name", "three"),
-    "agreement": ("--gold", "small", "--judgements", "verdicts.csv", "--name", "taken"),
-    "compare": ("three", "--name", "compared"),
-    "select": ("three", "--allow-below-floor", "-o", "a.lock.json", "--name", "chosen"),
-    "gate": ("--lock", "a.lock.json", "--name", "gated"),
-    "migrate": ("--lock", "a.lock.json", "--to", ANOTHER, "--on", "rows.jsonl", "--question", "q",
-                "--answer", "a", "--reference", "r", "--name", "moved"),
-    "judge": ("rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", "--question", "q", "--answer", "a",
-              "--reference", "r", "--name", "judged"),
-    "rate": ("out.jsonl", "--lock", "a.lock.json", "--question", "q", "--answer", "a", "--name", "rated"),
-    "plan": ("--lock", "a.lock.json"),
+MORE: dict[str, tuple[str, ...]] = {
+    "gold label": ("--overlap", "1"),  # every item is labelled, so that nothing is served
+    "gold adjudicate": ("--dry-run",),
+    "score": ("--split", "all"),
+    "agreement": ("--name", "taken"),
     "optimize": ("--limit", "40", "--name", "better"),
+    "compare": ("--name", "compared"),
+    "select": ("--allow-below-floor", "--name", "chosen"),
+    "gate": ("--name", "gated"),
+    "migrate": ("--on", "answers.csv", "--question", "q", "--answer", "a", "--reference", "r", "--name", "moved"),
+    "judge": ("--name", "judged"),
+    "rate": ("--name", "rated"),
     "retrieval": ("--name", "found"),
-    "answer": ("--limit", "20", "--signatures", "answer_v1,answer_v2", "--name", "told"),
-    "evaluate": ("evaluate.toml", "--name", "evaluated"),
-    "report": ("three",),
-}  # fmt: skip
-"""Command -> arguments, in the order in which they need each other."""
+    "answer": ("--limit", "20", "--name", "told"),
+    "evaluate": ("--name", "evaluated"),
+}
+"""What the tests add to the example of a command: a name, and what makes it short."""
+
+RUNS: dict[str, tuple[str, ...]] = {
+    command: (*shlex.split(words), *MORE.get(command, ())) for command, words in EXAMPLES.items()
+}
+"""Command -> arguments, in the order in which they need each other: the examples that `--help` shows."""
 
 
 @dataclass
@@ -122,16 +111,9 @@ def every_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryCom
         patch.setenv("COLUMNS", "80")
         patch.setenv("JUDGECAL_CACHE_DIR", str(folder / "cache"))
         for command, argv in RUNS.items():
-            words = (_another(folder) if word == ANOTHER else word for word in argv)
-            found.ran[command] = found(*command.split(), *words)
+            found.ran[command] = found(*command.split(), *argv)
             assert found.ran[command].code in (0, 1, 3), (command, found.ran[command].err)
         yield found
-
-
-def _another(folder: Path) -> str:
-    """A judge that is not the locked one."""
-    locked = json.loads((folder / "a.lock.json").read_text(encoding="utf-8"))["judge"]
-    return next(name for name in ("correctness_v1@embedded", "correctness_v2@embedded") if name != locked)
 
 
 def _plant(folder: Path) -> frozenset[str]:
@@ -152,11 +134,11 @@ def _plant(folder: Path) -> frozenset[str]:
 
 
 def _tables(folder: Path) -> None:
-    rows = [{"q": f"q{n}", "a": "The ferry runs at nine.", "r": "At nine."} for n in range(12)]
-    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    table = "".join(f"i{n},g{n},why?,because,{n % 2},{n % 3 == 0:d}\n" for n in range(30))
-    (folder / "set.csv").write_text(f"id,group,question,answer,ann,bob\n{table}", encoding="utf-8")
-    (folder / "evaluate.toml").write_text(_EVALUATE, encoding="utf-8")
+    rows = "".join(f"q{n},The ferry runs at nine.,At nine.\n" for n in range(12))
+    (folder / "answers.csv").write_text(f"q,a,r\n{rows}", encoding="utf-8")
+    table = "".join(f"why {n}?,because,{n % 2},{n % 3 == 0:d}\n" for n in range(30))
+    (folder / "labels.csv").write_text(f"question,answer,ann,bob\n{table}", encoding="utf-8")
+    (folder / "sweep.toml").write_text(_EVALUATE, encoding="utf-8")
     (folder / "told.py").write_text(_TOLD, encoding="utf-8")
-    verdicts = "".join(f"i{n},{'yes' if n % 2 else 'no'}\n" for n in range(30))
+    verdicts = "".join(f"my-set-{n + 1:05},{'yes' if n % 2 else 'no'}\n" for n in range(30))
     (folder / "verdicts.csv").write_text(f"item_id,verdict\n{verdicts}", encoding="utf-8")
