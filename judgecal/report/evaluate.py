@@ -22,6 +22,7 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.evaluate_headline import candidates, evaluate_facts, evaluate_headline, made_by_model, noun
+from judgecal.report.evaluate_names import with_labels
 from judgecal.report.evaluate_parts import (
     comparisons_section,
     complexity_section,
@@ -52,11 +53,13 @@ _WORDS = (
 
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
+    headline, facts, stored = evaluate_headline(result), tuple(evaluate_facts(result)), from_summary(result)
+    result = with_labels(result)
     return Document(
         title=f"{result.experiment}: {noun(result)} compared",
         about=_about(result),
-        headline=evaluate_headline(result),
-        facts=tuple(evaluate_facts(result)),
+        headline=headline,
+        facts=facts,
         picture=_totals(result),
         sections=[
             _outcomes(result),
@@ -72,13 +75,15 @@ def evaluate_document(result: EvaluateResult) -> Document:
             judges_section(result),
             *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
         ],
-        **from_summary(result),
+        **stored,
     )
 
 
 def _about(result: EvaluateResult) -> str:
     asked, n = result.questions, len(result.systems)
-    how = {"one_at_a_time": ", one factor at a time", "grid": ", every combination", None: ""}[result.design]
+    how = ", every combination" if result.design == "grid" else ""
+    if result.design == "one_at_a_time":
+        how = f", one factor at a time from the base {in_a_row(result.bases)}"
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
     return (
         f"{result.experiment} · {n} {noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of {asked.source}"
@@ -112,21 +117,14 @@ def _totals(result: EvaluateResult) -> Picture | None:
     shown = ranked(result)[:_DRAWN]
     if len(shown) < 2 or not any(one.n for one in shown):
         return None
-    tied, names = result.not_told_apart_from_best, _without_stem([one.system for one in shown])
+    tied = result.not_told_apart_from_best
     some = len(tied) < len(result.systems)
     rows = [
-        IntervalRow(name, one.total, numbers.estimate(one.total, 2), strong=some and one.system in tied)
-        for name, one in zip(names, shown, strict=True)
+        IntervalRow(one.system, one.total, numbers.estimate(one.total, 2), strong=some and one.system in tied)
+        for one in shown
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
     return interval_picture(rows, Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title))
-
-
-def _without_stem(names: Sequence[str]) -> list[str]:
-    """`NAME(chunk=512)` as `chunk=512` where all settings are of one system: a picture has little room."""
-    stems = {name.partition("(")[0] for name in names}
-    inner = [name.partition("(")[2].removesuffix(")") for name in names]
-    return inner if len(stems) == 1 and all(inner) else list(names)
 
 
 def _share(found: Estimate) -> str:
@@ -203,9 +201,7 @@ def _curves(result: EvaluateResult) -> Section:
             for one in curve.levels
         ]
     table = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
-    held = "averaged over the others"
-    if result.design == "one_at_a_time":
-        held = f"the others held as in {in_a_row(result.bases)}"
+    held = "averaged over the others" if result.design == "grid" else "the others held at the base"
     caption = (
         f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each level by "
         "itself; levels answer the same questions, so that lines which overlap may still differ: the table says which "

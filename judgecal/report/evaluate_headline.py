@@ -12,6 +12,7 @@ from judgecal.evaluation.summary import SystemSummary
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import Fact
+from judgecal.report.evaluate_names import with_labels
 from judgecal.report.wording import in_a_row, sentence
 
 _NAMED = 3
@@ -53,12 +54,13 @@ def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
 
 def evaluate_headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
-    kind, first = _decided(result)
+    name, result = result.best.best, with_labels(result)
+    kind, first = _decided(result, name)
     return Headline(kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind))
 
 
-def _decided(result: EvaluateResult) -> tuple[str, str]:
-    """The kind, and what it comes to."""
+def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
+    """The kind, and what it comes to; `name` is the best with all its settings."""
     n, best = len(result.systems), result.best
     highest = next(one for one in result.systems if one.system == best.highest)
     total = f"a total of {numbers.estimate(highest.total, 2)}"
@@ -71,7 +73,7 @@ def _decided(result: EvaluateResult) -> tuple[str, str]:
     if n == 1:
         return "measured", f"{best.highest} reaches {total}; no other system was held against it."
     if best.best is not None:
-        return "use", f"Use {best.best}: it reaches {total}, and is shown to be the best of {these}."
+        return "use", f"Use {name}: it reaches {total}, and is shown to be the best of {these}."
     if best.reason is not None:
         return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
     names = list(result.not_told_apart_from_best)
@@ -95,9 +97,10 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
             yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
         elif one.column == "correctness" and one.agreement is not None:
             yield f"The judge of correctness agrees with people by {numbers.estimate(one.agreement, 2)}."
-    if result.n_unscored:
+    n_unscored = sum(one.n_unscored for one in result.systems)
+    if n_unscored:
         n = numbers.count(sum(one.n_expected for one in result.systems))
-        yield f"{numbers.count(result.n_unscored)} of {n} answers are unscored and count as 0."
+        yield f"{numbers.count(n_unscored)} of {n} answers are unscored and count as 0."
 
 
 def _economy(result: EvaluateResult) -> Iterator[str]:
@@ -167,13 +170,14 @@ def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
 
 def _next(result: EvaluateResult, kind: str) -> str:
     if kind == "none":
-        return f"{result.run_line} --retry-unscored"
+        return f"judgecal report {result.experiment} --open"
     without = unlocked(result)
     return calibrate(result, without[0]) if without else f"judgecal report {result.experiment} --open"
 
 
 def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
     """The large numbers under the headline."""
+    result = with_labels(result)
     best, n = result.best, len(result.systems)
     highest = next(one for one in result.systems if one.system == best.highest)
     yield Fact(numbers.estimate(highest.total, 2), "is the highest total." if n > 1 else "is its total.")
