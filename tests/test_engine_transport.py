@@ -433,7 +433,7 @@ def test_the_body_is_the_wires_own_whatever_was_sent_before(model: str, role: st
             for schema in (None, SCHEMA):
                 payload = transport._wire.payload(messages, schema)
                 whole = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-                assert transport._encoded(messages, schema) == whole.encode()
+                assert transport.encoded(messages, schema) == whole.encode()
 
 
 # --- from the command line to the socket ---

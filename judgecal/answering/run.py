@@ -16,7 +16,7 @@ from judgecal.answering.outcomes import ITEMS_FILE, LEVEL, Outcome, by_system, i
 from judgecal.answering.pairwise import comparisons, most_different, one_question
 from judgecal.answering.questions import Question, Questions, RecordedAnswers
 from judgecal.answering.result import AnswerResult, AskedOf, Dropped, NotAsked, contaminated, decomposition, right_from
-from judgecal.engine import Budget, require_prices
+from judgecal.engine import Budget
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment import (
     CostEstimate,
@@ -124,7 +124,7 @@ class AnswerRun:
         twice = sorted({one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows})
         if twice:
             raise InputError(f"{', '.join(twice)} is called, and names a system of the answers too: rename it there")
-        require_prices(models_of([*self.given.answerers, self.given.grader.judge]), self.given.options.limit_usd)
+        self.given.options.check_models(models_of([*self.given.answerers, self.given.grader.judge]))
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
         self.given.grader.judge.check_items(self._expected_items(lambda _: ""))

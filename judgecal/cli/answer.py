@@ -133,7 +133,7 @@ def answer(
     who: GraderArguments,
     how: ContextArguments,
     table: RecordedArguments,
-    call: shared.RunArguments,
+    call: shared.BatchArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge rates."""
     from judgecal.answering import AnswerInput, answerers, plan_answers, questions_of

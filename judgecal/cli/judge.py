@@ -85,7 +85,7 @@ def judge(
     *,
     judges: Judges,
     table: rows.ColumnArguments,
-    call: shared.RunArguments,
+    call: shared.BatchArguments,
 ) -> None:
     """Judge a table of answers with locked judges or a suite.
 

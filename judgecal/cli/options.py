@@ -81,9 +81,23 @@ class RunArguments(CallArguments):
             budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
             use_cache=not self.no_cache,
+            batch=isinstance(self, BatchArguments) and self.batch,
         )
         options.check()
         return options
+
+
+@dataclass(frozen=True, slots=True)
+class BatchArguments(RunArguments):
+    """The options of a command whose calls may wait: those of judges and answerers over many items."""
+
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a day.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +228,14 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
     """Print what `--dry-run` found out; `look` says what a run would take from the test labels."""
     usd = plan.usd_at_most
     if json:
-        values = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
-        print_json({**values, "usd_at_most": usd, "seconds": plan.seconds, **({"test_look": look} if look else {})})
+        values: dict[str, Any] = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
+        values |= {"usd_at_most": usd, "usd_in_batches": plan.usd_in_batches, "seconds": plan.seconds}
+        print_json({**values, **({"test_look": look} if look else {})})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
+    if plan.usd_in_batches not in (None, usd):
+        cost += f" ({plan.usd_in_batches:.4f} USD with --batch)"
     print_line(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"

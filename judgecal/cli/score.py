@@ -30,7 +30,7 @@ def score(
     *,
     rules: shared.RuleArguments,
     table: JudgementFiles,
-    call: shared.RunArguments,
+    call: shared.BatchArguments,
 ) -> None:
     """Run judges over a gold set: their agreement with people. Every signature x model pair judges every item."""
     options = call.options(repeats=repeats)

@@ -1,10 +1,12 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.budget import Budget, Ledger, Purse, counted_remark, require_prices, worst_cost_usd
+from judgecal.engine.batch_log import BATCHES_FILE, refuse_waiting, require_batches
+from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
 from judgecal.engine.journal import Journal, LongJournal, read_journal
+from judgecal.engine.ledger import Ledger
 from judgecal.engine.limits import Limiter, expected_seconds
 from judgecal.engine.replies import read_guarded
 from judgecal.engine.reply_schema import ReplySchema
@@ -12,6 +14,7 @@ from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
 
 __all__ = [
+    "BATCHES_FILE",
     "Budget",
     "Call",
     "CallFailed",
@@ -36,6 +39,8 @@ __all__ = [
     "expected_seconds",
     "read_guarded",
     "read_journal",
+    "refuse_waiting",
+    "require_batches",
     "require_prices",
     "run_calls",
     "take_verdicts",

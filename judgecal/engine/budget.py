@@ -11,19 +11,17 @@ flight, become more than ten times as dear as any before.
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.ledger import Ledger
 from judgecal.engine.limits import Landed
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.workspace import SCHEMA, write_text
 
 # What a provider may put around a message beside its text.
 _TOKENS_PER_MESSAGE = 8
@@ -31,8 +29,6 @@ _UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
 _TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each reply that keeps to its estimate divides it
 _ROUNDING_USD = 1e-12
-_WRITTEN_AHEAD = 0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
-_WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
 _BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
 _FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
 _MOST_TOKENS = 10**9  # of one call; a larger count is none
@@ -82,45 +78,6 @@ class Bill:
     tokens: tuple[int, int] = (0, 0)
 
 
-class Ledger:
-    """What an experiment's processes have spent on calls, in a file of one number.
-
-    The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has spent no
-    more than stands there. A process that ends by itself leaves what it spent.
-
-    Raises:
-        InputError: the file holds no amount.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.before_usd = 0.0
-        if path.exists():
-            try:
-                self.before_usd = float(json.loads(path.read_text(encoding="utf-8"))["spent_usd"])
-            except (OSError, ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"{path}: what this experiment has spent cannot be read ({error}): mend or delete it; deleted, "
-                    "--budget-total-usd counts from 0"
-                ) from error
-        self._written = self.before_usd
-
-    def cover(self, spent_usd: float, *, in_flight_usd: float) -> None:
-        """Have the file hold no less than this process has spent and has in flight."""
-        known = self.before_usd + spent_usd + in_flight_usd
-        if known > self._written:
-            self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
-
-    def settle(self, spent_usd: float) -> None:
-        """Leave what was spent; nothing is in flight."""
-        if self.before_usd + spent_usd != self._written:
-            self._write(self.before_usd + spent_usd)
-
-    def _write(self, usd: float) -> None:
-        write_text(self._path, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
-        self._written = usd
-
-
 class Budget:
     """Money that calls may spend in one command; several runs and threads may share one.
 
@@ -134,6 +91,7 @@ class Budget:
         spent_usd: what finished calls cost; an attempt that may be on the bill unseen counts at its worst.
         unseen_usd: those attempts' part of it.
         refused: calls that were not made.
+        reserved_usd: the estimates of the requests that wait in batches.
     """
 
     def __init__(
@@ -142,9 +100,11 @@ class Budget:
         self._ledger = ledger
         self._before_usd = ledger.before_usd if ledger else 0.0
         self._total_usd = total_usd
-        left = None if total_usd is None else max(0.0, total_usd - self._before_usd)
-        self.limit_usd = left if limit_usd is None or (left is not None and left < limit_usd) else limit_usd
+        self._own_limit_usd = limit_usd
+        self.limit_usd = self._smaller_limit()
         self.spent_usd = 0.0
+        self.reserved_usd = 0.0
+        self._adopted: set[str] = set()
         self.unseen_usd = 0.0
         self.refused = 0
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
@@ -197,14 +157,49 @@ class Budget:
                 self.unseen_usd += worst_usd if unseen else 0.0
                 self._cover()
                 return
-            cost = bill.usd or 0.0
-            self.spent_usd += cost
-            self._cover()
-            of_model.replies += 1
-            of_model.counted += bill.counted
-            if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
-                of_model.dearest = cost / worst_usd
-                of_model.said = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
+            self._book(of_model, worst_usd, bill)
+
+    def _book(self, of_model: _ModelBill, worst_usd: float, bill: Bill) -> None:
+        cost = bill.usd or 0.0
+        self.spent_usd += cost
+        self._cover()
+        of_model.replies += 1
+        of_model.counted += bill.counted
+        if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
+            of_model.dearest = cost / worst_usd
+            of_model.said = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
+
+    def reserve(self, model: str, worst_usd: float) -> float | None:
+        """Set the money for a request of a batch aside; nothing stops a batch, so all of it must fit.
+
+        Gives how much, by what the dearest reply says; None where the limit does not hold it.
+        """
+        with self._lock:
+            worst_usd *= self._bills[model].alone
+            if not self._within(self.held_usd + worst_usd):
+                return None
+            self.reserved_usd += worst_usd
+            return worst_usd
+
+    def adopt(self, batch: str, usd: float) -> None:
+        """An earlier process sent a batch, and the ledger has its money as spent: this one settles it, once."""
+        if batch in self._adopted:
+            return
+        self._adopted.add(batch)
+        if self._ledger:
+            self._before_usd = self._ledger.before_usd = max(0.0, self._before_usd - usd)
+            self.limit_usd = self._smaller_limit()
+        self.reserved_usd += usd
+
+    def settle_request(self, model: str, worst_usd: float, bill: Bill) -> None:
+        """Book what the reply to a request of a batch cost; what was set aside stays so until `release`."""
+        with self._lock:
+            self._book(self._bills[model], worst_usd, bill)
+
+    def release(self, usd: float) -> None:
+        """Give back what was reserved for a batch whose replies are booked, or which was not sent."""
+        with self._lock:
+            self.reserved_usd = max(0.0, self.reserved_usd - usd)
 
     def refuse(self, model: str, worst_usd: float) -> str:
         """Count a call that is not made; why, for its row."""
@@ -214,9 +209,9 @@ class Budget:
         return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
 
     def save(self) -> None:
-        """Leave what was spent in the ledger; while no call is in flight."""
+        """Leave what was spent in the ledger, and what waits in batches; while no call is in flight."""
         if self._ledger:
-            self._ledger.settle(self.spent_usd)
+            self._ledger.settle(self.spent_usd + self.reserved_usd)
 
     @property
     def _in_words(self) -> tuple[str, float]:
@@ -227,7 +222,7 @@ class Budget:
 
     def _cover(self) -> None:
         if self._ledger:
-            self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd)
+            self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd + self.reserved_usd)
 
     def remarks(self, *, ended: bool = True) -> list[str]:
         """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran out."""
@@ -250,7 +245,12 @@ class Budget:
         return said
 
     def _within(self, more_usd: float) -> bool:
-        return self.limit_usd is None or self.spent_usd + more_usd <= self.limit_usd + _ROUNDING_USD
+        spent = self.spent_usd + self.reserved_usd
+        return self.limit_usd is None or spent + more_usd <= self.limit_usd + _ROUNDING_USD
+
+    def _smaller_limit(self) -> float | None:
+        left = None if self._total_usd is None else max(0.0, self._total_usd - self._before_usd)
+        return min((one for one in (self._own_limit_usd, left) if one is not None), default=None)
 
 
 def counted_remark(whose: str, replies: int) -> str:

@@ -57,6 +57,15 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
         self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # one object each: transports know it again
 
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of the server that a call without the schema could be the answer to."""
+        return self._form is None and self.may_do_without
+
+    def shape_known(self, schema: ReplySchema) -> ReplySchema | None:
+        """What to send of a schema by what is known by now, for requests that no answer is waited for."""
+        return None if self._form == "off" else self.shape(schema, self._form or "json_schema")
+
     async def asking(self, schema: ReplySchema) -> Asking:
         """How one call is to ask; the first of a model that nothing is known of holds the others up."""
         if self._form is None and self._first is None:

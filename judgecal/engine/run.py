@@ -40,6 +40,7 @@ class Progress:
     Attributes:
         done, unscored, cost_usd: what was counted.
         at_once: calls that may be in flight; 0 where nobody has said so.
+        waiting: what is waited for, in the place of a rate and a time left that nobody knows.
     """
 
     def __init__(self, label: str, total: int, *, stream: TextIO | None = None) -> None:
@@ -49,6 +50,7 @@ class Progress:
         self.unscored = 0
         self.cost_usd = 0.0
         self.at_once = 0
+        self.waiting = ""
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
         self._start = self._shown = time.monotonic()
@@ -71,15 +73,16 @@ class Progress:
     def line(self, elapsed_s: float) -> str:
         """The state as one line of text."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
-        parts = [f"{self.label}: {self.done}/{self.total}", f"{rate:.{0 if rate >= 10 else 1}f}/s"]
+        parts = [f"{self.label}: {self.done}/{self.total}"]
+        parts.append(self.waiting or f"{rate:.{0 if rate >= 10 else 1}f}/s")
         if self.at_once:
             parts.append(f"{self.at_once} at once")
         if self.unscored:
             parts.append(f"{self.unscored} unscored")
         if self.cost_usd:
             parts.append(f"{self.cost_usd:.4f} USD")
-        if rate:
-            parts.append(f"{_clock((self.total - self.done) / rate)} left")
+        if rate and not self.waiting:
+            parts.append(f"{clock((self.total - self.done) / rate)} left")
         return ", ".join(parts)
 
     def close(self) -> None:
@@ -96,7 +99,8 @@ class Progress:
         self._drawn = True
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Seconds as `1:05`, or `2:01:05` from an hour on."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -185,7 +189,7 @@ class _Run:
     async def _judge(self, call: Call) -> None:
         """Have one judgement and record it."""
         outcome = await self._runner.make(call.messages(), call.key.repeat, call.schema)
-        row = _row(call.key, call.judge, outcome, _reading(call, outcome))
+        row = judgement_of(call, outcome)
         self._record(row)
         if self._progress:
             self._progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
@@ -210,6 +214,11 @@ class _Run:
                 f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls ended with "
                 f"{row.error.message!r}; what was judged so far is kept, the same command resumes"
             )
+
+
+def judgement_of(call: Call, outcome: Outcome) -> Judgement:
+    """The row of a call: the verdict in its reply, or why there is none."""
+    return _row(call.key, call.judge, outcome, _reading(call, outcome))
 
 
 def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:

@@ -25,6 +25,7 @@ class CostEstimate:
         usd_at_most: an upper bound; None where some model has no price.
         seconds: about how long the calls take where the provider keeps up; None where no latency of one of these
             models has been measured in this journal.
+        usd_in_batches: `usd_at_most` at the price of batches; None where some model has no batch API.
     """
 
     calls: int
@@ -32,6 +33,7 @@ class CostEstimate:
     prompt_tokens: int
     usd_at_most: float | None
     seconds: float | None = None
+    usd_in_batches: float | None = None
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
@@ -47,6 +49,7 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
         sum(one.prompt_tokens for one in estimates),
         added([one.usd_at_most for one in estimates]),
         added([one.seconds for one in estimates]),
+        added([one.usd_in_batches for one in estimates]),
     )
 
 
@@ -65,7 +68,8 @@ def plan_calls(
 def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
     """The calls of one judge that nobody has planned yet; they are added to `planned`."""
     wanted = calls = 0
-    tokens, usd = 0.0, 0.0
+    tokens, usd, cheap = 0.0, 0.0, 0.0
+    batched = None if judge.model is None else judge.model.in_batches()
     for item, key in due:
         wanted += 1
         if hash(key) in planned:
@@ -76,11 +80,14 @@ def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, fl
             messages = judge.messages(item)
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages, judge.schema)
+            cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
     stored = due.count_all() - wanted
     if judge.model is None or not calls:
-        return CostEstimate(0, stored, 0, 0.0, 0.0)
+        return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0)
     seconds = expected_seconds(judge.model, calls, latency_s=measured.get(judge.model.alias))
-    return CostEstimate(calls, stored, round(tokens), usd if judge.model.priced else None, seconds)
+    known = usd if judge.model.priced else None
+    takes = judge.model.takes_batches or judge.model.embedded
+    return CostEstimate(calls, stored, round(tokens), known, seconds, cheap if known is not None and takes else None)
 
 
 def _latencies(journal: Journal) -> dict[str, float]:

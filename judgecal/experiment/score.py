@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from judgecal import __version__
-from judgecal.engine import require_prices
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, scale_notes, usage_notes
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
@@ -136,7 +135,7 @@ class ScoreRun:
                 budget meets a model without a price.
         """
         items = (*self.items, *self.tied)
-        require_prices(models_of(self.judges), self.options.limit_usd)
+        self.options.check_models(models_of(self.judges))
         for judge in self.judges:
             check_judge(self.gold, judge, items)
             judge.check_items(items)

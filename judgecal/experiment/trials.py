@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 from judgecal.engine import (
+    BATCHES_FILE,
     Budget,
     Call,
     Journal,
@@ -20,6 +21,8 @@ from judgecal.engine import (
     Progress,
     ReplyCache,
     cache_folder,
+    refuse_waiting,
+    require_batches,
     require_prices,
     run_calls,
     take_verdicts,
@@ -39,7 +42,8 @@ class RunOptions:
 
     `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements of each
     item by each judge; `use_cache` takes stored answers of other experiments;
-    `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr.
+    `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr; `batch` sends
+    calls by the batch API of a provider that has one.
     """
 
     repeats: int = 1
@@ -49,6 +53,7 @@ class RunOptions:
     use_cache: bool = True
     retry_unscored: bool = False
     quiet: bool = False
+    batch: bool = False
 
     def check(self) -> None:
         """Refuse what cannot be run.
@@ -67,6 +72,16 @@ class RunOptions:
             problems.append(f"--budget-total-usd must be above 0, found {self.budget_total_usd:g}")
         if problems:
             raise InputError(problems)
+
+    def check_models(self, models: Sequence[ModelSpec]) -> None:
+        """Refuse models that cannot be called in this way.
+
+        Raises:
+            InputError: a budget meets a model without a price, or `batch` one without a batch API.
+        """
+        require_prices(models, self.limit_usd)
+        if self.batch:
+            require_batches(models)
 
     @property
     def limit_usd(self) -> float | None:
@@ -224,10 +239,11 @@ def run_trials(
     for judge in judges:
         judge.check_items(items)
     require_keys(judges, items, journal, options)
+    due = [(judge, Due(judge, items, journal, options)) for judge in judges]
     with _cache(judges, options) as cache:
-        for judge in judges:
-            due = [(judge, Due(judge, items, journal, options))]
-            _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label or judge.name)
+        for some in [due] if options.batch else [[one] for one in due]:  # all batches wait together
+            called = label or (some[0][0].name if len(some) == 1 else f"{len(some)} judges")
+            _call(some, journal=journal, options=options, budget=budget, cache=cache, label=called)
     return Judgements(_row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats))
 
 
@@ -283,27 +299,65 @@ def _call(
     counts = [due.count() for _, due in asked]
     total = sum(counts)
     progress = None if options.quiet or not total else Progress(label, total)
-    by_model: dict[ModelSpec, list[tuple[Caller, Due, int]]] = {}
+    by_model: dict[ModelSpec, _Callers] = {}
     for (judge, due), count in zip(asked, counts, strict=True):
         if calls_a_model(judge):
             by_model.setdefault(judge.model, []).append((judge, due, count))
         elif decides_itself(judge):
             take_verdicts(_own_verdicts(judge, due), record=journal.append, progress=progress)
+    batched = {model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches}
     for model, callers in by_model.items():
-        calls = (call for judge, due, _ in callers for call in _calls(judge, due))
         n = sum(count for *_, count in callers)
+        if journal.path:
+            refuse_waiting(_calls(callers), model, journal.path.parent / BATCHES_FILE)
         try:
-            run_calls(calls, model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n)
+            run_calls(
+                _calls(callers), model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n
+            )
         finally:
             budget.save()
+    if any(count for callers in batched.values() for *_, count in callers):
+        _in_batches(batched, journal, quiet=options.quiet, budget=budget, cache=cache, progress=progress)
     if progress:
         progress.close()
     if not options.quiet:
         say_remarks(budget)
 
 
-def _calls(judge: Caller, due: Due) -> Iterator[Call]:
-    return (Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema) for item, key in due)
+def _in_batches(
+    batched: Mapping[ModelSpec, _Callers],
+    journal: Journal,
+    *,
+    quiet: bool,
+    budget: Budget,
+    cache: ReplyCache | None,
+    progress: Progress | None,
+) -> None:
+    """Have the judgements that are due by batches, noted beside the journal."""
+    from judgecal.engine.batch import run_batches  # with aiohttp, a quarter of a second
+
+    if journal.path is None:
+        raise InputError("batches need a journal in a file, so that their replies are found again")
+    assumed = sorted(model.alias for model in batched if model.batch_price_assumed)
+    if assumed and not quiet:
+        notice(f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it")
+    asked = [(model, partial(_calls, callers)) for model, callers in batched.items()]
+    path = journal.path.parent / BATCHES_FILE
+    try:
+        run_batches(asked, record=journal.append, path=path, budget=budget, cache=cache, progress=progress)
+    finally:
+        budget.save()
+
+
+_Callers = list[tuple[Caller, Due, int]]
+
+
+def _calls(callers: _Callers) -> Iterator[Call]:
+    return (
+        Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema)
+        for judge, due, _ in callers
+        for item, key in due
+    )
 
 
 def _own_verdicts(judge: Decider, due: Due) -> Iterator[OwnVerdict]:

@@ -37,18 +37,20 @@ class Provider(NamedTuple):
         wire: the module of `engine/transport` that speaks its format; None leaves it to DSPy's client.
         base: its address.
         key_follows: only its own servers and gateways to them speak its format: the key goes to another endpoint too.
+        batches: it takes many requests at once and answers within a day, for less; the wire's module says how.
     """
 
     key_env: str | None = None
     wire: str | None = None
     base: str | None = None
     key_follows: bool = False
+    batches: bool = False
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1"),
-    "gemini": Provider("GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", key_follows=True),
-    "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", key_follows=True),
+    "openai": Provider("OPENAI_API_KEY", "openai", "https://api.openai.com/v1", batches=True),
+    "gemini": Provider("GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com", True, True),
+    "anthropic": Provider("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", True, True),
     "mistral": Provider("MISTRAL_API_KEY", "openai", "https://api.mistral.ai/v1"),
     "groq": Provider("GROQ_API_KEY", "openai", "https://api.groq.com/openai/v1"),
     "openrouter": Provider("OPENROUTER_API_KEY", "openai", "https://openrouter.ai/api/v1"),
@@ -96,6 +98,8 @@ class ModelSpec:
         sampling: whether the model takes a temperature; the price file says where it takes none.
         structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the server
             refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
+        batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price file says
+            so; a user's own price is halved.
     """
 
     alias: str
@@ -113,6 +117,8 @@ class ModelSpec:
     transport: str = "auto"
     sampling: bool = True
     structured: str = "auto"
+    batch_input_usd_per_1m: float | None = None
+    batch_output_usd_per_1m: float | None = None
 
     @property
     def provider(self) -> str:
@@ -177,6 +183,28 @@ class ModelSpec:
             return 0.0 if self.input_usd_per_1m == self.output_usd_per_1m == 0.0 else None
         spent = prompt_tokens * self.input_usd_per_1m + completion_tokens * self.output_usd_per_1m
         return spent / _PER_MILLION
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether its provider is known to have a batch API, and our own client speaks to it."""
+        return self.way == "http" and self.known_provider.batches
+
+    def in_batches(self) -> ModelSpec:
+        """The model at the price of its batches: as the price file has it, else half of the live one."""
+
+        def price(live: float | None, batch: float | None) -> float | None:
+            return live / 2.0 if batch is None and live is not None else batch
+
+        return replace(
+            self,
+            input_usd_per_1m=price(self.input_usd_per_1m, self.batch_input_usd_per_1m),
+            output_usd_per_1m=price(self.output_usd_per_1m, self.batch_output_usd_per_1m),
+        )
+
+    @property
+    def batch_price_assumed(self) -> bool:
+        """Whether half of the live price stands in for a batch price that nobody states."""
+        return self.paid and (self.batch_input_usd_per_1m is None or self.batch_output_usd_per_1m is None)
 
     @property
     def key_present(self) -> bool | None:
@@ -348,6 +376,8 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     for side in ("input", "output") if "output_cost_per_token" in found else ():
         if getattr(spec, f"{side}_usd_per_1m") is None:
             updates[f"{side}_usd_per_1m"] = round(float(found[f"{side}_cost_per_token"]) * _PER_MILLION, 6)
+            if batch := found.get(f"{side}_cost_per_token_batches"):
+                updates[f"batch_{side}_usd_per_1m"] = round(float(batch) * _PER_MILLION, 6)
     if spec.context_window is None and found.get("max_input_tokens"):
         updates["context_window"] = int(found["max_input_tokens"])
     if found.get("max_output_tokens"):

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
@@ -73,7 +73,7 @@ class ProductionRun:
         may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
-        require_prices(models_of([self.judge]), self.options.limit_usd)
+        self.options.check_models(models_of([self.judge]))
 
     @property
     def items(self) -> RowItems:

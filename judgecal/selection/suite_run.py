@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from judgecal import __version__
-from judgecal.engine import Journal, require_prices
+from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
@@ -144,7 +144,7 @@ class SuiteRun:
         may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
         self.reader.check(self.source)
-        require_prices(models_of([member.judge for member in self._all]), self.options.limit_usd)
+        self.options.check_models(models_of([member.judge for member in self._all]))
         if not self.survey.running:
             raise InputError(f"{one.name} is left out: {one.why}" for one in self.survey.left_out)
 

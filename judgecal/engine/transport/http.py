@@ -78,6 +78,16 @@ class HttpTransport:
         self._shared: tuple[object, ...] = ()
         self._around: tuple[str, str] | None = None
 
+    @property
+    def address(self) -> str:
+        """Where its calls go."""
+        return str(self._url)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What another request to the same provider is sent with, the key among it."""
+        return {"user-agent": _HEADERS["user-agent"], **self._wire.headers}
+
     async def close(self) -> None:
         """Close the connections."""
         if self._session:
@@ -86,7 +96,7 @@ class HttpTransport:
 
     async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
-        body = self._encoded(messages, schema)
+        body = self.encoded(messages, schema)
         try:
             status, headers, answer = await self._posted(body)
         except TimeoutError:
@@ -102,8 +112,12 @@ class HttpTransport:
         except Exception as error:
             raise unreadable(error) from error
 
-    def _encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> bytes:
-        """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it."""
+    def encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> bytes:
+        """The body of a call. Half a surrogate pair has no UTF-8, and as an escape strict servers refuse it.
+
+        Raises:
+            CallFailed: the text cannot be sent.
+        """
         shared = (schema, *messages[:-1], messages[-1]["role"])
         if shared != self._shared:
             self._shared = shared
@@ -163,6 +177,14 @@ class HttpTransport:
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
+        return self.reply_in(data)
+
+    def reply_in(self, data: Mapping[str, Any]) -> Reply:
+        """The reply that the JSON of an answer holds.
+
+        Raises:
+            CallFailed, AuthError: it holds an error in the place of one.
+        """
         if found := error_inside(self._spec, data=data, secrets=self._secrets):
             raise found
         return self._wire.reply(data)

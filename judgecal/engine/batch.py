@@ -1,0 +1,375 @@
+"""Judgements by the batch APIs of providers: handed in many at once, answered within a day, at about half the price.
+
+What is sent is what live calls send, and replies are read as theirs are; so the rows are the same but for the cost and
+the latency, which a batch does not have. A batch is noted before it is sent and again when the provider has given it an
+id, so that whoever is killed finds it again: by that id, or in the provider's list of batches. A request that the
+provider failed, or did not come to in time, is no row yet: it goes into another batch, three times in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from judgecal.engine.batch_client import BatchClient, BatchPolicy, NotHandedIn, Results
+from judgecal.engine.batch_log import Batch, BatchLog, ids_in, new_name, request_id
+from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
+from judgecal.engine.call_runner import Outcome
+from judgecal.engine.calls import Call, CallFailed, Message
+from judgecal.engine.reply_forms import ReplyForms
+from judgecal.engine.run import Progress, clock, judgement_of, run_calls, run_to_end
+from judgecal.engine.transport.batches import BatchState, Spool
+from judgecal.errors import AuthError, JudgecalError, notice
+from judgecal.models import ModelSpec
+from judgecal.records import Failure, Judgement, Key
+
+_MOST_AT_ONCE = 50  # batches that wait at a provider; Gemini takes 100, of all of a user's programs
+
+
+def run_batches(
+    asked: Sequence[tuple[ModelSpec, Callable[[], Iterable[Call]]]],
+    *,
+    record: Callable[[Judgement], None],
+    path: Path,
+    budget: Budget,
+    cache: ReplyCache | None = None,
+    policy: BatchPolicy | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Have every judgement by batches and hand each to `record` as it is read; all models' batches wait together.
+
+    Args:
+        asked: models, each with what gives its calls that are due, from the first one. It is called again after rows
+            were recorded, which then are not due.
+        path: the `batches.jsonl` of the experiment.
+
+    Raises:
+        InputError: a model's key is not set, or a line of the file cannot be read.
+        AuthError: a provider refused the key; what was recorded stays.
+        JudgecalError: a server has no batch API, cannot be reached, or refuses a batch.
+        KeyboardInterrupt: as from anywhere; the batches go on at the provider, which is said.
+    """
+
+    def counted(row: Judgement) -> None:
+        record(row)
+        if progress:
+            progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
+
+    with BatchLog(path) as log:
+        runs = [
+            _BatchRun(spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy())
+            for spec, calls in asked
+        ]
+        try:
+            for run in runs:
+                run.progress = progress
+                run.learn_forms()
+            run_to_end(lambda: _all(runs))
+        except (KeyboardInterrupt, JudgecalError):
+            notice(*(line for run in runs for line in run.still_waiting()))
+            raise
+
+
+async def _all(runs: Sequence[_BatchRun]) -> None:
+    await asyncio.gather(*(run.work() for run in runs))
+
+
+@dataclass(slots=True)
+class _Part:
+    """A batch that is being filled; `ids` are a set in order."""
+
+    name: str
+    spool: Spool
+    ids: dict[str, None] = field(default_factory=dict)
+    usd_at_most: float = 0.0
+
+
+class _BatchRun:
+    """The batches of one model."""
+
+    progress: Progress | None = None
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        calls: Callable[[], Iterable[Call]],
+        log: BatchLog,
+        *,
+        record: Callable[[Judgement], None],
+        budget: Budget,
+        cache: ReplyCache | None,
+        policy: BatchPolicy,
+    ) -> None:
+        self._spec, self._calls, self._log = spec, calls, log
+        self._budget, self._cache, self._policy = budget, cache, policy
+        self._recorded = record
+        self._client = BatchClient(spec, log, policy, show=self._show)
+        self._format = self._client.format
+        self._cheap = spec.in_batches()
+        self._key_of = RequestKeys(spec)
+        self._forms = ReplyForms(spec, cache_folder())
+        self._open = log.open_of(spec)
+        self._waiting = ids_in(self._open)
+        self._tries: dict[str, int] = {}
+        self._given_up: set[Key] = set()  # an error may be due again at once, for the next run
+        self._short = 0  # times that the budget held fewer requests than were due
+        for batch in self._open:
+            budget.adopt(batch.name, batch.usd_at_most)
+
+    def learn_forms(self) -> None:
+        """Have one judgement live where it is not known whether the server takes a schema.
+
+        A batch would say so in hours. The same call finds out whether the key and the model are right.
+        """
+        if not self._forms.unknown:
+            return
+        for call in self._calls():
+            key, one, _ = request_id(self._key_of, call)
+            stored = self._cache is not None and self._cache.get(key) is not None
+            if call.schema is not None and one not in self._waiting and not stored:
+                run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
+                break
+        self._forms = ReplyForms(self._spec, cache_folder())
+
+    def _record(self, row: Judgement) -> None:
+        if row.error is not None:
+            self._given_up.add(row.key)
+        self._recorded(row)
+
+    def _still_due(self) -> Iterator[Call]:
+        return (call for call in self._calls() if call.key not in self._given_up)
+
+    async def work(self) -> None:
+        """Hand in, wait and read until nothing is due."""
+        try:
+            for batch in [one for one in self._open if one.provider_id is None]:
+                await self._locate(batch)
+            while await self._hand_in():
+                await self._wait_and_read()
+        finally:
+            await self._client.transport.close()
+
+    def still_waiting(self) -> Iterator[str]:
+        """What a user must hear of batches that go on without this process."""
+        for batch in self._open:
+            if batch.wanted:
+                yield (
+                    f"judgecal: batch {batch.provider_id or batch.name} of {len(batch.ids):,} requests goes on at "
+                    f"{self._spec.provider} and is paid for there; the same command takes its replies; to stop it, "
+                    f"cancel it: {self._format.where}"
+                )
+
+    async def _locate(self, batch: Batch) -> None:
+        """Find a batch that was noted, and whose id was not; one that is in no list was never made."""
+        self._tell([batch], "looking for a batch that may have been handed in")
+        if await self._client.look_for(batch):
+            self._log.note(batch, "submitted")
+        else:
+            self._close(batch, made=False)
+
+    def _close(self, batch: Batch, *, made: bool = True) -> None:
+        self._log.note(batch, "read" if made else "void")
+        self._budget.release(batch.usd_at_most)
+        self._open.remove(batch)
+        for one in batch.ids:
+            self._waiting.pop(one, None)
+
+    async def _hand_in(self) -> bool:
+        """Hand in what is due and waits in no batch; whether anything waits now."""
+        for batch in self._open:
+            batch.wanted = False
+        self._short += 1
+        short = False
+        part: _Part | None = None
+        for call in self._still_due():
+            key, one, messages = request_id(self._key_of, call)
+            if batch_of_it := self._waiting.get(one):
+                batch_of_it.wanted = True
+                continue
+            if self._cache and (stored := self._cache.get(key)):
+                self._record(judgement_of(call, Outcome(stored, cached=True)))
+                continue
+            if part and one in part.ids:
+                continue
+            request = self._request(call, messages)
+            if request is None:
+                continue
+            if part and self._is_full(part, request):
+                await self._submit(part)
+                part = None
+                if sum(batch.wanted for batch in self._open) >= _MOST_AT_ONCE:
+                    return True
+            part = part or self._new_part()
+            worst = worst_cost_usd(self._cheap, messages, call.schema)
+            reserved = self._budget.reserve(self._spec.alias, worst)
+            if reserved is not None:
+                self._add(part, one, request, reserved)
+            elif self._short < self._policy.tries and (part.ids or any(batch.wanted for batch in self._open)):
+                short = True  # what the batches before it really cost may leave room for it
+            else:
+                self._refuse(call, worst)
+        if part and part.ids:
+            await self._submit(part)
+        self._short -= not short
+        return any(batch.wanted for batch in self._open)
+
+    def _request(self, call: Call, messages: Sequence[Message]) -> bytes | None:
+        """The body of a call; None where it cannot be sent, which is its row then."""
+        try:
+            body = self._client.transport.encoded(messages, call.schema and self._forms.shape_known(call.schema))
+            if len(body) > self._format.most_bytes // 2:
+                raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
+            return body
+        except CallFailed as failed:
+            self._record(judgement_of(call, Outcome(failure=Failure(failed.kind, str(failed)))))
+            return None
+
+    def _refuse(self, call: Call, worst_usd: float) -> None:
+        failure = Failure("budget", self._budget.refuse(self._spec.alias, worst_usd))
+        self._record(judgement_of(call, Outcome(failure=failure)))
+
+    def _new_part(self) -> _Part:
+        part = _Part(new_name(), Spool())
+        part.spool.add(self._format.frame(part.name)[0])
+        return part
+
+    def _is_full(self, part: _Part, body: bytes) -> bool:
+        margin = 1000  # what stands around a body, and at the end
+        too_many = len(part.ids) >= self._format.most_requests
+        return too_many or part.spool.size + len(body) + margin > self._format.most_bytes
+
+    def _add(self, part: _Part, one: str, body: bytes, usd: float) -> None:
+        between = self._format.frame(part.name)[1] if part.ids else b""
+        mark = part.name.rpartition("-")[2]
+        part.spool.add(between, self._format.request(f"{one}-{mark}", body))
+        part.ids[one] = None
+        part.usd_at_most += usd
+
+    async def _submit(self, part: _Part) -> None:
+        """Note the batch, hand it in, and note its id."""
+        part.spool.add(self._format.frame(part.name)[2])
+        batch = self._log.intend(part.name, self._spec, tuple(part.ids), usd_at_most=part.usd_at_most)
+        self._open.append(batch)
+        self._waiting |= ids_in([batch])
+        self._tell([batch], "handing in")
+        try:
+            await self._client.hand_in(batch, part.spool)
+        except (NotHandedIn, AuthError):
+            self._close(batch, made=False)
+            raise
+        finally:
+            part.spool.close()
+        self._log.note(batch, "submitted")
+
+    async def _wait_and_read(self) -> None:
+        """Until every batch with a call of this run has ended and is read."""
+        asked = 0
+        while waiting := [batch for batch in self._open if batch.wanted]:
+            states = {batch.name: await self._client.state(batch) for batch in waiting}
+            done = sum(state.done for state in states.values())
+            self._tell(waiting, f"{done:,} of {sum(len(batch.ids) for batch in waiting):,} done")
+            if ended := [batch for batch in waiting if states[batch.name].ended]:
+                await self._read(ended, states)
+            else:
+                await self._client.sleep(self._policy.wait(asked))
+                asked += 1
+
+    async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
+        """Make rows of what ended batches hold; what failed there, and may go into another batch, is none yet."""
+        results = Results(Spool(), states)
+        try:
+            ours = [batch for batch in ended if await self._fetch(batch, results)]
+            names = {batch.name for batch in ours}
+            met: set[str] = set()
+            stop: AuthError | None = None
+            for call in self._still_due():
+                key, one, messages = request_id(self._key_of, call)
+                batch = self._waiting.get(one)
+                if batch is None or batch.name not in names:
+                    continue
+                self._tries[one] = self._tries.get(one, 0) + (one not in met)
+                try:
+                    row = self._row(call, key, messages, batch, results, again=one in met)
+                except AuthError as error:
+                    stop = error
+                    continue
+                met.add(one)
+                if row is not None:
+                    self._record(row)
+        finally:
+            results.spool.close()
+        if self._cache:
+            self._cache.flush(now=True)
+        for batch in ours:
+            self._close(batch)
+        if stop is not None:
+            raise stop
+
+    async def _fetch(self, batch: Batch, results: Results) -> bool:
+        """Take what a batch holds; False where it is somebody else's, and the search goes on."""
+        state = results.states[batch.name]
+        if state.refused is not None:
+            self._raise_refusal(batch, state)
+            return True
+        lines = await self._client.fetch(batch, results)
+        if batch.found and not self._format.names and lines and not any(one in results.places for one in batch.ids):
+            assert batch.provider_id is not None
+            batch.foreign.add(batch.provider_id)
+            batch.provider_id = None
+            await self._locate(batch)
+            return False
+        return True
+
+    def _raise_refusal(self, batch: Batch, state: BatchState) -> None:
+        """End the run where the provider took none of a batch, unless a later batch may do better."""
+        assert state.refused is not None
+        try:
+            self._client.transport.reply(state.refused)
+        except CallFailed as failed:
+            if failed.retry:
+                return
+            self._close(batch)
+            raise self._client.gave_up(f"refused batch {batch.provider_id}", failed) from failed
+        except AuthError:
+            self._close(batch)
+            raise
+
+    def _row(
+        self, call: Call, key: str, messages: Sequence[Message], batch: Batch, results: Results, *, again: bool
+    ) -> Judgement | None:
+        """The row of a call whose batch has ended; None where it goes into another one. `again`: its reply is booked.
+
+        Raises AuthError: as a live call.
+        """
+        one = key[: len(batch.ids[0])]
+        tries = self._tries[one]
+        worst = worst_cost_usd(self._cheap, messages, call.schema)
+        try:
+            reply, bill = billed(self._cheap, messages, self._client.reply(one, batch, results))
+        except CallFailed as failed:
+            if failed.billed and not again:
+                self._budget.settle_request(self._spec.alias, worst, Bill(worst))
+            if failed.retry and tries < self._policy.tries:
+                return None
+            return judgement_of(call, Outcome(failure=Failure(failed.kind, str(failed)), attempts=tries))
+        if again:
+            return judgement_of(call, Outcome(reply, cached=True))
+        self._budget.settle_request(self._spec.alias, worst, bill)
+        if self._cache:
+            self._cache.put(key, reply)
+        return judgement_of(call, Outcome(reply, attempts=tries, cost_usd=bill.usd))
+
+    def _tell(self, batches: Sequence[Batch], what: str) -> None:
+        if self.progress:
+            since = clock(max(0.0, time.time() - min(batch.at for batch in batches)))
+            many = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+            self.progress.waiting = f"{many} at {self._spec.provider} for {since}, {what}"
+            self._show()
+
+    def _show(self) -> None:
+        if self.progress:
+            self.progress.show()

@@ -1,0 +1,210 @@
+"""`batches.jsonl`: which batches wait at providers for an experiment, noted before they are sent.
+
+A line is an event of one batch: `intended` (with a digest of each request, before anything is sent), `submitted`
+(with its id at the provider), `read` (its results are in the journal) or `void` (it never came to be). A batch without
+the last two is open: its requests are paid for, or may be.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from judgecal.engine.appended_file import AppendedFile
+from judgecal.engine.cache import RequestKeys
+from judgecal.engine.calls import Call, Message
+from judgecal.errors import InputError
+from judgecal.models import ModelSpec
+from judgecal.records import digest
+from judgecal.workspace import SCHEMA
+
+BATCHES_FILE = "batches.jsonl"
+"""Beside the journal."""
+
+_ID_DIGITS = 32
+_Event = Literal["submitted", "read", "void"]
+
+
+@dataclass(slots=True)
+class Batch:
+    """One batch.
+
+    Attributes:
+        name: ours, which no other batch has.
+        model: a digest of the model and its address.
+        ids: a digest of each request, in the order in which they were sent.
+        usd_at_most: what was reserved for it.
+        at: when it was about to be sent, in seconds since 1970.
+        provider_id: None until the provider has given it.
+        found: that id comes from the provider's list; where batches have no names, it may be somebody else's.
+        wanted: a call of this run is in it.
+        foreign: ids at the provider that turned out to be somebody else's.
+    """
+
+    name: str
+    model: str
+    ids: Sequence[str]
+    usd_at_most: float
+    at: float
+    provider_id: str | None = None
+    found: bool = False
+    wanted: bool = False
+    foreign: set[str] = field(default_factory=set)
+
+    @property
+    def mark(self) -> str:
+        """The end of each request's id at the provider, by which a batch is known from others of the same requests."""
+        return self.name.rpartition("-")[2]
+
+
+def model_digest(spec: ModelSpec) -> str:
+    """What tells the models of batches apart; the address may hold what must not be written down."""
+    return digest([spec.id, spec.address])[:16]
+
+
+class BatchLog:
+    """The file, held by one process at a time.
+
+    Attributes:
+        provider_ids: of all batches of the file, those that are read among them.
+
+    Raises:
+        BusyError: another process holds it.
+        InputError: a line cannot be read; what it says may be paid for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = AppendedFile(path, "batches")
+        try:
+            self._open, self.provider_ids = _read(path)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> BatchLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def open_of(self, spec: ModelSpec) -> list[Batch]:
+        """The open batches of a model, the oldest first."""
+        model = model_digest(spec)
+        return [batch for batch in self._open.values() if batch.model == model]
+
+    def intend(self, name: str, spec: ModelSpec, ids: Sequence[str], *, usd_at_most: float) -> Batch:
+        """Note a batch that is about to be sent."""
+        batch = Batch(name, model_digest(spec), ids, usd_at_most, time.time(), wanted=True)
+        said = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
+        self._write({"schema": SCHEMA, "batch": name, "event": "intended", **said})
+        self._open[name] = batch
+        return batch
+
+    def note(self, batch: Batch, event: _Event) -> None:
+        """Note what became of a batch; for `submitted` its id is set by then."""
+        if batch.provider_id is not None:
+            self.provider_ids.add(batch.provider_id)
+        self._write({"batch": batch.name, "event": event, "provider_id": batch.provider_id, "found": batch.found})
+        if event != "submitted":
+            del self._open[batch.name]
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line).encode() + b"\n")
+
+
+def new_name() -> str:
+    """A name for a batch; its last part marks each request, so that results are known to be of this batch."""
+    return f"judgecal-{secrets.token_hex(8)}"
+
+
+def _read(path: Path) -> tuple[dict[str, Batch], set[str]]:
+    """Name -> open batch of a file, and the providers' ids of all; nothing where there is no file.
+
+    Raises InputError: a line cannot be read.
+    """
+    found: dict[str, Batch] = {}
+    ids: set[str] = set()
+    if not path.exists():
+        return found, ids
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.endswith(b"\n"):
+                break  # being written right now, or torn: then nothing of that batch was sent
+            try:
+                _take(found, ids, json.loads(line))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise InputError(
+                    f"{path}:{number}: no batch can be read from this line ({error!r:.80}), and it may be one that is "
+                    "paid for: mend it, or delete the file, and its requests are paid again"
+                ) from error
+    return found, ids
+
+
+def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
+    name, event = line["batch"], line["event"]
+    if event == "intended":
+        requests = tuple(line["ids"])
+        found[name] = Batch(name, line["model"], requests, float(line["usd_at_most"]), float(line["at"]))
+    elif event == "submitted":
+        ids.add(line["provider_id"])
+        found[name].provider_id, found[name].found = line["provider_id"], line["found"]
+    else:
+        del found[name]
+
+
+def require_batches(specs: Iterable[ModelSpec]) -> None:
+    """Refuse models whose calls cannot go into batches; beside others, the one inside judgecal judges as ever.
+
+    Raises:
+        InputError: names each, and what to do.
+    """
+    models = list(specs)
+    alone = not any(spec.takes_batches for spec in models)
+    without = sorted(
+        {f"{one.alias} ({one.id})" for one in models if not one.takes_batches and (alone or not one.embedded)}
+    )
+    if not models:
+        raise InputError("--batch: no model is called, so nothing can go into a batch: leave --batch out")
+    if without:
+        raise InputError(
+            f"--batch: no batch API is known for {', '.join(without)}: leave --batch out, or take a model of OpenAI, "
+            "Anthropic or Gemini (openai/..., anthropic/..., gemini/...) whose transport is auto or http"
+        )
+
+
+def request_id(key_of: RequestKeys, call: Call) -> tuple[str, str, Sequence[Message]]:
+    """The key of a call's request in the store of replies, its id in a batch, and its messages."""
+    messages = call.messages()
+    key = key_of(messages, call.key.repeat, call.schema)
+    return key, key[:_ID_DIGITS], messages
+
+
+def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, path: Path) -> None:
+    """Refuse live calls whose requests wait in a batch: they would be paid twice.
+
+    Raises:
+        InputError: names the batches and what to do; or a line of the file cannot be read.
+    """
+    if not (spec.takes_batches and path.exists()):
+        return
+    model = model_digest(spec)
+    waiting = ids_in(batch for batch in _read(path)[0].values() if batch.model == model)
+    key_of = RequestKeys(spec)
+    found = [batch for call in calls if (batch := waiting.get(request_id(key_of, call)[1]))] if waiting else []
+    if found:
+        ids = ", ".join(sorted({batch.provider_id or batch.name for batch in found}))
+        raise InputError(
+            f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: the same "
+            f"command with --batch takes the replies; to pay them again, delete {path}"
+        )
+
+
+def ids_in(batches: Iterable[Batch]) -> dict[str, Batch]:
+    """Digest of each request -> the batch that it is in."""
+    return {one: batch for batch in batches for one in batch.ids}
