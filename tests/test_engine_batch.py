@@ -208,7 +208,7 @@ def test_a_batch_that_the_provider_does_not_know_is_not_paid_again_unasked(tmp_p
 
 def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "batches.jsonl").write_text('{"event": "intended"}\n')
-    with batches_at("openai", every_tenth_fails_once) as server, pytest.raises(InputError, match="batches.jsonl:1"):
+    with batches_at("openai", every_tenth_fails_once) as server, pytest.raises(InputError, match=r"batches\.jsonl:1"):
         batched(server.model(), tmp_path, 3)
 
 

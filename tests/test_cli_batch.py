@@ -1,0 +1,90 @@
+"""`--batch` of score, judge and answer, and what refuses it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.batch_server import BatchServer, batches_at
+from tests.support.calls import say_half
+from tests.support.command import Ran
+
+
+@pytest.fixture
+def server(workspace_dir: Path) -> Iterator[BatchServer]:
+    """An OpenAI whose batches end at the first poll; the model `cheap` of the workspace."""
+    with batches_at("openai", lambda body, _: say_half(body), pending=0) as running:
+        config = (
+            f'[models.cheap]\nid = "openai/gpt-4o-mini"\napi_base = "{running.address}/v1"\nmax_tokens = 64\n'
+            '[models.here]\nid = "ollama_chat/mistral"\n'
+        )
+        (workspace_dir / "judgecal.toml").write_text(config)
+        yield running
+
+
+SCORE = ("score", "--models", "cheap", "--limit", "20", "--name", "run", "--json")
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "judgements.jsonl").read_text().splitlines()]
+
+
+def test_score_by_batch_and_live_resume_take_each_other_over(
+    judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path
+) -> None:
+    ran = judgecal(*SCORE, "--batch")
+    assert ran.code == 0, ran.err
+    folder = workspace_dir / "experiments" / "run"
+    n, batches = len(rows(folder)), len(server.batches)
+    assert len(server.live) == 1  # whether the server takes the schema is asked live
+    assert all(row["verdict"] == 50 for row in rows(folder) if str(row["judge"]).endswith("@cheap"))
+    again = judgecal(*SCORE)
+    assert again.code == 0, again.err
+    assert (len(rows(folder)), len(server.batches), len(server.live)) == (n, batches, 1)
+    assert json.loads(again.out)["judges"][0]["agreement"] == json.loads(ran.out)["judges"][0]["agreement"]
+
+
+def test_a_dry_run_shows_both_prices(judgecal: Callable[..., Ran], server: BatchServer) -> None:
+    found = json.loads(judgecal(*SCORE, "--dry-run").out)
+    assert found["usd_in_batches"] == pytest.approx(found["usd_at_most"] / 2)
+    assert "USD with --batch)" in judgecal(*SCORE[:-1], "--dry-run").out
+    assert not server.paths
+
+
+def test_models_without_a_batch_api_are_refused_in_one_message(
+    judgecal: Callable[..., Ran], server: BatchServer
+) -> None:
+    ran = judgecal(*SCORE, "--batch", "--models", "here,embedded")
+    assert ran.code == 2
+    assert "no batch API is known for embedded (judgecal/embedded), here (ollama_chat/mistral)" in ran.err
+    assert "leave --batch out" in ran.err
+    assert judgecal("score", "--judge", "token_f1@local", "--batch").code == 2
+
+
+def test_live_calls_that_wait_in_a_batch_are_refused(
+    judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("judgecal.engine.batch_client.BatchClient.state", stop)
+        ran = judgecal(*SCORE, "--batch")
+    assert ran.code == 130
+    assert "goes on at openai" in ran.err
+    live = judgecal(*SCORE)
+    assert live.code == 2
+    assert "wait in a batch (batch_0000) and are paid for there" in live.err
+    assert judgecal(*SCORE, "--batch").code == 0
+    assert len(server.batches) == 1
+
+
+def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path) -> None:
+    answered = judgecal("answer", "--models", "cheap", "--limit", "5", "--name", "told", "--batch", "--json")
+    assert answered.code in (0, 4), answered.err
+    assert len(server.batches) == 1
+    help_of = {name: judgecal(name, "--help").out for name in ("judge", "gate", "optimize", "select", "migrate")}
+    assert [name for name, text in help_of.items() if "--batch" in text] == ["judge"]
