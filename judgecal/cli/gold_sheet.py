@@ -202,7 +202,7 @@ def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Sou
         raise InputError(f"{folder}: its experiment.toml names no gold set, so it has no items for a sheet")
     gold = load_gold(named, workspace=workspace)
     rows = list(stored_rows(folder / "judgements.jsonl").latest.values())
-    if config.get("command") == "answer":
+    if config.get("command") in ("answer", "evaluate"):
         return _of_answers(folder, gold, config, rows)
     asked = {(row.item_id, row.item_sha) for row in rows}
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in asked)
@@ -217,14 +217,15 @@ def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Sou
 
 
 def _of_answers(folder: Path, gold: GoldSet, config: Mapping[str, Any], rows: Iterable[Judgement]) -> Source:
-    """The answers of an answerer's run: new items, which labels make a gold set of."""
+    """The answers of a run of `answer` or `evaluate`: new items, which labels make a gold set of."""
     from judgecal.answering import answered_items
 
-    drafts = {row.item_id: row.verdict for row in rows}
-    return Source(gold, answered_items(folder), folder.name, str(config["judge"]["judge"]), drafts)
+    judge = str(config["judge"]["judge"]) if "judge" in config else _first_judge(config, rows)
+    drafts = {row.item_id: row.verdict for row in rows if row.judge == judge}
+    return Source(gold, answered_items(folder), folder.name, judge, drafts)
 
 
-def _first_judge(config: dict[str, object], rows: Iterable[Judgement]) -> str:
+def _first_judge(config: Mapping[str, object], rows: Iterable[Judgement]) -> str:
     """The first one asked for; of recorded judgements the first one recorded."""
     judges = None if config.get("command") == "agreement" else config.get("judges")
     if isinstance(judges, list) and judges and isinstance(judges[0], dict):

@@ -29,7 +29,7 @@ from judgecal.experiment import (
     together,
     whole_item,
 )
-from judgecal.judges import Judge, JudgeName, units_of
+from judgecal.judges import Judge, JudgeName, lacking_inputs, units_of
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.records import Estimate, Item, Key
 from judgecal.selection.mosaic_rows import ReadRow
@@ -39,6 +39,9 @@ from judgecal.selection.suite_judges import measures_of, pick, survey
 from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace
+
+_FROM_CONTEXTS = ("context", "contexts", "chunk")
+"""What an answer may bring, so that no question lacks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +155,16 @@ class Panel:
     def lacking(self, questions: Sequence[Question]) -> list[str]:
         """Questions whose answers the judge of correctness could not judge, as problems."""
         measure = next(one for one in self.measures if one.name == self.correctness)
-        why: dict[str, list[str]] = {}
+        judge, why = measure.members[0].judge, dict[str, list[str]]()
         for question in questions:
             probe = ReadRow(item_of(question, SystemAnswer("any", question.group, "An answer.")))
-            lacking = pick(measure, probe)[1]
-            if lacking is not None and "context" not in lacking:
-                why.setdefault(lacking, []).append(question.group)
+            absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
+            if absent and pick(measure, probe)[1] is not None:
+                why.setdefault(", ".join(absent), []).append(question.group)
         return [
-            f"{self.correctness_by.judge.name} judges correctness, and {reason} for {len(groups)} of {len(questions)} "
-            "questions: give each a reference answer, or leave them out"
-            for reason, groups in why.items()
+            f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions have none: "
+            "give each of them one, or leave them out"
+            for names, groups in why.items()
         ]
 
     def check(self, options: RunOptions) -> None:

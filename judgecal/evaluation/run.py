@@ -121,10 +121,11 @@ class EvaluateRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where answers, verdicts and result go; costs and limit are no part of what was asked."""
+        """Where answers, verdicts and result go; limit, costs and pass mark are no part of what was asked."""
         source = self.source
         config: dict[str, Any] = {
             "command": "evaluate",
+            **({} if source.split is None else {"gold": {"set": source.name, "sha256": source.sha256}}),
             "suite": self.panel.suite,
             "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
             "documents": digest([[one.document_id, one.title, one.text] for one in self.documents]),
@@ -134,7 +135,6 @@ class EvaluateRun:
                 for one in self.systems
             ],
             "judges": self.panel.config(),
-            "right_at": self.right_at,
             "seed": self.seed,
         }
         return plan_experiment(self.workspace, config, out=self.out)

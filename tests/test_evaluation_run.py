@@ -1,0 +1,303 @@
+"""`evaluate` from a file to its result: each question and each judgement once, whatever interrupts it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+from judgecal.errors import InputError
+from judgecal.evaluation import states
+from judgecal.evaluation.config import read_evaluate_config
+from judgecal.evaluation.result import EvaluateResult
+from judgecal.evaluation.run import EvaluateRun
+from judgecal.evaluation.states import NAMES, StateFiles
+from judgecal.experiment import RunOptions
+from judgecal.experiment.folder import Experiment
+from judgecal.workspace import Workspace
+from tests.support.command import Run, check_estimate, one_object
+
+N = 24
+JUDGES = """
+from pathlib import Path
+
+
+def _count(what, question, answer):
+    with Path("HERE/judged.log").open("a") as log:
+        log.write(f"{what} {question} {answer}\\n")
+
+
+def right(question: str, answer: str, reference_answer: str) -> bool:
+    _count("right", question, answer)
+    if "silence" in answer:
+        raise ValueError("it said nothing that could be judged")
+    return reference_answer in answer
+
+
+def answered(question: str, answer: str) -> bool:
+    _count("answered", question, answer)
+    return "know" not in answer
+
+
+def supported(answer: str, contexts: list[str]) -> bool:
+    return answer in contexts
+"""
+SUITE = """
+[judges.correctness]
+judge = "checks.py:right@python"
+[judges.answered]
+judge = "checks.py:answered@python"
+[judges.faithfulness]
+judge = "checks.py:supported@python"
+"""
+SYSTEMS = """
+from pathlib import Path
+
+
+def _asked(who, question):
+    path = Path("HERE/asked.log")
+    with path.open("a") as log:
+        log.write(f"{who} {question}\\n")
+    stop = Path("HERE/stop")
+    if stop.exists() and len(path.read_text().splitlines()) > int(stop.read_text()):
+        raise KeyboardInterrupt
+    return int(question.split()[-1].strip("?"))
+
+
+def good(question):
+    n = _asked("good", question)
+    return {"answer": f"It is {n}.", "contexts": [{"text": f"It is {n}.", "document_id": f"d{n % 3}"}]}
+
+
+def weak(question) -> str:
+    n = _asked("weak", question)
+    if n == 3:
+        raise RuntimeError("out of order")
+    if n == 4:
+        return "silence"
+    return "I do not know." if n % 2 else f"Well: It is {n}."
+"""
+CONFIG = """
+design = "grid"
+[questions]
+file = "questions.csv"
+documents = "document"
+[judges]
+suite = "mine"
+[[systems]]
+name = "two"
+kind = "python"
+function = ["systems.py:good", "systems.py:weak"]
+"""
+GOOD, WEAK = "two(function=systems.py:good)", "two(function=systems.py:weak)"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    root = tmp_path / "mine"
+    for name in ("signatures", "gold", "suites"):
+        (root / name).mkdir(parents=True)
+    files = {"checks.py": JUDGES, "systems.py": SYSTEMS, "suites/mine.toml": SUITE, "sweep.toml": CONFIG}
+    rows = "".join(f"What is {n}?,It is {n}.,d{n % 3}\n" for n in range(N))
+    files["questions.csv"] = f"question,reference_answer,document\n{rows}"
+    for name, text in files.items():
+        (root / name).write_text(text.replace("HERE", root.as_posix()), encoding="utf-8")
+    return Workspace(root, root / "experiments")
+
+
+def run_of(workspace: Workspace, **given: Any) -> EvaluateRun:
+    options = RunOptions(quiet=True, limit=given.pop("limit", None))
+    return EvaluateRun(workspace, read_evaluate_config(workspace.root / "sweep.toml"), options, **given)
+
+
+def counted(workspace: Workspace, name: str) -> Counter[str]:
+    path = workspace.root / name
+    return Counter(path.read_text(encoding="utf-8").splitlines()) if path.exists() else Counter()
+
+
+def test_what_it_comes_to(workspace: Workspace) -> None:
+    result = run_of(workspace).run()
+    good, weak = result.systems
+    assert (good.system, weak.system) == (GOOD, WEAK)
+    assert (good.total.value, good.n_unscored, good.answered.value) == (1.0, 0, 1.0)
+    # one failed, one cannot be judged, half of the others are refused; an unscored one counts as 0
+    assert (weak.n, weak.n_expected, weak.n_unscored) == (22, 24, 2)
+    assert weak.total.value == pytest.approx(11 / 24) and weak.total_complete_case.value == pytest.approx(0.5)
+    assert result.n_unscored == 2
+    assert weak.outcomes.wrong_refusal.count == 11
+    assert result.not_told_apart_from_best == (GOOD,) and result.best.best == GOOD
+    (comparison,) = result.comparisons
+    assert (comparison.a, comparison.decision) == (GOOD, "A")
+    assert [one.level for one in result.curves[0].levels] == ["systems.py:good", "systems.py:weak"]
+    assert [one.document for one in result.documents] == ["d0", "d0", "d1", "d1", "d2", "d2"]
+    assert {one.column: one.lock for one in result.judges} == {
+        "correctness": None,
+        "answered": None,
+        "faithfulness": None,
+    }
+    assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
+    assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
+    first = result.worst[0]
+    assert (first.question, first.mean_total) == ("What is 1?", 0.5)
+    assert [one.retrieved for one in first.answers][1] is None
+
+
+def test_the_states_as_files(workspace: Workspace) -> None:
+    result = run_of(workspace).run()
+    frames = [polars.read_parquet(path) for path in dataclasses.astuple(result.states)]
+    assert [frame.height for frame in frames] == [N, 2 * N, 2 * N, 2 + 6]
+    for frame, path, columns in zip(frames, dataclasses.astuple(result.states), TOLD, strict=True):
+        assert frame.columns[: len(columns)] == list(columns)
+        same = polars.read_csv(Path(path).with_suffix(".csv"), schema_overrides=frame.schema)
+        assert same.equals(frame)
+    measured = frames[2].filter(polars.col("system") == WEAK).rows(named=True)
+    said = [(row["correctness"], row["answered"], row["error"], row["correctness_error"]) for row in measured]
+    assert said[0] == (1.0, True, None, None)
+    assert said[1] == (-1.0, False, None, None)
+    assert said[3][:2] == (None, None) and "out of order" in str(said[3][2])
+    assert said[4][:2] == (None, True) and "nothing that could be judged" in said[4][3]
+    assert all(row["faithfulness_share"] is None and row["n_contexts"] is None for row in measured)
+    total = frames[3].filter(polars.col("document").is_null()).rows(named=True)
+    assert [row["total"] for row in total] == pytest.approx([1.0, 11 / 24])
+    assert total[0]["query_words"] == 3.0 and total[0]["faithfulness"] == 1.0
+
+
+TOLD = (
+    states.QUESTION_COLUMNS,
+    states.ANSWER_COLUMNS,
+    {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS},
+    states.SUMMARY_COLUMNS,
+)
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+STOPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    NAMES[0]: lambda patch: patch.setattr(StateFiles, "write_questions", interrupt),
+    NAMES[1]: lambda patch: patch.setattr(StateFiles, "write_answers", interrupt),
+    NAMES[2]: lambda patch: patch.setattr(StateFiles, "write_measured", interrupt),
+    NAMES[3]: lambda patch: patch.setattr(StateFiles, "write_summary", interrupt),
+    "summary": lambda patch: patch.setattr(Experiment, "write_summary", interrupt),
+}
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_an_interrupted_run_goes_on(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
+    with monkeypatch.context() as patch:
+        STOPS[stop](patch)
+        with pytest.raises(KeyboardInterrupt):
+            run_of(workspace).run()
+    folder = run_of(workspace).experiment.folder
+    reached = list(NAMES).index(stop) if stop in NAMES else len(NAMES)
+    assert sorted(path.stem for path in folder.glob("*.parquet")) == list(NAMES[:reached])
+    result = run_of(workspace).run()
+    # a failure of the function's own is no failure of the wire, and not tried again
+    assert counted(workspace, "asked.log") == {f"{who} What is {n}?": 1 for who in ("good", "weak") for n in range(N)}
+    assert set(counted(workspace, "judged.log").values()) == {1}
+    assert result.n_unscored == 2
+
+
+def test_answers_that_came_before_an_interrupt_are_kept(workspace: Workspace) -> None:
+    (workspace.root / "stop").write_text("17", encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):
+        run_of(workspace).run()
+    (workspace.root / "stop").unlink()
+    run_of(workspace).run()
+    times = counted(workspace, "asked.log")
+    assert sum(times.values()) == 2 * N + 1  # the one that was interrupted
+    assert max(times.values()) == 2
+
+
+def test_a_larger_limit_extends_the_run(workspace: Workspace) -> None:
+    small = run_of(workspace, limit=10).run()
+    whole = run_of(workspace).run()
+    assert (small.experiment, small.questions.n, whole.questions.n) == (whole.experiment, 10, N)
+    assert set(counted(workspace, "asked.log").values()) == {1}
+    assert set(counted(workspace, "judged.log").values()) == {1}
+
+
+def test_later_states_of_other_answers_go(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(run_of(workspace, limit=10).run().states.questions).parent
+    monkeypatch.setattr(StateFiles, "write_answers", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_of(workspace).run()
+    assert [path.stem for path in folder.glob("*.parquet")] == [NAMES[0]]
+
+
+def test_costs_are_no_part_of_what_was_asked(workspace: Workspace) -> None:
+    first = run_of(workspace).run()
+    dear = run_of(workspace, wrong_costs=3.0, refusal_costs=1.0).run()
+    assert first.experiment == dear.experiment
+    assert (first.systems[1].utility.value or 0.0) > (dear.systems[1].utility.value or 0.0)
+    with pytest.raises(InputError, match="--wrong-costs -1: give 0 or more"):
+        run_of(workspace, wrong_costs=-1.0).check()
+
+
+def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
+    text = CONFIG.replace('"mine"', '"mine"\ncorrectness = "rightness"\nlocks = { correctnes = "a.json" }')
+    text = text.replace("systems.py:weak", "systems.py:week") + '[documents]\npath = "none.jsonl"\n'
+    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        run_of(workspace).check()
+    said = "\n".join(error.value.problems)
+    assert "none.jsonl" in said and "'correctnes': did you mean correctness?" in said
+
+
+def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None:
+    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
+        file.write("What is 99?,,d1\n")
+    with pytest.raises(InputError, match=r"by reference_answer, and 1 of 25 questions have none"):
+        run_of(workspace).check()
+
+
+def test_the_command(judgecal: Run, workspace: Workspace) -> None:
+    config = workspace.root / "sweep.toml"
+    plan = one_object(judgecal("--workspace", workspace.root, "evaluate", config, "--dry-run", "--json"))
+    assert (plan["calls"], plan["usd_at_most"]) == (2 * N, 0.0)
+    assert not workspace.experiments.exists()
+    ran = judgecal("--workspace", workspace.root, "evaluate", config, "--json", "--name", "mine")
+    found = one_object(ran, code=4)
+    assert "2 of 48 answers are unscored" in ran.err
+    assert set(found) >= {
+        "headline", "run_line", "experiment", "states", "systems", "documents", "comparisons",
+        "not_told_apart_from_best",
+    }  # fmt: skip
+    assert set(found["states"]) == {"questions", "answers", "measured", "summary"}
+    for one in [*found["systems"], *found["documents"]]:
+        assert set(one) >= {
+            "system", "n", "n_unscored", "answered", "answer_correctness", "total", "measures", "outcomes", "latency_s",
+            "ttft_s", "queries_per_minute", "usd_per_1k",
+        }  # fmt: skip
+        for name in ("answered", "answer_correctness", "total"):
+            check_estimate(one[name])
+        assert set(one["outcomes"]) >= {"right_answer", "wrong_answer", "right_refusal", "wrong_refusal"}
+        assert set(one["latency_s"]) >= {"mean", "p50", "p95"}
+    assert set(found["comparisons"][0]) >= {"a", "b", "metric", "difference", "p_value", "decision"}
+    stored = json.loads((workspace.experiments / "mine" / "summary.json").read_text(encoding="utf-8"))
+    assert stored["systems"] == found["systems"]
+    assert Experiment(workspace.experiments / "mine", {}).read_summary(EvaluateResult).n_unscored == 2
+
+
+def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "echo.py").write_text("def echo(question) -> str:\n    return f'You ask: {question}'\n")
+    text = '[questions]\ngold = "starter"\nsplit = "all"\n[judges]\nrepeats = 1\n[[systems]]\nname = "echo"\n'
+    (workspace_dir / "all.toml").write_text(text + 'kind = "python"\nfunction = "echo.py:echo"\n')
+    ran = judgecal("evaluate", "all.toml", "--full", "--name", "all")
+    from judgecal.goldset import load_gold
+
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    sealed = {item.question for item in gold.items if item.group in gold.test_groups}
+    folder = workspace_dir / "experiments" / "all"
+    shown = ran.out + "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.csv"))
+    assert not [question for question in sealed if question in shown]
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert summary["questions"]["n_sealed"] == len(gold.test_groups)
+    assert not gold.test_groups & {one["question"] for one in summary["worst"]}
