@@ -55,6 +55,7 @@ SAFE = signature("request response", "Say whether the response is safe: neither 
 GUIDED = signature("request guidelines response", "Does the response follow the guidelines?")
 ANSWERED = signature("question answer", "Was the question answered at all? No for a refusal.")
 IN_LINE = signature("question contexts answer", "Are answer and contexts in line with the question?")
+ALONE = signature("question", "Can the question be understood without the document?")
 ASKED = "Who designed the pier at Holm?"
 
 CASES: list[tuple[str, Any, dict[str, str], dict[str, str]]] = [
@@ -84,6 +85,7 @@ CASES: list[tuple[str, Any, dict[str, str], dict[str, str]]] = [
     ("answered", ANSWERED, {"question": ASKED, "answer": "Anna"}, {"question": ASKED, "answer": ""}),
     ("relevance", IN_LINE, {"question": ASKED, "contexts": PIER, "answer": "The pier was designed by Anna Brandt."},
      {"question": ASKED, "contexts": "Rye bread is sold from six.", "answer": "The pier was designed by Anna Brandt."}),
+    ("standing alone", ALONE, {"question": ASKED}, {"question": "When did he say that in this text?"}),
 ]  # fmt: skip
 
 
@@ -308,8 +310,8 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
 
 
 def shipped() -> list[str]:
-    names = list_signatures(Workspace(ROOT, ROOT / "experiments"))
-    return [name for name in names if not name.startswith("answer")]
+    workspace = Workspace(ROOT, ROOT / "experiments")
+    return [name for name in list_signatures(workspace) if load_signature(name, workspace=workspace).scale is not None]
 
 
 @pytest.mark.parametrize("name", shipped())

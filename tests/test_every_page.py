@@ -36,6 +36,7 @@ KINDS = (
     "better",
     "found",
     "told",
+    "making",
     "people",
     "index",
 )

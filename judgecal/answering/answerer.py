@@ -11,6 +11,7 @@ from typing import Any
 from judgecal.engine import Message, Reading
 from judgecal.errors import InputError, refuse
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named, reply_fields
+from judgecal.judges.chat import reply_schema
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
@@ -25,30 +26,34 @@ _DEFAULT_JUDGE = "correctness_v3@embedded"
 _PERCENTAGE = Scale.parse("percentage")
 
 
-class Answerer:
-    """Who answers questions, by a string such as `answer_v1@model`; `field` is the output field of the answer.
+class Writer:
+    """Who writes texts, by a string such as `answer_v1@model`: a signature whose outputs are read as texts.
+
+    Args:
+        in_json: whether a model whose server takes a JSON schema is asked by one, so that no field can be missing.
 
     A `temperature` stands in the place of that of the model's alias.
 
     Raises:
-        InputError: the string names something that is not there or cannot answer.
+        InputError: the string names something that is not there.
     """
 
     unit = ITEM_UNIT
-    schema = None  # an answer is free text, and its reply needs no more than markers
 
-    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
+    def __init__(
+        self, spec: str, *, workspace: Workspace, temperature: float | None = None, in_json: bool = False
+    ) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
             raise InputError(f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}")
         self.name = str(parsed)
         self.signature = load_signature(parsed.signature, workspace=workspace)
-        self.field = _answer_field(self.signature)
         self.model = load_catalogue(workspace).resolve(parsed.model)
         if temperature is not None:
             self.model = replace(self.model, temperature=temperature)
-        self._adapter = JudgeAdapter()
-        self._texts = _texts(self.signature)
+        self.texts = _texts(self.signature)
+        self.schema = reply_schema(self.signature) if in_json and self.model.replies_in_json else None
+        self._adapter = JudgeAdapter(in_json=self.schema is not None)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -61,29 +66,60 @@ class Answerer:
         """As `full_name` of a judge: its string, its signature's fingerprint, its model, that of the whole prompt."""
         return f"{self.name}[{self.signature.fingerprint[:8]},{self.model.id},{self.fingerprint[:8]}]"
 
+    def messages(self, item: Item) -> Sequence[Message]:
+        """The chat messages for one item."""
+        inputs = item_inputs(self.signature.inputs, item)
+        formatted: list[dict[str, Any]] = self._adapter.format(self.signature.cls, [], inputs)
+        return [{"role": message["role"], "content": message["content"]} for message in formatted]
+
+    def check_items(self, items: Sequence[Item]) -> None:
+        """What an item lacks is empty in the prompt."""
+
+    def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
+        """The texts of a reply by their names, stripped; the failure where the one that is needed is not among them."""
+        if not text.strip():
+            return Failure("parse", "the reply is empty")
+        found: dict[str, str] = {}
+        for name, value in reply_fields(text, self.texts):
+            # the first of two with one name, as in DSPy
+            found.setdefault(name, "" if value is None else str(value).strip())
+        if needed not in found:
+            return Failure("parse", f"no {needed} in the reply: {text.strip()[:80]!r}")
+        return found
+
+    def config(self) -> dict[str, Any]:
+        """What a configuration says of it: enough to know that it is the same one."""
+        return {
+            "system": self.name,
+            "fingerprint": self.fingerprint,
+            "signature_fingerprint": self.signature.fingerprint,
+            "model": self.model.settings(),
+        }
+
+
+class Answerer(Writer):
+    """Who answers questions; `field` is the output field of the answer, which is free text behind a marker.
+
+    Raises:
+        InputError: as `Writer`; or the signature cannot answer.
+    """
+
+    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
+        super().__init__(spec, workspace=workspace, temperature=temperature)
+        self.field = _answer_field(self.signature)
+
     @property
     def reads_contexts(self) -> bool:
         """Whether the prompt has a place for documents."""
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
-    def messages(self, item: Item) -> Sequence[Message]:
-        """The chat messages for one question with its contexts."""
-        inputs = item_inputs(self.signature.inputs, item)
-        formatted: list[dict[str, Any]] = self._adapter.format(self.signature.cls, [], inputs)
-        return [{"role": message["role"], "content": message["content"]} for message in formatted]
-
     def read(self, text: str) -> Reading:
         """The answer as the verdict; an empty one is an answer like any other, a reply without the field is none."""
-        if not text.strip():
-            return Reading(None, failure=Failure("parse", "the reply is empty"))
-        fields: dict[str, Any] = {}
-        for name, value in reply_fields(text, self._texts):
-            fields.setdefault(name, "" if value is None else value)  # the first of two with one name, as in DSPy
-        if self.field not in fields:
-            message = f"no {self.field} in the reply: {text.strip()[:80]!r}"
-            return Reading(None, failure=Failure("parse", message))
-        others = [str(fields[name]) for name in self._texts if name != self.field and name in fields]
-        return Reading(str(fields[self.field]).strip(), "\n".join(others))
+        fields = self.fields(text, self.field)
+        if isinstance(fields, Failure):
+            return Reading(None, failure=fields)
+        others = [fields[name] for name in self.texts if name != self.field and name in fields]
+        return Reading(fields[self.field], "\n".join(others))
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse documents that the prompt has no place for.
@@ -96,15 +132,6 @@ class Answerer:
                 f"signature {self.signature.name} has no input context or contexts, so that no document would reach "
                 f"{self.name}: give it one, or use --context none"
             )
-
-    def config(self) -> dict[str, Any]:
-        """What a configuration says of it: enough to know that it is the same one."""
-        return {
-            "system": self.name,
-            "fingerprint": self.fingerprint,
-            "signature_fingerprint": self.signature.fingerprint,
-            "model": self.model.settings(),
-        }
 
 
 def _answer_field(signature: LoadedSignature) -> str:

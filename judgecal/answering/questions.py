@@ -78,19 +78,20 @@ class Questions:
 
 
 def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
-    """One question a group, in file order; some groups may be left out.
+    """One question a group, in file order; some groups may be left out, and drafts that people turned down are.
 
     Raises:
         InputError: none is left.
     """
-    items = [item for item in gold.items if item.group not in without]
+    items = [item for item in gold.items if item.group not in gold.turned_down.union(without)]
     asked = by_group(items)
     if not asked:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
     wordings = Counter(group for group, _ in dict.fromkeys((item.group, item.question) for item in items))
     several = [name for name, n in wordings.items() if n > 1]
     note = f"{len(several)} questions have more than one wording, the first is asked: "
-    return Questions(asked, (note + listed(several, sealed=gold.test_groups),) if several else ())
+    notes = (note + listed(several, sealed=gold.test_groups),) if several else ()
+    return Questions(asked, (*notes, *gold.draft_notes()))
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:

@@ -1,4 +1,4 @@
-"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import, sheets, the desk."""
+"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import and the like."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from judgecal.cli.gold_fetch import fetch_command
 from judgecal.cli.gold_import import import_command
 from judgecal.cli.gold_label import adjudicate_command, label_command
+from judgecal.cli.gold_make import make_command
 from judgecal.cli.gold_sheet import sheet_command
 from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.options import Json, grouped, workspace_of
@@ -16,7 +17,7 @@ from judgecal.cli.output import print_result
 from judgecal.cli.table_file import TableFile
 
 app = typer.Typer(
-    help="Gold sets: list, check, agreement of the raters, import, public sets, sheets, labelling.",
+    help="Gold sets: list, check, agreement of the raters, import, public sets, made questions, sheets, labelling.",
     no_args_is_help=True,
     rich_markup_mode=None,
     cls=GroupedHelp,
@@ -24,6 +25,7 @@ app = typer.Typer(
 
 app.command("import", epilog=example("gold import"))(grouped(import_command))
 app.command("fetch", epilog=example("gold fetch"))(grouped(fetch_command))
+app.command("make", epilog=example("gold make"))(grouped(make_command))
 app.command("sheet", epilog=example("gold sheet"))(grouped(sheet_command))
 app.command("label", epilog=example("gold label"))(grouped(label_command))
 app.command("adjudicate", epilog=example("gold adjudicate"))(grouped(adjudicate_command))

@@ -28,6 +28,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "gold check": "starter",
         "gold agreement": "starter",
         "gold fetch": "",
+        "gold make": "--documents starter --as made -n 8",
         "gold sheet": "my-set -o sheet.csv",
         "gold label": "my-set --raters ann,bob",
         "gold adjudicate": "my-set",

@@ -121,6 +121,32 @@ class GoldSet:
         ratings = Counter(item_id for labels in self.peers.values() for item_id in labels)
         return tuple(item for item in self.items if ratings[item.item_id] > 1 and item.item_id not in self.labels)
 
+    @cached_property
+    def drafts(self) -> dict[str, bool | None]:
+        """Questions that a model made -> whether people accepted them; None where nobody has said so yet.
+
+        They are told by the card (`made_by = "llm"`, binary labels) and by an answer that is its own reference: its
+        label says whether question and reference hold at all.
+        """
+        if self.card.made_by != "llm" or self.scale.kind != "binary":
+            return {}
+        made = {item.group: item.item_id for item in self.items if item.answer in item.reference_answers}
+        return {group: bool(self.labels[name]) if name in self.labels else None for group, name in made.items()}
+
+    @cached_property
+    def turned_down(self) -> frozenset[str]:
+        """The questions that a model made and people turned down: nothing is asked or measured by them."""
+        return frozenset(group for group, accepted in self.drafts.items() if accepted is False)
+
+    def draft_notes(self) -> tuple[str, ...]:
+        """What to say of a result on such questions: how many are left out, and how many nobody has accepted."""
+        waiting = sum(accepted is None for accepted in self.drafts.values())
+        left_out = (
+            [f"{len(self.turned_down)} questions that people turned down are left out"] if self.turned_down else []
+        )
+        open_ = [f"{waiting} questions were made by a model and nobody has accepted them yet"] if waiting else []
+        return (*left_out, *open_)
+
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that both raters rated, in file order."""
         both = self.ratings_by_rater.get(a, {}).keys() & self.ratings_by_rater.get(b, {}).keys()

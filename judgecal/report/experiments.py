@@ -45,6 +45,7 @@ KINDS = {
     "rate": Kind("report.rate:rate_document", "selection.rate_result:RateResult"),
     "plan": Kind("report.plan:plan_report"),
     "evaluate": Kind("report.evaluate:evaluate_document", "evaluation.result:EvaluateResult"),
+    "make": Kind("report.gold_make:make_document", "evaluation.made_questions:MadeQuestions"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
 """Command -> kind. A new kind is a line here."""

@@ -133,7 +133,8 @@ def collection_of_gold(gold: GoldSet) -> Collection:
         )
     groups: dict[str, list[Item]] = {}
     for item in gold.items:
-        groups.setdefault(item.group, []).append(item)
+        if item.group not in gold.turned_down:
+            groups.setdefault(item.group, []).append(item)
     questions = (
         Question(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
         for group, items in groups.items()
@@ -141,4 +142,5 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     source = f"gold:{gold.name}@{gold.sha256[:12]}"
     several = sum(len({item.question for item in items}) > 1 for items in groups.values())
     notes = (f"{several} groups hold more than one wording: the first was asked",) if several else ()
+    notes = (*notes, *gold.draft_notes())
     return Collection(gold.name, gold.documents, tuple(questions), source, source, notes=notes, sealed=gold.test_groups)

@@ -51,6 +51,7 @@ def short(question):
     return {"answer": "I do not know.", "contexts": [question]}
 """
 MORE: dict[str, tuple[str, ...]] = {
+    "gold make": ("--name", "making"),
     "gold label": ("--overlap", "1"),  # every item is labelled, so that nothing is served
     "gold adjudicate": ("--dry-run",),
     "score": ("--split", "all"),

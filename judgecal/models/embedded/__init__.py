@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "AsyncEmbeddedEngine", "EmbeddedEngine", "reply", "timed_replies"]
 
 # The first part counts changes of the code that change replies, the second is the weights' own hash.
-VERSION: str = f"1-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
+VERSION: str = f"2-{hashlib.sha256(Path(__file__).with_name('weights.json').read_bytes()).hexdigest()[:8]}"
 
 
 def __getattr__(name: str) -> Any:
@@ -39,9 +39,9 @@ def __getattr__(name: str) -> Any:
 def reply(messages: Sequence[Mapping[str, str]]) -> str:
     """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for.
 
-    A prompt with a verdict field is judged, whatever its inputs and its scale; one without is answered from its
-    context. An answer whose reference answer is blank cannot be judged, and that is said in one plain sentence, which
-    no adapter parses. Never raises on odd text.
+    A prompt with a verdict field is judged, whatever its inputs and its scale; one that asks for a question gets a gap
+    in a sentence of its passage; any other is answered from its context. An answer whose reference answer is blank
+    cannot be judged, and that is said in one plain sentence, which no adapter parses. Never raises on odd text.
     """
     # numpy loads with the first reply, so that reading `VERSION` costs nothing.
     from judgecal.models.embedded.replies import make_reply

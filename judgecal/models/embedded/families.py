@@ -20,6 +20,7 @@ from judgecal.models.embedded import judge
 from judgecal.models.embedded.evidence import Held, Weighed, held, read_source, weigh
 from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
+from judgecal.models.embedded.questions import points_elsewhere
 from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
 
 Said = tuple[float, str]
@@ -100,7 +101,8 @@ def family_of(layout: Layout) -> str:
     has = {name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)}
     told = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
     if layout.answer is None:
-        return _of_contexts(has) if "context" in has else "resemblance"
+        standing = has == {"question"} and len(layout.inputs) == 1
+        return _of_contexts(has) if "context" in has else "standing alone" if standing else "resemblance"
     for part, family in (("guidelines", "adherence"), ("facts", "facts"), ("reference", "correctness")):
         if part in has:
             return family
@@ -323,6 +325,14 @@ def _resemblance(case: Case) -> Said:
     return _steep(support, 0.4), f"The other inputs hold {_percent(support)} of the key words of the text."
 
 
+def _standing_alone(case: Case) -> Said:
+    """A question without anything beside it: whether a word of it points to what only a reader has in sight."""
+    pointing = points_elsewhere(case.asked) if case.asked.strip() else "nothing at all"
+    if pointing is not None:
+        return 0.1, f"The question points elsewhere by {pointing!r}."
+    return 0.9, "No word of the question points to something outside it."
+
+
 FAMILIES: Mapping[str, Callable[[Case], Said]] = {
     "correctness": _correctness,
     "facts": _expected_facts,
@@ -333,6 +343,7 @@ FAMILIES: Mapping[str, Callable[[Case], Said]] = {
     "answered": _answered,
     "safety": _safety,
     "adherence": _adherence,
+    "standing alone": _standing_alone,
     "resemblance": _resemblance,
 }
 """What can be asked for, and how it is judged."""

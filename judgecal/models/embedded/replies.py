@@ -1,7 +1,7 @@
 """Messages in, the assistant's text out: which part of the prompt is asked for, and in which format.
 
-A prompt without a verdict is answered with the sentence of its context that shares most with the question: no model
-of language, a floor.
+A prompt without a verdict is answered with the sentence of its context that shares most with the question, and one that
+asks for a question with a gap in a sentence (`questions`): no model of language, a floor.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from judgecal.models.embedded import judge
 from judgecal.models.embedded.families import WANTS_NAME, WANTS_NUMBER
 from judgecal.models.embedded.learning import judged
 from judgecal.models.embedded.prompt import Field, Prompt, Scale, read_prompt
+from judgecal.models.embedded.questions import make_question, makes_questions
 from judgecal.models.embedded.text import analyse, sentences, take_apart
 
 NOT_FOUND = "The answer is not in the document."
@@ -32,7 +33,7 @@ def make_reply(messages: Sequence[Mapping[str, str]]) -> str:
     if not layout.outputs:
         return _NO_FIELDS
     if layout.verdict is None:
-        return _answered(prompt)
+        return _written(prompt, make_question(layout, prompt.inputs)) if makes_questions(layout) else _answered(prompt)
     if layout.scale is None:
         return _NO_SCALE
     told = _by_reference(prompt, layout.scale) if layout.compares else judged(layout, prompt.prefix, prompt.inputs)
