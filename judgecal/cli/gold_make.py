@@ -50,9 +50,9 @@ def make_command(
     what: MakeArguments,
     call: shared.RunArguments,
 ) -> None:
-    """Make questions with answers from documents, each with the words of its document that answer it.
+    """Make questions of documents, with answers and quotes.
 
-    Rules and critics turn drafts down; what is left waits for people to accept it. The same command goes on after an
+    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest waits for people to accept it. The same command goes on after an
     interruption and pays for nothing twice.
     """
     from judgecal.errors import InputError
