@@ -52,8 +52,8 @@ def make_command(
 ) -> None:
     """Make questions of documents, with answers and quotes.
 
-    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest waits for people to accept it. The same command goes on after an
-    interruption and pays for nothing twice.
+    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest waits for
+    people to accept it. The same command goes on after an interruption and pays for nothing twice.
     """
     from judgecal.errors import InputError
     from judgecal.evaluation.make_questions import MakeInput, plan_make
