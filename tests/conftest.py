@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import ROOT, SHARED_DATA, Ran
+from tests.support.command import SHARED_DATA, Ran, fresh_workspace
 from tests.support.every_command import every_command as every_command
 
 # Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so would
@@ -46,11 +45,7 @@ def shared_data() -> Path:
 @pytest.fixture
 def workspace_dir(tmp_path: Path) -> Path:
     """A fresh workspace with the repository's signatures, suites and gold sets."""
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    for name in ("signatures", "suites", "gold"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+    return fresh_workspace(tmp_path / "workspace")
 
 
 @pytest.fixture

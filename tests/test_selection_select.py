@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.cli import run
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Judgements, RunOptions, Table, read_experiment
 from judgecal.goldset import load_gold
@@ -25,7 +27,7 @@ from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace, find_workspace
 from tests.benchmarks.selection import covered, simulate
-from tests.support.command import Run, check_estimate, one_object, tree
+from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.pages import page_of
 from tests.support.server import StubServer, as_answer, completion, failing, running
@@ -160,10 +162,23 @@ def test_at_most_one_user_in_twenty_loses_more_than_the_margin(n_groups: int, mo
 # The command, offline
 
 
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an experiment on the starter set; made once, as making it takes longer than most tests of it."""
+    folder = fresh_workspace(tmp_path_factory.mktemp("scored") / "workspace")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JUDGECAL_CACHE_DIR", str(folder.parent / "cache"))
+        patched.chdir(folder)
+        assert run(["score", "--models", "embedded", "--signatures", SIGNATURES, "--json"]) == 0
+    (experiment,) = (one for one in (folder / "experiments").iterdir() if one.is_dir())
+    return experiment
+
+
 @pytest.fixture
-def scored(judgecal: Run) -> str:
-    ran = judgecal("score", "--models", "embedded", "--signatures", SIGNATURES, "--json")
-    return str(one_object(ran)["experiment"])
+def scored(scored_once: Path, workspace_dir: Path) -> str:
+    """The slug of that experiment, in the test's own workspace."""
+    shutil.copytree(scored_once, workspace_dir / "experiments" / scored_once.name)
+    return scored_once.name
 
 
 def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspace_dir: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,14 @@ JUDGE = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong", "lat
 NUMBER = int | float
 BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
 CLASS = {"accuracy", "kappa", "tpr", "tnr"}
+
+
+def fresh_workspace(folder: Path) -> Path:
+    """A workspace with the repository's signatures, suites and gold sets."""
+    folder.mkdir()
+    for name in ("signatures", "suites", "gold"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 def one_object(ran: Ran, code: int = 0) -> dict[str, Any]:
