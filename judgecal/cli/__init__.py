@@ -11,7 +11,6 @@ gate and a migration that have decided.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from judgecal.cli import completion
 from judgecal.cli import gold as gold_group
 from judgecal.cli import signature as signature_group
 from judgecal.cli.agreement import agreement
@@ -100,6 +100,8 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; what goes wrong is one message on stderr."""
+    if completion.asked(argv):
+        return completion.completing(lambda: app(args=argv, prog_name="judgecal"))
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)
@@ -134,8 +136,6 @@ def _parser_ended(stop: SystemExit) -> tuple[int, bool]:
         return _interrupted() if cause.exit_code == _INTERRUPTED else cause.exit_code, isinstance(cause, Decided)
     if hasattr(cause, "format_message"):  # the parser's words on wrong use are printed already
         return 2, False
-    if "_JUDGECAL_COMPLETE" in os.environ:  # it has helped a shell to complete a line
-        return (stop.code if isinstance(stop.code, int) else 0), False
     return _broke_off(cause if isinstance(cause, OSError) else stop), False
 
 

@@ -13,8 +13,9 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
-from typer.models import OptionInfo
+from typer.models import OptionInfo, ParameterInfo
 
+from judgecal.cli.completion import completer
 from judgecal.cli.output import print_json, print_line
 from judgecal.cli.streams import uncoloured
 from judgecal.errors import notice
@@ -162,11 +163,13 @@ _METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
 
 
 def _told(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter whose value has a word in the help, where its option names none."""
+    """A parameter whose value has a word in the help, where its option names none, and what completes it."""
     kind, *told = get_args(parameter.annotation) or (parameter.annotation,)
     for one in told:
         if isinstance(one, OptionInfo) and one.metavar is None:
             one.metavar = _METAVARS.get(_innermost(kind))
+        if isinstance(one, ParameterInfo):
+            one.autocompletion = completer(parameter)
     return parameter
 
 

@@ -63,7 +63,7 @@ def new_command(
 @grouped
 def check_command(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="By default every signature.")] = None,
+    signature: Annotated[str | None, typer.Argument(metavar="[NAME]", help="By default every signature.")] = None,
     gold: Annotated[str | None, typer.Option("--gold", metavar="SET", help="Also say what its items lack.")] = None,
     full: Full = False,
     as_json: Json = False,
@@ -78,7 +78,7 @@ def check_command(
     from judgecal.report.signatures import checks_document
 
     workspace = workspace_of(ctx)
-    result = check_signatures(workspace, name, None if gold is None else load_gold(gold, workspace=workspace))
+    result = check_signatures(workspace, signature, None if gold is None else load_gold(gold, workspace=workspace))
     print_result(result, checks_document(result), json=as_json, full=full)
     if result.broken:
         raise InputError(result.broken)
