@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -71,6 +71,10 @@ class ImportArguments(ColumnArguments):
     pass_at: Annotated[
         float | None,
         typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
+    ] = None
+    labels_by: Annotated[
+        Literal["people", "project"] | None,
+        typer.Option(help="Who gave the labels; project: you made them yourselves, or a model did."),
     ] = None
     answers: Annotated[
         str | None,
@@ -290,6 +294,7 @@ def _imported(
             mapping=read_mapping(table.mapping or ()),
             beside=table.beside(),
             force=how.force,
+            labels_by=table.labels_by,
             progress=progress,
             **into,
         )

@@ -5,6 +5,7 @@ problem in one message.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -116,6 +117,7 @@ def import_gold(
     beside: Beside | None = None,
     replace: bool = False,
     force: bool = False,
+    labels_by: str | None = None,
     progress: Progress | None = None,
 ) -> Imported:
     """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
@@ -124,8 +126,9 @@ def import_gold(
     fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored as a percentage; its
     `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty text makes a missing
     rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
-    another split because a set grew. `force` takes labels that use a small part of the scale. Columns that nothing is
-    taken from are named on stderr. InputError lists the first `LISTED` problems; then nothing has been written.
+    another split because a set grew. `force` takes labels that use a small part of the scale. `labels_by` says in the
+    card who gave the labels, `people` or `project`; people where nothing is said. Columns that nothing is taken from
+    are named on stderr. InputError lists the first `LISTED` problems; then nothing has been written.
 
     Rows are written as they are read, and of each an id and some numbers are held; only a JSON array and a data set of
     the Hub are held whole. `progress` is told how many rows have been read.
@@ -147,8 +150,9 @@ def import_gold(
         judgements.read(draft)
         refuse(problems + reading.problems.told(), most=LISTED)
         assert draft is not None
-        command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force))
+        command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
+        card = card if labels_by is None else dataclasses.replace(card, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
     unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
@@ -211,13 +215,13 @@ def _command(
     table: Stream,
     columns: Columns,
     scale: tuple[str, float | None, Mapping[str, str]],
-    how: tuple[Beside, bool],
+    how: tuple[Beside, bool, str | None],
 ) -> str:
     """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels, `how`
-    with the files beside it and whether a narrow scale was kept by force.
+    with the files beside it, whether a narrow scale was kept by force, and who is said to have given the labels.
     """
-    (form, pass_at, mapping), (beside, force) = scale, how
-    more = [*beside.options(), *["--force"] * force]
+    (form, pass_at, mapping), (beside, force, labels_by) = scale, how
+    more = [*beside.options(), *["--force"] * force, *(["--labels-by", labels_by] if labels_by else [])]
     maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
     mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
     start = shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
