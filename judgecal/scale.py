@@ -35,6 +35,9 @@ _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 class Scale:
     """A scale of labels.
 
+    >>> str(judgecal.Scale.parse("ordinal:1:5")), judgecal.Scale.parse("points:0:5:0.5").step
+    ('ordinal:1:5', 0.5)
+
     Attributes:
         kind: percentage, ordinal (whole numbers), points (numbers), binary or nominal.
         low, high: the ends (0 and 100 for percentage, 0 and 1 for binary, 0 and 0 for nominal).

@@ -99,6 +99,10 @@ def reliability(
 
     Intervals are by group as in `agreement`. A statistic that the scale does not have is null with the reason.
 
+    >>> found = judgecal.reliability({"anna": [1, 0, 1, 1], "ben": [1, 0, 0, 1]}, scale="binary")
+    >>> found["kappa[anna,ben]"].value, found["kappa[anna,ben]"].reason
+    (0.5, '4 groups: fewer than 10 give no interval')
+
     Args:
         ratings: rater to labels, or rows of labels (their raters are then called 0, 1, ...). A rater's labels are
             one an item in the order of the items, or a mapping from item to label; None or NaN = missing.
