@@ -1,6 +1,7 @@
 # make demo    install into .venv, then optimise the embedded judge on the starter set in a throwaway workspace
 # make test    lint, types, tests, the README's commands, the built wheel in an empty environment
 # make lint    ruff and mypy alone
+# make docs    the handbook into site/, strict, every link checked; in an environment of its own
 # make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
 # make torture kill, starve and mislead it for some minutes; TORTURE=quick for a small version
 # make pins    compile requirements*.lock anew from pyproject.toml
@@ -10,12 +11,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 TORTURE ?= full
+DOCS := .venv-docs
+DOCS_READY := $(DOCS)/.ready-$(shell cksum < requirements-docs.lock | cut -d' ' -f1)
 READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum | cut -d' ' -f1)
 
 # Commands that tests start would compile all that they import anew: half the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint bench torture pins clean
+.PHONY: demo test lint docs bench torture pins clean
 
 demo: $(READY)
 	rm -rf .demo
@@ -29,6 +32,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
@@ -57,9 +64,10 @@ torture: $(READY)
 pins: $(READY)
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q --group pyproject.toml:docs -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS) .demo build dist site .pytest_cache .mypy_cache .ruff_cache
 
 # pip brings the pinned uv; the sync then keeps uv, which is one of the pins, and drops pip, which is none.
 $(READY):
@@ -69,4 +77,11 @@ $(READY):
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements-dev.lock
 	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
 	rm -f $(VENV)/.ready-*
+	touch $@
+
+# mkdocs needs nothing of judgecal: the generated pages are committed, and a test holds them.
+$(DOCS_READY): $(READY)
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv --without-pip $(DOCS)
+	VIRTUAL_ENV=$(DOCS) $(BIN)/uv pip sync --quiet --require-hashes requirements-docs.lock
+	rm -f $(DOCS)/.ready-*
 	touch $@

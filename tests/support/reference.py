@@ -1,0 +1,167 @@
+"""The generated pages of the handbook: every command's help, every public name, every package of the tree."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import judgecal
+from judgecal.cli import run
+from tests.support.command import ROOT
+from tests.support.every_command import commands
+
+_REFERENCE = ROOT / "docs" / "reference"
+_MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
+_SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$")
+
+
+def command_pages() -> str:
+    """`judgecal COMMAND --help` of every command, at 80 columns."""
+    head = _MADE.format(where="the command's own help") + "# The commands\n\n"
+    head += (
+        "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on [Scripts](../scripts.md).\n"
+    )
+    return head + "".join(f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(commands())])
+
+
+def _help(name: str) -> str:
+    out, before = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "80"
+    try:
+        with contextlib.redirect_stdout(out):
+            assert run([*([] if name == "judgecal" else name.split()), "--help"]) == 0
+    finally:
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+    return "\n".join(line.rstrip() for line in out.getvalue().strip().splitlines()) + "\n"
+
+
+def name_pages() -> str:
+    """Every name of `judgecal.__all__` with its signature and its docstring."""
+    head = _MADE.format(where="the docstrings") + "# Python\n\n"
+    head += (
+        "The names of `import judgecal`; each is loaded when it is first used. Commands and functions give the same "
+        "results:\n`as_json()` is the command's JSON object, `frame()` a polars table, `numbers()` every estimate as a "
+        "row, and in a notebook\na result displays itself. [From Python](../python.md) puts them to use.\n"
+    )
+    names = [name for name in judgecal.__all__ if not name.startswith("__")]
+    return head + "".join(_name_page(name, getattr(judgecal, name)) for name in names)
+
+
+def _name_page(name: str, value: Any) -> str:
+    parts = [f"\n## {name}\n", f"\n```py\n{_signed(name, value)}\n```\n", f"\n{_told(inspect.getdoc(value) or '')}\n"]
+    if inspect.isclass(value) and not issubclass(value, Exception):
+        members = [(key, member) for key, member in vars(value).items() if not key.startswith("_") and _doc(member)]
+        parts += ["\n", *(f"- `{_short(key, member)}`: {_first(_doc(member))}\n" for key, member in members)]
+    return "".join(parts).rstrip() + "\n"
+
+
+def _signed(name: str, value: Any) -> str:
+    """The call as it is typed, one parameter a line where it is long."""
+    if inspect.isclass(value) and issubclass(value, Exception):
+        return name
+    call = f"{name}{_call(value)}"
+    if len(call) <= 88:
+        return call
+    found = inspect.signature(value)
+    lines, starred = [], False
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            lines.append("    *,")
+            starred = True
+        lines.append(f"    {_plain(str(parameter))},")
+    return "\n".join([f"{name}(", *lines, ")" + _returned(found)])
+
+
+def _call(value: Any) -> str:
+    return _plain(str(inspect.signature(value)))
+
+
+def _returned(found: inspect.Signature) -> str:
+    if found.return_annotation is inspect.Signature.empty or found.return_annotation is None:
+        return ""
+    shown = found.return_annotation
+    return f" -> {_plain(shown if isinstance(shown, str) else getattr(shown, '__name__', str(shown)))}"
+
+
+def _plain(text: str) -> str:
+    """Without quotes about annotations, module paths, addresses, and factories of defaults."""
+    text = re.sub(r"(?<=[:>|] )'([^']*)'(?=[,)=]|$| =)", r"\1", text)
+    text = re.sub(r"<factory>", "...", text)
+    return re.sub(r"\b(?:judgecal|collections\.abc|typing|pathlib)(?:\.[a-z_]+)*\.(?=[A-Z])", "", text)
+
+
+def _doc(member: Any) -> str:
+    inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+    return inspect.getdoc(inner) or "" if callable(inner) or isinstance(inner, property) else ""
+
+
+def _short(key: str, member: Any) -> str:
+    if isinstance(member, property):
+        return key
+    inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+    return key + re.sub(r"^\((?:self|cls)(?:, )?", "(", _call(inner))
+
+
+def _first(doc: str) -> str:
+    return " ".join(doc.split("\n\n")[0].split())
+
+
+def _told(doc: str) -> str:
+    """A docstring as Markdown: its sections become lists, its doctests blocks."""
+    told: list[str] = []
+    inside = False
+    for line in doc.splitlines():
+        if _SECTION.match(line):
+            inside = True
+            told += [f"**{line[:-1]}**", ""]
+        elif inside and line.startswith("    ") and not line.startswith("     "):
+            name, colon, text = line.strip().partition(": ")
+            told.append(f"- `{name}`: {text}" if colon and " " not in name.strip("`") else f"- {line.strip()}")
+        elif inside and line.startswith("     "):
+            told.append(f"  {line.strip()}")
+        else:
+            inside = inside and not line.strip()
+            told.append(line)
+    return re.sub(r"(?ms)^(>>> .*?)(?=\n\n|\Z)", r"```pycon\n\1\n```", "\n".join(told).strip())
+
+
+def package_page() -> str:
+    """A line for each package and each module at the top: the first sentence of its docstring."""
+    head = _MADE.format(where="the docstrings of the packages") + "# The tree of the code\n\n"
+    head += (
+        "A module imports only from its own package or from those above it in this order, and a test holds that:\n"
+        + ", ".join(_layers())
+        + ".\n\n| package | what it holds |\n| --- | --- |\n"
+    )
+    paths = [*(ROOT / "judgecal").glob("[!_]*.py"), *(ROOT / "judgecal").rglob("*/__init__.py")]
+    rows = []
+    for path in sorted(paths, key=lambda one: one.relative_to(ROOT).as_posix().replace("__init__.py", "")):
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        name = path.relative_to(ROOT).as_posix().removesuffix("__init__.py")
+        rows.append(f"| `{name}` | {_first(doc)} |\n".replace("|\n|", "|"))
+    return head + "".join(rows)
+
+
+def _layers() -> list[str]:
+    """As the test of the layers has them."""
+    tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
+    (found,) = (
+        one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "LAYERS"
+    )
+    layers: tuple[str, ...] = ast.literal_eval(found)
+    return list(layers)
+
+
+GENERATED: dict[Path, Callable[[], str]] = {
+    _REFERENCE / "commands.md": command_pages,
+    _REFERENCE / "names.md": name_pages,
+    _REFERENCE / "packages.md": package_page,
+}
+"""Each generated page and what writes it."""
