@@ -329,6 +329,13 @@ _judgement_values = operator.attrgetter(*_JUDGEMENT_FIELDS)
 class Estimate:
     """A number that may leave the house: with its interval, its n, and what is missing from it.
 
+    >>> labels, verdicts = [1, 1, 0, 1, 0, 0, 1, 1, 0, 0], [1, 1, 0, 1, 0, 1, 1, 1, 0, None]
+    >>> found = judgecal.agreement(labels, verdicts, scale="binary")
+    >>> found["accuracy"].n, found["accuracy"].n_unscored, round(found["accuracy"].value, 3)
+    (9, 1, 0.889)
+    >>> found["kappa"].reason  # without groups each item is a question of its own
+    '9 groups: fewer than 10 give no interval'
+
     Attributes:
         value: the point value; None where it is undefined, then `reason` says why.
         low, high: the ends of the interval; None where none can be given, then `reason` says why.

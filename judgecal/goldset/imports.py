@@ -5,7 +5,6 @@ problem in one message.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -126,12 +125,10 @@ def import_gold(
     fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored as a percentage; its
     `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty text makes a missing
     rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
-    another split because a set grew. `force` takes labels that use a small part of the scale. `labels_by` says in the
-    card who gave the labels, `people` or `project`; people where nothing is said. Columns that nothing is taken from
-    are named on stderr. InputError lists the first `LISTED` problems; then nothing has been written.
+    another split because a set grew. `force` takes labels that use a small part of the scale, `labels_by` is people or
+    project. InputError lists the first `LISTED` problems; then nothing has been written.
 
-    Rows are written as they are read, and of each an id and some numbers are held; only a JSON array and a data set of
-    the Hub are held whole. `progress` is told how many rows have been read.
+    Rows are written as they are read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
     mapping, beside = mapping or {}, beside or Beside()
@@ -152,12 +149,16 @@ def import_gold(
         assert draft is not None
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
-        card = card if labels_by is None else dataclasses.replace(card, labels_by=labels_by)
-        draft.complete(card, readme=readme_of(card.name))
+        draft.complete(_said(card, labels_by), readme=readme_of(card.name))
     unused = _say_left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))))
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
     notes = (*tables.notes, *reading.notes(), *kept, *missing)
     return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
+
+
+def _said(card: Card, labels_by: str | None) -> Card:
+    """The card with what is said of who gave the labels."""
+    return card if labels_by is None else replace(card, labels_by=labels_by)
 
 
 def _imported(

@@ -53,12 +53,6 @@ def agreement(
     which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method` says
     over how many repeats it was taken. Intervals are by group over that average.
 
-    >>> found = judgecal.agreement([1, 1, 0, 1, 0, 0, 1, 1, 0, 0], [1, 1, 0, 1, 0, 1, 1, 1, 0, None], scale="binary")
-    >>> found["accuracy"].n, found["accuracy"].n_unscored, round(found["accuracy"].value, 3)
-    (9, 1, 0.889)
-    >>> found["kappa"].reason  # without groups each item is a question of its own
-    '9 groups: fewer than 10 give no interval'
-
     Args:
         gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
         judge_labels: n verdicts on the judge's scale, or n rows of R repeats; None or NaN = unscored.
