@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from judgecal.evaluation.comparisons import SystemComparison
 from judgecal.evaluation.question_parts import COMPLEXITY_RULE, QuestionPart
 from judgecal.evaluation.result import EvaluateResult, WorstAnswer, WorstQuestion
+from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import Block, Cell, Folded, Paragraph, Record, Section, Table
 from judgecal.report.intervals import in_percent
 
 _SHOWN = 20  # rows of a long table that stand open
-_COLUMNS = 5  # of a table of systems by part, beside its first
+_LETTERS, _APART, _NARROWEST = 110, 3, 6  # of a table beside its first column, between two columns, of a column
 _WIDTH = 60  # characters of a question in a table
 
 
@@ -54,10 +55,9 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
 
 
-def _pairs(pairs: Sequence[SystemComparison], document: str | None = None) -> Table:
+def _pairs(pairs: Sequence[SystemComparison]) -> Table:
     rows = [
         [
-            *([] if document is None else [document]),
             one.a,
             one.b,
             numbers.difference(one.difference, 3),
@@ -82,28 +82,9 @@ def documents_section(result: EvaluateResult) -> list[Section]:
     """Totals by document, and what is told apart within one; none where no question names its document."""
     if not result.documents:
         return []
-    by_document: dict[str, dict[str, tuple[float | None, str]]] = {}
-    for one in result.documents:
-        row = by_document.setdefault(str(one.document), {})
-        row[one.system] = (one.total.value, numbers.estimate(one.total, 2))
-    n = {str(one.document): one.n_expected for one in result.documents}
-    blocks: list[Block] = list(_heatmap(by_document, n, "document", result))
-    told = [
-        [document, pair.a if pair.decision == "A" else pair.b, pair.b if pair.decision == "A" else pair.a,
-         numbers.plain(abs(pair.difference.value or 0.0)), numbers.plain(pair.p_adjusted)]
-        for document, pairs in result.document_comparisons.items()
-        for pair in pairs
-        if pair.decision in ("A", "B")
-    ]  # fmt: skip
-    if told:
-        header = ["document", "higher", "lower", "by", "p (Holm)"]
-        blocks += _long(Table(header, told, left=3, title="Told apart within a document"))
-    elif result.document_comparisons:
-        pairs = sum(map(len, result.document_comparisons.values()))
-        within = numbers.count_of(len(result.document_comparisons), "document")
-        blocks.append(Paragraph(f"None of {pairs:,} pairs is told apart within any of {within}, after Holm."))
-    else:
-        blocks.append(Paragraph("No document has ten questions: nothing is compared within one."))
+    means = [(str(one.document), one.system, one.total) for one in result.documents]
+    blocks = _heatmap(means, "document", result, worst_first=True)
+    blocks += _within_documents(result)
     rows = [
         [
             str(one.document),
@@ -120,42 +101,71 @@ def documents_section(result: EvaluateResult) -> list[Section]:
     blocks.append(Folded("Every document and system", [Table(header, rows, left=2)]))
     caption = (
         "Serves the next mend: which documents are answered badly by all, and which by one. Total, the darker the "
-        "higher; n is the number of questions."
+        "higher, the lowest first; n is the number of questions."
     )
     return [Section("documents", "By document", caption, blocks)]
 
 
+def _within_documents(result: EvaluateResult) -> list[Block]:
+    """Pairs that are told apart within one document."""
+    told = [
+        [document, pair.a if pair.decision == "A" else pair.b, pair.b if pair.decision == "A" else pair.a,
+         numbers.plain(abs(pair.difference.value or 0.0)), numbers.plain(pair.p_adjusted)]
+        for document, pairs in result.document_comparisons.items()
+        for pair in pairs
+        if pair.decision in ("A", "B")
+    ]  # fmt: skip
+    if told:
+        header = ["document", "higher", "lower", "by", "p (Holm)"]
+        return _long(Table(header, told, left=3, title="Told apart within a document"))
+    if not result.document_comparisons:
+        return [Paragraph("No document has ten questions: nothing is compared within one.")]
+    pairs = sum(map(len, result.document_comparisons.values()))
+    within = numbers.count_of(len(result.document_comparisons), "document")
+    return [Paragraph(f"None of {pairs:,} pairs is told apart within any of {within}, after Holm.")]
+
+
 def _heatmap(
-    parts: Mapping[str, Mapping[str, tuple[float | None, str]]], n: Mapping[str, int], name: str, result: EvaluateResult
-) -> list[Table]:
-    """Part x system -> (share, text) as coloured tables: what there is more of stands below each other."""
-    systems = [one.system for one in result.systems]
-    if len(parts) > len(systems):
-        rows = [(part, f"{part} ({n[part]:,})") for part in parts]
-        columns = [(one, one) for one in systems]
+    means: Sequence[tuple[str, str, Estimate]], name: str, result: EvaluateResult, *, worst_first: bool = False
+) -> list[Block]:
+    """Totals (part, system, estimate) as coloured tables, of which as many columns stand beside each other as fit.
 
-        def cell(row: str, column: str) -> Cell:
-            return _heat(parts[row].get(column))
-    else:
-        rows = [(one, one) for one in systems]
-        columns = [(part, f"{part} ({n[part]:,})") for part in parts]
-
-        def cell(row: str, column: str) -> Cell:
-            return _heat(parts[column].get(row))
-
-    corner = f"{name} (n)" if len(parts) > len(systems) else "system"
-    return [
-        Table(
-            [corner, *(shown for _, shown in columns[at : at + _COLUMNS])],
-            [[shown, *(cell(row, column) for column, _ in columns[at : at + _COLUMNS])] for row, shown in rows],
+    What takes more room, parts or systems, stands in the rows; of many rows the first ones are open.
+    """
+    found = {(part, system): total for part, system, total in means}
+    parts, systems = list(dict.fromkeys(part for part, _, _ in means)), [one.system for one in result.systems]
+    n = {part: total.n_expected for part, _, total in means}
+    if worst_first:
+        parts.sort(key=lambda part: sum(found[part, system].value or 0.0 for system in systems))
+    counted = {part: f"{part} ({n[part]:,})" for part in parts}
+    transposed = _breadth(list(counted.values())) < _breadth(systems)
+    columns = [counted[part] for part in parts] if transposed else systems
+    cells = {
+        (system if transposed else counted[part], counted[part] if transposed else system): Cell(
+            numbers.estimate(total, 2), heat=total.value
         )
-        for at in range(0, len(columns), _COLUMNS)
+        for (part, system), total in found.items()
+    }
+    widest = max([_NARROWEST, *map(len, columns), *(len(cell.text) for cell in cells.values())])
+    most = max(1, _LETTERS // (widest + _APART))
+    across = -(-len(columns) // -(-len(columns) // most))  # as many in each table
+    corner = "system" if transposed else f"{name} (n)"
+    rows = systems if transposed else list(counted.values())
+    return [
+        block
+        for at in range(0, len(columns), across)
+        for block in _long(
+            Table(
+                [corner, *columns[at : at + across]],
+                [[row, *(cells[row, column] for column in columns[at : at + across])] for row in rows],
+            )
+        )
     ]
 
 
-def _heat(found: tuple[float | None, str] | None) -> Cell:
-    value, text = found or (None, numbers.DASH)
-    return Cell(text, heat=value)
+def _breadth(names: Sequence[str]) -> int:
+    """Letters that columns of these names need."""
+    return len(names) * max(map(len, names), default=0)
 
 
 def _by_part(parts: Sequence[QuestionPart], row: Callable[[QuestionPart], Sequence[str]]) -> list[list[str]]:
@@ -193,15 +203,12 @@ def tags_section(result: EvaluateResult) -> list[Section]:
     """Totals by tag as a coloured table; none where no question has one."""
     if not result.by_tag:
         return []
-    parts: dict[str, dict[str, tuple[float | None, str]]] = {}
-    for one in result.by_tag:
-        parts.setdefault(one.part, {})[one.system] = (one.total.value, numbers.estimate(one.total, 2))
-    n = {one.part: one.total.n_expected for one in result.by_tag}
+    means = [(one.part, one.system, one.total) for one in result.by_tag]
     caption = (
         "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; nothing "
         "here is corrected for the number of cells, and below ten questions there is no interval."
     )
-    return [Section("tags", "By tag", caption, _heatmap(parts, n, "tag", result))]
+    return [Section("tags", "By tag", caption, _heatmap(means, "tag", result))]
 
 
 def worst_section(result: EvaluateResult) -> list[Section]:
