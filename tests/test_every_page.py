@@ -36,6 +36,7 @@ KINDS = (
     "better",
     "found",
     "told",
+    "evaluated",
     "making",
     "people",
     "index",
