@@ -12,7 +12,7 @@ import pytest
 from judgecal.answering.questions import Question
 from judgecal.engine import Budget
 from judgecal.errors import InputError
-from judgecal.evaluation import local_retrieval
+from judgecal.evaluation import local_index, local_retrieval
 from judgecal.evaluation.local import LocalConfig, LocalSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
@@ -41,10 +41,16 @@ WHOLE = {"chunk": {"min": 500, "max": 500}}
 """A document is one chunk."""
 
 
+def forget() -> None:
+    """As a new process: nothing that was built is held."""
+    local_index._built.clear()
+    local_index.query_vectors.cache_clear()
+
+
 @pytest.fixture
 def workspace(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     (workspace_dir / "checks.py").write_text(JUDGE)
-    monkeypatch.setattr(local_retrieval, "_built", type(local_retrieval._built)())
+    forget()
     monkeypatch.chdir(workspace_dir)
     return find_workspace(workspace_dir)
 
@@ -129,7 +135,7 @@ def test_summaries_are_written_once_and_searched(workspace: Workspace, tmp_path:
         table = {**WHOLE, "strategy": "parent", "children": "summaries", "top_n": 1, "answerer": {"model": "stub"}}
         assert [handed(one) for one in ask(made(workspace, **table), tmp_path, [CRANES])] == [["inn"]]
         assert server.calls == 4 + 1
-        local_retrieval._built.clear()
+        forget()
         soup = Question("q-soup", "What of note?", (), ())
         ask(made(workspace, **table), tmp_path, [CRANES, soup], use_cache=False)
         assert server.calls == 4 + 2
@@ -143,7 +149,9 @@ def test_without_a_summary_nothing_is_searched_and_each_question_says_why(worksp
         assert server.calls == 4
     for one in answers:
         assert one.error is not None and one.error.kind == "server"  # so that the next run tries again
-        assert one.error.message.startswith("4 of 4 chunks have no summary, the first is harbour#1: ")
+        assert one.error.message.startswith(
+            "summaries of chunks: 4 of 4 calls to rag/summary@stub failed, the first by refused: "
+        )
 
 
 def test_offline_the_leading_sentence_stands_in_for_a_summary(
@@ -255,7 +263,7 @@ def test_settings_that_search_the_same_share_the_index(
     ask(made(workspace, **WHOLE, strategy="parent"), tmp_path / "parent")
     ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")
     assert len(built) == 3
-    assert len(local_retrieval._built) == 2  # no more are held
+    assert len(local_index._built) == 2  # no more are held
     ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")  # all is there: none is built
     assert len(built) == 3
 

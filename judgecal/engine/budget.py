@@ -342,7 +342,8 @@ def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[
         reply = replace(reply, prompt_tokens=prompt, completion_tokens=completion)
     if not spec.paid:
         return reply, Bill(spec.cost_usd(prompt, completion))
-    counted = prompt is None or completion is None
+    # A count that costs nothing is not missed: an embedding writes no token, and a reranker is paid by the call.
+    counted = bool((prompt is None and spec.input_usd_per_1m) or (completion is None and spec.output_usd_per_1m))
     if prompt is None:
         prompt = sum(_counted(message["content"]) + _TOKENS_PER_MESSAGE for message in messages)
     if completion is None:
@@ -378,7 +379,8 @@ def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
             f"--budget-usd: the price of {', '.join(unpriced)} is not known: set input_usd_per_1m and "
             "output_usd_per_1m under [models.NAME] in judgecal.toml"
         )
-    endless = sorted({spec.alias for spec in specs if spec.paid and not (spec.max_tokens or spec.reply_limit)})
+    written = [spec for spec in specs if spec.paid and spec.output_usd_per_1m]
+    endless = sorted({spec.alias for spec in written if not (spec.max_tokens or spec.reply_limit)})
     if endless:
         problems.append(
             f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its cost: set "

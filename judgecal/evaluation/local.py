@@ -8,36 +8,22 @@ model that answers. So what an interrupted run has paid for is not asked again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
-from judgecal import __version__
 from judgecal.answering import Answerer
 from judgecal.answering.questions import Question
-from judgecal.engine import CallFailed
-from judgecal.errors import InputError, notice
+from judgecal.errors import InputError
 from judgecal.evaluation.answer_journal import AnswerJournal, now, stored_in
 from judgecal.evaluation.local_config import LocalConfig
-from judgecal.evaluation.local_retrieval import (
-    SUMMARIES_FILE,
-    Reranker,
-    Retrieved,
-    Searched,
-    added,
-    leading_sentences,
-    once,
-    reranker_named,
-    shared,
-    summaries_of,
-    summary_items,
-)
+from judgecal.evaluation.local_index import Retrieved, added
+from judgecal.evaluation.local_rerank import once
+from judgecal.evaluation.local_retrieval import Retrieval
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows, together
 from judgecal.goldset import Document
-from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Item, Judgement, digest
-from judgecal.retrieval.chunking import Child, Chunk, chunks_of, sentences_of
+from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
 
 __all__ = ["LocalConfig", "LocalSystem"]
@@ -47,12 +33,6 @@ RETRIEVED_FILE = "retrieved.jsonl"
 
 REPLIES_FILE = "replies.jsonl"
 """In the system's folder: the journal of the model that answers; its verdicts are the answers' texts."""
-
-_SUMMARY = "rag/summary"
-"""The signature that summarises a chunk."""
-
-_LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
-"""Whose version decides what is found, by how the setting begins that asks for it."""
 
 
 class LocalSystem:
@@ -87,39 +67,35 @@ class LocalSystem:
         self._config = config
         self._documents = documents
         self._workspace = workspace
+        self._retrieval = Retrieval(name, config, documents, workspace)
 
     def config(self) -> dict[str, Any]:
         """The documents, what decides the contexts and what decides the answer; no setting that decides nothing."""
-        return {"retrieval": self._retrieval(), "answerer": self._answerer.config()}
+        return {"retrieval": self._retrieval.config(), "answerer": self._answerer.config()}
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from answering: settings, names, keys that are not set, and documents that lack."""
         found = list(self._config.problems())
         if not any(one.text.strip() for one in self._documents()):
             found.append("there is no document with a text to search: give [documents] path, or a set that has some")
-        for problems in (self._answerer_problems, self._reranker_problems):
+        for respondent in (lambda: self._answerer, *self._retrieval.respondents()):
             try:
-                found += problems()
+                asked = respondent()
+                if asked is self._answerer:
+                    found += self._answerer_problems()
+                if asked is not None and asked.model is not None:
+                    asked.model.key()
             except InputError as error:
                 found += error.problems
-        return [f"{self.name}: {problem}" for problem in found]
+        return [f"{self.name}: {problem}" for problem in dict.fromkeys(found)]
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now. Where a reranker is called too, the prompts are taken to be those with the
-        index's own first chunks; where summaries are not written yet, the leading sentences stand in for them.
-        """
-        config, options, estimates = self._config, once(asking), list[CostEstimate]()
-        found = stored_in(asking.folder / RETRIEVED_FILE, self._retrieval(), questions, options)
+        """What `answer` would call now; before anything is searched, about what is found is known from BM25."""
+        options, estimates = once(asking), list[CostEstimate]()
+        found = stored_in(asking.folder / RETRIEVED_FILE, self._retrieval.config(), questions, options)
         due = [one for one in questions if one.group not in found]
         if due:
-            chunks = chunks_of(self._documents(), config.chunk.options)
-            if self._summariser:
-                journal = stored_rows(asking.folder / SUMMARIES_FILE)
-                estimates.append(plan_calls([self._summariser], summary_items(chunks), journal, options))
-            searched = Searched(config, chunks, self._offline_children(chunks))
-            hits = [searched.best(one.question, self._n_searched) for one in due]
-            if self._reranker:
-                estimates.append(self._reranker.preview(due, hits, asking))
+            estimates, hits = self._retrieval.preview(due, asking)
             found |= {one.group: self._row(one, hit) for one, hit in zip(due, hits, strict=True)}
         replies = stored_rows(asking.folder / REPLIES_FILE)
         return together([*estimates, plan_calls([self._answerer], _asked(questions, found), replies, options)])
@@ -144,113 +120,27 @@ class LocalSystem:
         who = self._config.answerer
         return Answerer(f"{who.signature}@{who.model}", workspace=self._workspace, temperature=who.temperature)
 
-    @cached_property
-    def _summariser(self) -> Answerer | None:
-        """Who summarises chunks, where that is asked for; the model inside judgecal cannot."""
-        config = self._config
-        if not config.searches_children or config.children != "summaries" or self._answerer.model.embedded:
-            return None
-        return Answerer(f"{_SUMMARY}@{config.answerer.model}", workspace=self._workspace)
-
-    @cached_property
-    def _reranker(self) -> Reranker | None:
-        return reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
-
     def _answerer_problems(self) -> list[str]:
         answerer, found = self._answerer, list[str]()
         if not answerer.reads_contexts:
             found.append(f"signature {answerer.signature.name} has no input context, so that no chunk would reach it")
         if self._config.answerer.temperature is not None and answerer.model.sent_temperature is None:
             found.append(f"model {answerer.model.alias} takes no temperature: leave answerer.temperature out")
-        for one in filter(None, (answerer, self._summariser)):
-            one.model.key()
-        return found
-
-    def _reranker_problems(self) -> list[str]:
-        return self._reranker.problems() if self._reranker else []
-
-    # --- what decides the contexts
-
-    @cached_property
-    def _searched_config(self) -> dict[str, Any]:
-        """What decides what is searched: who shares it shares the index."""
-        config = self._config
-        texts = [[one.document_id, one.title, one.text] for one in self._documents()]
-        return {
-            "documents": digest(texts),
-            "chunk": dataclasses.asdict(config.chunk.options),
-            "index": config.index,
-            "tokenizer": config.tokenizer,
-            "children": self._children() if config.searches_children else None,
-            "versions": dict(self._versions()),
-        }
-
-    def _children(self) -> str | dict[str, Any]:
-        if self._config.children == "sentences":
-            return "sentences"
-        return self._summariser.config() if self._summariser else "leading sentences"
-
-    def _versions(self) -> Iterator[tuple[str, str]]:
-        yield "judgecal", __version__
-        settings = (self._config.index, self._config.tokenizer, self._config.chunk.sentences)
-        for beginning, library in _LIBRARIES.items():
-            if any(one.startswith(beginning) for one in settings):
-                yield library, version(library)
-
-    def _retrieval(self) -> dict[str, Any]:
-        config = self._config
-        found = {**self._searched_config, "strategy": config.strategy, "top_n": config.top_n}
-        if self._reranker:
-            found |= {"top_k": config.top_k, "reranker": self._reranker.config()}
         return found
 
     # --- one question after the other
 
     def _retrieved(self, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
         """What was found for each question, by its group: contexts, or why there are none."""
-        with AnswerJournal(asking.folder, self._retrieval(), name=RETRIEVED_FILE) as journal:
+        with AnswerJournal(asking.folder, self._retrieval.config(), name=RETRIEVED_FILE) as journal:
             retry = asking.options.retry_unscored
             stored = {one.group: journal.settled(one, retry_unscored=retry) for one in questions}
             found = {group: one for group, one in stored.items() if one is not None}
             due = [one for one in questions if one.group not in found]
-            for question, retrieved in zip(due, self._find(due, asking) if due else (), strict=True):
+            for question, retrieved in zip(due, self._retrieval.find(due, asking) if due else (), strict=True):
                 found[question.group] = self._row(question, retrieved)
                 journal.append(question, found[question.group])
         return found
-
-    def _find(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
-        """What is found for each question; where nothing can be searched, why not stands for each of them."""
-        try:
-            searched = shared(digest(self._searched_config), lambda: self._build(asking))
-        except CallFailed as failed:
-            # Nothing was searched: whatever it was, the next run tries again.
-            kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
-            return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
-        found = [searched.best(one.question, self._n_searched) for one in due]
-        return self._reranker.rerank(due, found, asking) if self._reranker else found
-
-    @property
-    def _n_searched(self) -> int:
-        return self._config.top_k if self._config.reranks else self._config.top_n
-
-    def _build(self, asking: Asking) -> Searched:
-        chunks = chunks_of(self._documents(), self._config.chunk.options)
-        if self._summariser:
-            return Searched(self._config, chunks, summaries_of(chunks, self._summariser, asking))
-        if self._config.searches_children and self._config.children == "summaries":
-            notice(
-                f"judgecal: {self.name}: the leading sentence of each chunk stands in for its summary, as the model "
-                "embedded writes none"
-            )
-        return Searched(self._config, chunks, self._offline_children(chunks))
-
-    def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
-        """What is searched in place of chunks, made without a call; None where they themselves are searched."""
-        config = self._config
-        if not config.searches_children:
-            return None
-        made = sentences_of if config.children == "sentences" else leading_sentences
-        return made(chunks, config.chunk.sentences)
 
     def _row(self, question: Question, found: Retrieved) -> SystemAnswer:
         contexts = tuple(one.context for one in found.candidates[: self._config.top_n])

@@ -1,236 +1,262 @@
-"""What a local pipeline finds for a question: chunks by an index, over themselves or their children, then a reranker.
-
-What is searched is built once for all pipelines of a process that share documents, chunk options, children and index.
-"""
+"""What a local pipeline finds for each question, and what decides it."""
 
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
 
+import numpy as np
+
+from judgecal import __version__
 from judgecal.answering import Answerer
 from judgecal.answering.questions import Question
 from judgecal.engine import CallFailed
-from judgecal.errors import InputError
+from judgecal.errors import notice
 from judgecal.evaluation.local_config import LocalConfig
+from judgecal.evaluation.local_index import QueryVector, Retrieved, Searched, dense, query_vectors, shared
+from judgecal.evaluation.local_rerank import Reranker, once, reranker_named
 from judgecal.evaluation.system import Asking
-from judgecal.experiment import CostEstimate, RunOptions, open_journal, plan_calls, run_trials, stored_rows
-from judgecal.judges import Judge, judge_named
-from judgecal.records import ITEM_UNIT, Context, Failure, Item, Judgement
-from judgecal.retrieval.chunking import Child, Chunk, best_children, sentences_of
-from judgecal.retrieval.indexes import Index, index_named
+from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows
+from judgecal.goldset import Document
+from judgecal.judges import Respondent
+from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, Item, Judgement, digest
+from judgecal.retrieval.chunking import Child, Chunk, chunks_of, sentences_of
+from judgecal.retrieval.indexes import Vectors, embedding_model, index_named
+from judgecal.retrieval.model_calls import Embedder, texts_to_embed
 from judgecal.workspace import Workspace
-
-RERANKING_FILE = "reranking.jsonl"
-"""In the system's folder: the journal of the reranker's judgements."""
 
 SUMMARIES_FILE = "summaries.jsonl"
 """In the system's folder: the journal of the model that summarises chunks."""
 
-_SHARED = 2  # indexes that are held at once: the one that most settings of a sweep share, and another
+EMBEDDINGS_FILE = "embeddings.jsonl"
+"""In the system's folder: the journal of the model that embeds chunks and questions."""
+
+_SUMMARY = "rag/summary"
+"""The signature that summarises a chunk."""
+
+_AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
+
+_LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
+"""Whose version decides what is found, by how the setting begins that asks for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """What was found: the text (a chunk's own, or its best child's), and the chunk as it is handed over."""
+class Retrieval:
+    """Chunks, an index and perhaps a reranker, as a table has them.
 
-    text: str
-    context: Context  # its score is that of who ranked last
-
-
-@dataclass(frozen=True, slots=True)
-class Retrieved:
-    """What was found for a question, best first, or why nothing could be; in how many seconds, and for how much."""
-
-    candidates: tuple[Candidate, ...] = ()
-    failure: Failure | None = None
-    seconds: float | None = None
-    cost_usd: float | None = 0.0
-
-
-class Searched:
-    """Chunks, and the index over them or over their children.
-
-    Raises:
-        InputError: there is no chunk.
+    Args:
+        name: of the pipeline, for messages.
+        config: its table.
+        documents: gives the texts that are searched.
+        workspace: where signatures and model aliases are found.
     """
 
-    def __init__(self, config: LocalConfig, chunks: Sequence[Chunk], children: Sequence[Child] | None) -> None:
-        self._chunks = chunks
-        self._children = children
-        texts = [one.text for one in (chunks if children is None else children)]
-        self._index: Index = index_named(config.index, texts, tokenizer=config.tokenizer)
-        # So many children more than one a chunk may stand before the last chunk that is wanted.
-        self._most = 1 if children is None else max(Counter(one.parent for one in children).values())
+    def __init__(
+        self, name: str, config: LocalConfig, documents: Callable[[], Sequence[Document]], workspace: Workspace
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._documents = documents
+        self._workspace = workspace
 
-    def best(self, question: str, k: int) -> Retrieved:
-        """The best k chunks, or all where there are fewer."""
-        start = time.perf_counter()
-        hits = self._index.search([question], (k - 1) * self._most + 1)
-        numbers, scores = hits.chunks[0].tolist(), hits.scores[0].tolist()
-        found = self._candidates(numbers, dict(zip(numbers, scores, strict=True)), k)
-        return Retrieved(tuple(found), seconds=time.perf_counter() - start)
+    # --- who is asked
 
-    def _candidates(self, numbers: Sequence[int], scores: Mapping[int, float], k: int) -> Iterator[Candidate]:
-        children = self._children
-        for one in numbers if children is None else best_children(numbers, children, k):
-            chunk = self._chunks[one if children is None else children[one].parent]
-            context = Context(chunk.text.strip(), chunk.document_id, scores[one])
-            yield Candidate(context.text if children is None else children[one].text, context)
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """Who reranks, where that is asked for. InputError: there is no such judge or model."""
+        return reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
+
+    @cached_property
+    def summariser(self) -> Answerer | None:
+        """Who summarises chunks, where that is asked for; the model inside judgecal cannot.
+
+        InputError: there is no such model, or the workspace has no such signature.
+        """
+        config = self._config
+        if not config.searches_children or config.children != "summaries":
+            return None
+        found = Answerer(f"{_SUMMARY}@{config.answerer.model}", workspace=self._workspace)
+        return None if found.model.embedded else found
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        """Who embeds, where that is asked for. InputError: there is no such model."""
+        model = embedding_model(self._config.index)
+        return None if model is None else Embedder(model, workspace=self._workspace)
+
+    def respondents(self) -> Iterator[Callable[[], Respondent | None]]:
+        """Gives each of those who are called beside the answerer; it raises InputError where there is no such one."""
+        yield lambda: self.reranker.respondent if self.reranker else None
+        yield lambda: self.summariser
+        yield lambda: self.embedder
+
+    # --- what decides what is found
+
+    def config(self) -> dict[str, Any]:
+        """The documents, and every setting that decides what is handed over."""
+        config = self._config
+        found = {**self._searched, "strategy": config.strategy, "top_n": config.top_n}
+        if self.reranker:
+            found |= {"top_k": config.top_k, "reranker": self.reranker.config()}
+        return found
+
+    @cached_property
+    def _searched(self) -> dict[str, Any]:
+        """What decides what is searched: who shares it shares the index."""
+        config = self._config
+        texts = [[one.document_id, one.title, one.text] for one in self._documents()]
+        return {
+            "documents": digest(texts),
+            "chunk": dataclasses.asdict(config.chunk.options),
+            "index": self.embedder.fingerprint if self.embedder else config.index,
+            "tokenizer": None if self.embedder else config.tokenizer,
+            "children": self._children if config.searches_children else None,
+            "versions": dict(self._versions()),
+        }
+
+    @property
+    def _children(self) -> str | dict[str, Any]:
+        if self._config.children == "sentences":
+            return "sentences"
+        return self.summariser.config() if self.summariser else "leading sentences"
+
+    def _versions(self) -> Iterator[tuple[str, str]]:
+        yield "judgecal", __version__
+        settings = (self._config.index, self._config.tokenizer, self._config.chunk.sentences)
+        for beginning, library in _LIBRARIES.items():
+            if any(one.startswith(beginning) for one in settings):
+                yield library, version(library)
+
+    # --- finding
+
+    def preview(self, due: Sequence[Question], asking: Asking) -> tuple[list[CostEstimate], list[Retrieved]]:
+        """What `find` would call, and about what it would find; nothing is written.
+
+        That is what BM25 finds in the place of vectors, and leading sentences in the place of summaries; a reranker
+        leaves it as it is.
+        """
+        options, chunks = once(asking), self._chunks()
+        children = self._offline_children(chunks)
+        estimates = []
+        if self.summariser:
+            journal = stored_rows(asking.folder / SUMMARIES_FILE)
+            estimates.append(plan_calls([self.summariser], _to_summarise(chunks), journal, options))
+        if self.embedder:
+            queries = [one.question for one in due]
+            items = [*texts_to_embed(_texts(chunks, children)), *(texts_to_embed([one])[0] for one in queries)]
+            estimates.append(plan_calls([self.embedder], items, stored_rows(asking.folder / EMBEDDINGS_FILE), options))
+        index = "bm25" if self.embedder else self._config.index
+        texts = _texts(chunks, children)
+        searched = Searched(index_named(index, texts, tokenizer=self._config.tokenizer), chunks, children)
+        found = [searched.best(one.question, self._n) for one in due]
+        if self.reranker:
+            estimates.append(self.reranker.preview(due, found, asking))
+        return estimates, found
+
+    def find(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
+        """What is found for each question; where nothing can be searched, why not stands for each of them."""
+        try:
+            if self.embedder:
+                self._embed_questions(self.embedder, due, asking)
+            searched = shared(digest(self._searched), lambda: self._build(asking))
+        except CallFailed as failed:
+            # Nothing was searched: whatever it was, the next run tries again.
+            kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
+            return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
+        found = [searched.best(one.question, self._n) for one in due]
+        return self.reranker.rerank(due, found, asking) if self.reranker else found
+
+    @property
+    def _n(self) -> int:
+        """Chunks that the index is asked for."""
+        return self._config.top_k if self._config.reranks else self._config.top_n
+
+    def _chunks(self) -> list[Chunk]:
+        return chunks_of(self._documents(), self._config.chunk.options)
+
+    def _build(self, asking: Asking) -> Searched:
+        chunks = self._chunks()
+        children = self._summaries(chunks, asking) if self.summariser else self._offline_children(chunks)
+        texts = _texts(chunks, children)
+        if self.embedder:
+            queries = query_vectors(self.embedder.fingerprint)
+            return Searched(dense(self._vectors(self.embedder, texts, asking), queries), chunks, children, queries)
+        if self._config.searches_children and self._config.children == "summaries" and not self.summariser:
+            notice(
+                f"judgecal: {self._name}: the leading sentence of each chunk stands in for its summary, as the model "
+                "embedded writes none"
+            )
+        return Searched(index_named(self._config.index, texts, tokenizer=self._config.tokenizer), chunks, children)
+
+    def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
+        """What is searched in place of chunks, made without a call; None where they themselves are searched."""
+        if not self._config.searches_children:
+            return None
+        children = sentences_of(chunks, self._config.chunk.sentences)
+        if self._config.children == "sentences":
+            return children
+        first: dict[int, Child] = {}
+        for child in children:
+            first.setdefault(child.parent, child)
+        return list(first.values())
+
+    # --- calls to models
+
+    def _summaries(self, chunks: Sequence[Chunk], asking: Asking) -> list[Child]:
+        assert self.summariser is not None
+        rows = _asked(self.summariser, _to_summarise(chunks), asking, SUMMARIES_FILE, "summaries of chunks")
+        return [Child(str(row.verdict), number) for number, row in enumerate(rows)]
+
+    def _vectors(self, embedder: Embedder, texts: Sequence[str], asking: Asking) -> Vectors:
+        """The vectors of texts; those of one size are held at once."""
+        from judgecal.engine.transport.embeddings import vectors_in
+
+        items, parts = texts_to_embed(texts), list[Vectors]()
+        for start in range(0, len(items), _AT_ONCE):
+            part = items[start : start + _AT_ONCE]
+            rows = _asked(embedder, part, asking, EMBEDDINGS_FILE, f"vectors of {len(texts):,} texts")
+            parts += [vectors_in(str(row.verdict)) for row in rows]
+        sizes = {part.shape[1] for part in parts}
+        if len(sizes) > 1:
+            raise CallFailed("server", f"{embedder.name} gave vectors of {sorted(sizes)} dimensions", retry=False)
+        return np.concatenate(parts)
+
+    def _embed_questions(self, embedder: Embedder, due: Sequence[Question], asking: Asking) -> None:
+        """Add the vectors of questions that this process does not have yet, or why there is none."""
+        from judgecal.engine.transport.embeddings import vectors_in
+
+        known, options = query_vectors(embedder.fingerprint), once(asking)
+        wanted = [one.question for one in due if one.question not in known or known[one.question].failure]
+        items = [texts_to_embed([text])[0] for text in wanted]
+        with open_journal(asking.folder / EMBEDDINGS_FILE, options, long=True) as journal:
+            rows = run_trials([embedder], items, journal=journal, options=options, budget=asking.budget)
+        for text, row in zip(wanted, rows, strict=True):
+            failure = row.error and Failure(row.error.kind, f"{embedder.name}: the question: {row.error.message}")
+            vector = None if failure else vectors_in(str(row.verdict))[0]
+            known[text] = QueryVector(vector, failure, row.latency_s, row.cost_usd)
 
 
-_built: OrderedDict[str, Searched] = OrderedDict()
+def _texts(chunks: Sequence[Chunk], children: Sequence[Child] | None) -> list[str]:
+    return [one.text for one in (chunks if children is None else children)]
 
 
-def shared(key: str, build: Callable[[], Searched]) -> Searched:
-    """What is searched under a key, built where this process does not hold it; the two used last are held."""
-    found = _built.pop(key, None) or build()
-    _built[key] = found
-    while len(_built) > _SHARED:
-        _built.popitem(last=False)
-    return found
-
-
-def summaries_of(chunks: Sequence[Chunk], summariser: Answerer, asking: Asking) -> list[Child]:
-    """A summary of each chunk, in their order; what the journal in the folder holds is not asked again.
-
-    Raises:
-        CallFailed: there is no summary of a chunk.
-    """
-    items, options = summary_items(chunks), once(asking)
-    with open_journal(asking.folder / SUMMARIES_FILE, options, long=True) as journal:
-        rows = run_trials(
-            [summariser], items, journal=journal, options=options, budget=asking.budget, label="summaries of chunks"
-        )
-    if failed := [row for row in rows if row.error is not None]:
-        first, error = failed[0], failed[0].error or Failure("server", "")
-        message = f"{len(failed):,} of {len(chunks):,} chunks have no summary, the first is {first.item_id}"
-        raise CallFailed(error.kind, f"{message}: {error.message}", retry=False)
-    return [Child(str(row.verdict), number) for number, row in enumerate(rows)]
-
-
-def summary_items(chunks: Sequence[Chunk]) -> list[Item]:
-    """Chunks as they are put to who summarises them."""
+def _to_summarise(chunks: Sequence[Chunk]) -> list[Item]:
     return [Item(one.chunk_id, one.document_id, "", "", contexts=(Context(one.text),)) for one in chunks]
 
 
-def leading_sentences(chunks: Sequence[Chunk], sentences: str) -> list[Child]:
-    """The first sentence of each chunk: what stands in for its summary where no model writes one."""
-    first: dict[int, Child] = {}
-    for child in sentences_of(chunks, sentences):
-        first.setdefault(child.parent, child)
-    return list(first.values())
-
-
-def once(asking: Asking) -> RunOptions:
-    """The options with one call for each item: repeats are the judges', and the limit was applied to the questions."""
-    return dataclasses.replace(asking.options, repeats=1, limit=None)
-
-
-class Reranker(Protocol):
-    """What puts candidates into another order."""
-
-    def config(self) -> dict[str, str]:
-        """What decides the order."""
-        ...
-
-    def problems(self) -> list[str]:
-        """What would keep it from it."""
-        ...
-
-    def preview(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> CostEstimate:
-        """What `rerank` would call; nothing is written."""
-        ...
-
-    def rerank(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> list[Retrieved]:
-        """The candidates of each question in the new order, with its own scores, and its time and cost added."""
-        ...
-
-
-def reranker_named(name: str, *, workspace: Workspace) -> Reranker:
-    """The reranker of that name.
+def _asked(respondent: Respondent, items: Sequence[Item], asking: Asking, name: str, label: str) -> Sequence[Judgement]:
+    """A verdict on each item; what the journal of that name holds is not asked again.
 
     Raises:
-        InputError: there is none, or it does not judge single contexts.
+        CallFailed: there is none on one of them.
     """
-    return JudgeReranker(judge_named(name, workspace=workspace))
-
-
-def candidate_items(questions: Sequence[Question], found: Sequence[Retrieved]) -> list[Item]:
-    """Questions with the texts of their candidates as contexts."""
-    return [
-        question.item(tuple(Context(one.text) for one in retrieved.candidates))
-        for question, retrieved in zip(questions, found, strict=True)
-    ]
-
-
-class JudgeReranker:
-    """A judge of single contexts: the better its verdict, the further to the front; equal ones stay as they were.
-
-    The seconds are those of the longest call, as the calls of a question are made at once; of the model inside
-    judgecal, which has one core, those of all.
-
-    Raises:
-        InputError: it judges whole items, or its verdicts have no order.
-    """
-
-    def __init__(self, judge: Judge) -> None:
-        if judge.unit == ITEM_UNIT or not judge.scale.numeric:
-            raise InputError(
-                f"reranker {judge.name} must judge single contexts on a scale with an order, such as "
-                "mosaic/chunk_relevance@embedded"
-            )
-        self._judge = judge
-
-    def config(self) -> dict[str, str]:
-        """Its string, and what makes its verdicts."""
-        return {"judge": self._judge.name, "fingerprint": self._judge.fingerprint}
-
-    def problems(self) -> list[str]:
-        """A key that is not set."""
-        try:
-            if self._judge.model is not None:
-                self._judge.model.key()
-        except InputError as error:
-            return list(error.problems)
-        return []
-
-    def preview(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> CostEstimate:
-        """As `Reranker`."""
-        journal = stored_rows(asking.folder / RERANKING_FILE)
-        return plan_calls([self._judge], candidate_items(questions, found), journal, once(asking))
-
-    def rerank(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> list[Retrieved]:
-        """As `Reranker`; what the journal in the folder holds is not judged again."""
-        items, options = candidate_items(questions, found), once(asking)
-        rows: dict[str, list[Judgement]] = {item.item_id: [] for item in items}
-        with open_journal(asking.folder / RERANKING_FILE, options) as journal:
-            for row in run_trials([self._judge], items, journal=journal, options=options, budget=asking.budget):
-                rows[row.item_id].append(row)
-        return [self._reranked(one, rows[item.item_id]) for one, item in zip(found, items, strict=True)]
-
-    def _reranked(self, found: Retrieved, rows: Sequence[Judgement]) -> Retrieved:
-        failed = next((row.error for row in rows if row.error is not None), None)
-        if failed is not None:
-            return Retrieved(failure=Failure(failed.kind, f"reranker {self._judge.name}: {failed.message}"))
-        scored = [
-            Candidate(one.text, dataclasses.replace(one.context, score=float(row.verdict or 0)))
-            for one, row in zip(found.candidates, rows, strict=True)
-        ]
-        at_once = self._judge.model is not None and not self._judge.model.embedded
-        times = [row.latency_s for row in rows]
-        longest = max((one for one in times if one is not None), default=0.0)
-        return Retrieved(
-            tuple(sorted(scored, key=lambda one: -(one.context.score or 0.0))),
-            seconds=added(found.seconds, longest if at_once and None not in times else added(*times)),
-            cost_usd=added(found.cost_usd, *(row.cost_usd for row in rows)),
-        )
-
-
-def added(*values: float | None) -> float | None:
-    """The sum; None where a part of it is not known."""
-    return None if None in values else sum(value for value in values if value is not None)
+    options = once(asking)
+    with open_journal(asking.folder / name, options, long=True) as journal:
+        rows = run_trials([respondent], items, journal=journal, options=options, budget=asking.budget, label=label)
+    if failed := rows.unscored:
+        error = failed[0].error or Failure("server", "no reply")
+        message = f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed, the first by"
+        raise CallFailed(error.kind, f"{message} {error.kind}: {error.message}", retry=False)
+    return rows

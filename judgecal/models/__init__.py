@@ -1,7 +1,16 @@
 """Models: aliases and prices, and the embedded one."""
 
 from judgecal.models.address import shown_address
-from judgecal.models.catalogue import ALIASES, EMBEDDED, PROVIDERS, Catalogue, ModelSpec, load_catalogue, with_version
+from judgecal.models.catalogue import (
+    ALIASES,
+    EMBEDDED,
+    PROVIDERS,
+    Catalogue,
+    ModelSpec,
+    for_task,
+    load_catalogue,
+    with_version,
+)
 
 __all__ = [
     "ALIASES",
@@ -9,6 +18,7 @@ __all__ = [
     "PROVIDERS",
     "Catalogue",
     "ModelSpec",
+    "for_task",
     "load_catalogue",
     "shown_address",
     "with_version",

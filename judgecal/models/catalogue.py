@@ -1,19 +1,15 @@
 """Model aliases: the litellm id behind a short name, its price, its limits, its provider, and the key that it needs.
 
-Prices come from the price file inside the installed litellm, read as a file: importing litellm takes seconds.
 `[models.NAME]` in `judgecal.toml` adds an alias or overrides one, key by key. Any litellm id works as it is.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import os
 import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,12 +17,17 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.models.address import shown_address
+from judgecal.models.prices import price_row
 from judgecal.workspace import Workspace, check_keys, read_toml, validated
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
 _OLLAMA_CONTEXT = 8192
 _PER_MILLION = 1_000_000.0
+
+
+Task = Literal["chat", "embeddings", "rerank"]
+"""What a model is asked for: a reply to messages, vectors of texts, or the relevance of texts to a query."""
 
 
 class Provider(NamedTuple):
@@ -69,6 +70,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "nvidia_nim": Provider("NVIDIA_NIM_API_KEY"),
     "perplexity": Provider("PERPLEXITYAI_API_KEY"),
     "sambanova": Provider("SAMBANOVA_API_KEY"),
+    "voyage": Provider("VOYAGE_API_KEY"),
+    "jina_ai": Provider("JINA_AI_API_KEY"),
 }
 """A provider that speaks one of the formats here is one more line; a new format is also one more module."""
 
@@ -119,6 +122,8 @@ class ModelSpec:
     structured: str = "auto"
     batch_input_usd_per_1m: float | None = None
     batch_output_usd_per_1m: float | None = None
+    task: Task = "chat"
+    usd_per_call: float = 0.0
 
     @property
     def provider(self) -> str:
@@ -140,6 +145,8 @@ class ModelSpec:
         """`embedded`, `http`, `dspy` or `litellm`; the last two are DSPy's client, which then chooses or is told."""
         if self.embedded or self.transport != "auto":
             return EMBEDDED if self.embedded else self.transport
+        if self.task != "chat":  # which is asked for in OpenAI's way, or through litellm
+            return "http" if self.known_provider.wire == "openai" else "litellm"
         return "http" if self.known_provider.wire else "dspy"
 
     @property
@@ -173,16 +180,16 @@ class ModelSpec:
     @property
     def paid(self) -> bool:
         """Whether a call is known to cost something."""
-        return self.priced and bool(self.input_usd_per_1m or self.output_usd_per_1m)
+        return self.priced and bool(self.input_usd_per_1m or self.output_usd_per_1m or self.usd_per_call)
 
     def cost_usd(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Cost of one call in US dollars, None where the price or the tokens are not known."""
         if self.input_usd_per_1m is None or self.output_usd_per_1m is None:
             return None
         if prompt_tokens is None or completion_tokens is None:
-            return 0.0 if self.input_usd_per_1m == self.output_usd_per_1m == 0.0 else None
+            return self.usd_per_call if self.input_usd_per_1m == self.output_usd_per_1m == 0.0 else None
         spent = prompt_tokens * self.input_usd_per_1m + completion_tokens * self.output_usd_per_1m
-        return spent / _PER_MILLION
+        return spent / _PER_MILLION + self.usd_per_call
 
     @property
     def takes_batches(self) -> bool:
@@ -237,6 +244,29 @@ class ModelSpec:
         kept += () if self.embedded else ("structured",)
         values = {name: getattr(self, name) for name in kept}
         return values if self.api_base is None else {**values, "api_base": shown_address(self.api_base)}
+
+
+def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
+    """The model as one that embeds or reranks: it writes nothing, so that only what it reads and the call are paid.
+
+    Raises:
+        InputError: it is the model inside judgecal, which does neither.
+    """
+    if spec.embedded:
+        raise InputError(f"model {spec.alias} cannot be asked for {task}")
+    row = price_row(spec.id)
+    read = spec.input_usd_per_1m
+    if read is None and row:
+        read = round(float(row["input_cost_per_token"]) * _PER_MILLION, 6)
+    return replace(
+        spec,
+        task=task,
+        input_usd_per_1m=read,
+        output_usd_per_1m=None if read is None else 0.0,
+        usd_per_call=float(row.get("input_cost_per_query", 0.0)),
+        temperature=None,
+        max_tokens=None,
+    )
 
 
 _NO_MODELS = ("local", "python")  # in a model's place in the string of a judge that calls nobody
@@ -371,7 +401,7 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
 
 def _completed(spec: ModelSpec) -> ModelSpec:
     """Fill what the alias leaves open: the price and the window from the price file, the key's variable."""
-    found = _price_row(spec.id)
+    found = price_row(spec.id)
     updates: dict[str, Any] = {}
     for side in ("input", "output") if "output_cost_per_token" in found else ():
         if getattr(spec, f"{side}_usd_per_1m") is None:
@@ -389,25 +419,6 @@ def _completed(spec: ModelSpec) -> ModelSpec:
     if spec.api_base is None:
         updates["api_base"] = _base_in_environment(spec.provider)
     return replace(spec, **updates)
-
-
-def _price_row(model_id: str) -> Mapping[str, Any]:
-    """The price file's row of a litellm id; it lists some providers' models without the provider."""
-    rows = _price_file()
-    provider, _, model = model_id.partition("/")
-    row = rows.get(model_id) or rows.get(model, {})
-    same = row.get("litellm_provider", provider) == provider
-    return row if same and "input_cost_per_token" in row else {}
-
-
-@cache
-def _price_file() -> Mapping[str, Any]:
-    found = importlib.util.find_spec("litellm")
-    if found is None or found.origin is None:
-        raise InputError("litellm is not installed: reinstall judgecal")
-    path = Path(found.origin).parent / "model_prices_and_context_window_backup.json"
-    rows: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return rows
 
 
 def _key_variable(spec: ModelSpec) -> str | None:

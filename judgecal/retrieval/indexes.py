@@ -1,18 +1,25 @@
-"""Indexes over chunks: which chunks answer a query best, by BM25 or by latent semantic analysis; none calls a model."""
+"""Indexes over chunks: which chunks answer a query best, by BM25, by latent semantic analysis, or by vectors.
+
+None calls a model: the vectors of a `DenseIndex` are given to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.retrieval.bm25 import Bm25, Floats, Ints, tokenizer_named, top
 
+Vectors = npt.NDArray[np.float32]
 _KINDS = ("bm25", "lsa")
+_EMBED = "embed"
 _DIGITS = 10  # of a cosine: beyond them equal texts may differ by the order in which a machine adds
+_DIGITS_OF_VECTORS = 6  # the same of vectors of 32-bit floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +58,35 @@ def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", se
 
 
 def check_index(name: str, *, tokenizer: str = "words") -> None:
-    """Refuse a name that `index_named` would; no text is needed. InputError: as there."""
-    _parsed(name)
-    tokenizer_named(tokenizer)
+    """Refuse a name that is neither `embed:MODEL` nor one that `index_named` takes; no text is needed.
+
+    Raises:
+        InputError: as `index_named`.
+    """
+    if embedding_model(name) is None:
+        _parsed(name)
+        tokenizer_named(tokenizer)
+
+
+def embedding_model(name: str) -> str | None:
+    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for another index.
+
+    Raises:
+        InputError: no model is named.
+    """
+    kind, _, model = name.partition(":")
+    if kind != _EMBED:
+        return None
+    if not model:
+        raise InputError(f"index {name!r}: name a model behind embed:, such as embed:openai/text-embedding-3-small")
+    return model
 
 
 def _parsed(name: str) -> tuple[str, int]:
     """The kind of an index and its dimensions."""
     kind, _, dimensions = name.partition(":")
     if kind not in _KINDS or (dimensions and kind != "lsa"):
-        raise unknown_name("index", name, ["bm25", "lsa", "lsa:100"])
+        raise unknown_name("index", name, ["bm25", "lsa", "lsa:100", f"{_EMBED}:MODEL"])
     if dimensions and not (dimensions.isdecimal() and 1 <= int(dimensions[:9]) <= 10_000):
         raise InputError(f"index {name!r}: lsa takes 1 to 10,000 dimensions, such as lsa:100")
     return kind, int(dimensions or 100)
@@ -127,6 +153,29 @@ class LsaIndex:
         from sklearn.preprocessing import normalize
 
         return normalize(self._project.transform(weights)) if self._project is not None else weights
+
+
+class DenseIndex:
+    """Vectors of texts, searched by the cosine with the vector of a query.
+
+    Args:
+        vectors: of the texts, each of length 1.
+        query: gives the vector of a query, of length 1 and as many dimensions.
+    """
+
+    def __init__(self, vectors: Vectors, query: Callable[[str], Vectors]) -> None:
+        self.dimensions = int(vectors.shape[1])
+        self._vectors = vectors
+        self._query = query
+
+    def search(self, queries: Sequence[str], k: int) -> Hits:
+        """See Index."""
+        _at_least_one(k)
+        found = [self._vectors @ self._query(text) for text in queries]
+        shape = (len(queries), len(self._vectors))
+        cosines: Floats = np.round(np.array(found, dtype=np.float64).reshape(shape), _DIGITS_OF_VECTORS) + 0.0
+        chunks = top(cosines, k)
+        return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
 
 
 def _at_least_one(k: int) -> None:

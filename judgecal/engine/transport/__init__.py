@@ -53,4 +53,8 @@ def open_transport(spec: ModelSpec) -> Transport:
         from judgecal.engine.transport.http import HttpTransport  # aiohttp takes a quarter of a second
 
         return HttpTransport(spec)
+    if spec.task != "chat":
+        from judgecal.engine.transport.litellm_client import LitellmTransport
+
+        return LitellmTransport(spec)
     return DspyTransport(spec)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.replies import MOST_BYTES
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
@@ -29,6 +30,8 @@ _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 class Wire:
     """Messages of one model; `/v1/messages` is appended to its `api_base`."""
 
+    most_bytes = MOST_BYTES
+
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(_PATH) else with_version(base, "v1") + _PATH
@@ -46,7 +49,7 @@ class Wire:
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema.spoken(self._spec)}}
         return body
 
-    def reply(self, data: Mapping[str, Any]) -> Reply:
+    def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
         """The text blocks."""
         usage, model, reason = data.get("usage"), data.get("model"), data.get("stop_reason")
         return Reply(

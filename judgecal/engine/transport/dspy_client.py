@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply
@@ -86,6 +87,18 @@ def _follow_no_redirect_of_ours() -> None:
 
     setattr(httpx.Client, "send", stay)  # noqa: B010 - to a type checker a method is no variable
     setattr(httpx.AsyncClient, "send", stay_async)  # noqa: B010
+
+
+@contextlib.contextmanager
+def following_no_redirect() -> Iterator[list[str]]:
+    """Within it, calls by httpx in this task follow no redirect; the list is where they should have led."""
+    _follow_no_redirect_of_ours()
+    elsewhere: list[str] = []
+    token = _redirects.set(elsewhere)
+    try:
+        yield elsewhere
+    finally:
+        _redirects.reset(token)
 
 
 def _noted(response: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.replies import MOST_BYTES
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
@@ -18,6 +19,8 @@ _FILTERED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTEN
 
 class Wire:
     """generateContent of one model; `/v1beta/models/NAME:generateContent` is appended to its `api_base`."""
+
+    most_bytes = MOST_BYTES
 
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
@@ -41,7 +44,7 @@ class Wire:
             body["generationConfig"] = config
         return body
 
-    def reply(self, data: Mapping[str, Any]) -> Reply:
+    def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
         """The first candidate; its thoughts are billed as the reply is, so they count with it."""
         candidate, usage = at(data, "candidates", 0), data.get("usageMetadata")
         model = data.get("modelVersion")

@@ -20,7 +20,7 @@ from yarl import URL
 
 from judgecal import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.replies import MOST_BYTES, too_large, unreadable
+from judgecal.engine.replies import too_large, unreadable
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
@@ -45,8 +45,10 @@ class WireFormat(Protocol):
     Attributes:
         url: where every call of the model goes; it never holds a key.
         headers: sent with every call, the key among them.
+        most_bytes: of an answer, once decompressed; a larger one is not read to its end.
     """
 
+    most_bytes: int
     url: str
     headers: Mapping[str, str]
 
@@ -54,8 +56,8 @@ class WireFormat(Protocol):
         """The body of a call, to be written as JSON; a reply is held to the schema where there is one."""
         ...
 
-    def reply(self, data: Mapping[str, Any]) -> Reply:
-        """The reply in the body of an answer; where it holds no text, the text is empty."""
+    def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
+        """The reply to messages in the body of an answer; where it holds no text, the text is empty."""
         ...
 
 
@@ -106,7 +108,7 @@ class HttpTransport:
         try:
             if not 200 <= status < 300:
                 raise error_of(self._spec, status=status, headers=headers, body=answer, secrets=self._secrets)
-            return self._read(answer)
+            return self._read(answer, messages)
         except (CallFailed, JudgecalError, MemoryError):
             raise
         except Exception as error:
@@ -147,7 +149,7 @@ class HttpTransport:
         data = body if len(body) < _WRITTEN_AT_ONCE else io.BytesIO(body)
         # A redirect would carry the key elsewhere, and turn the call into a GET.
         async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as answer:
-            return answer.status, answer.headers, await _bounded(answer)
+            return answer.status, answer.headers, await _bounded(answer, self._wire.most_bytes)
 
     def _opened(self) -> aiohttp.ClientSession:
         # Not `trust_env`: it reads .netrc, which would stand against the key, and it costs two threads a call.
@@ -168,8 +170,8 @@ class HttpTransport:
         billed = not isinstance(error, aiohttp.ClientConnectorError)
         return CallFailed("transport", text, retry=not lasting, billed=billed)
 
-    def _read(self, answer: bytes) -> Reply:
-        if len(answer) > MOST_BYTES:
+    def _read(self, answer: bytes, messages: Sequence[Message]) -> Reply:
+        if len(answer) > self._wire.most_bytes:
             raise too_large()
         try:
             data = _decoded(answer)
@@ -187,7 +189,7 @@ class HttpTransport:
         """
         if found := error_inside(self._spec, data=data, secrets=self._secrets):
             raise found
-        return self._wire.reply(data)
+        return self._wire.reply(data, messages)
 
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
         said = excerpt(answer, self._secrets) or "it is empty"
@@ -195,7 +197,7 @@ class HttpTransport:
         return CallFailed("server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True)
 
 
-async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+async def _bounded(answer: aiohttp.ClientResponse, most: int) -> bytes:
     """The decompressed body of an answer, or a little more than the most that is read of one.
 
     Raises:
@@ -203,9 +205,9 @@ async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
     """
     inflate = _inflater(answer.headers.get("content-encoding", "").strip().lower())
     parts, came, size = [], 0, 0
-    while came <= MOST_BYTES and size <= MOST_BYTES and (part := await answer.content.readany()):
+    while came <= most and size <= most and (part := await answer.content.readany()):
         came += len(part)
-        parts.append(inflate(part, MOST_BYTES + 1 - size) if inflate else part)
+        parts.append(inflate(part, most + 1 - size) if inflate else part)
         size += len(parts[-1])
     return b"".join(parts)
 
@@ -246,8 +248,9 @@ def _decoded(answer: bytes) -> Any:
 
 
 def _wire_format(spec: ModelSpec) -> WireFormat:
-    """The format of the model's provider; OpenAI's where none is known, for most servers speak it too."""
-    module = importlib.import_module(f"judgecal.engine.transport.{spec.known_provider.wire or 'openai'}")
+    """The format of the task, or of the model's provider; OpenAI's where none is known: most servers speak it too."""
+    name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
+    module = importlib.import_module(f"judgecal.engine.transport.{name}")
     wire: WireFormat = module.Wire(spec, spec.key())
     return wire
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import Message, Reply
+from judgecal.engine.replies import MOST_BYTES
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.transport.http import count, joined_text
 from judgecal.engine.transport.provider_errors import at
@@ -21,9 +22,11 @@ _CUT = ("length", "max_tokens", "model_length")
 class Wire:
     """Chat completions of one model. InputError where its address is not known."""
 
+    most_bytes = MOST_BYTES
+
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
-        self.url = _address(spec)
-        self.headers: Mapping[str, str] = {"authorization": f"Bearer {key}"} if key else {}
+        self.url = endpoint(spec, _PATH)
+        self.headers: Mapping[str, str] = key_header(key)
         self._fixed = _settings(spec)
         self._spec = spec
 
@@ -32,7 +35,7 @@ class Wire:
         body = {**self._fixed, "messages": messages}
         return body if schema is None else {**body, "response_format": _response_format(schema, self._spec)}
 
-    def reply(self, data: Mapping[str, Any]) -> Reply:
+    def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
         """The first choice."""
         choice, usage, model = at(data, "choices", 0), data.get("usage"), data.get("model")
         content = at(choice, "message", "content")
@@ -46,19 +49,29 @@ class Wire:
         )
 
 
-def _address(spec: ModelSpec) -> str:
+def endpoint(spec: ModelSpec, path: str) -> str:
+    """Where a model of a server that speaks OpenAI's format is asked, by the path of what is asked for.
+
+    Raises:
+        InputError: no address of its provider is known.
+    """
     base = spec.address.rstrip("/")
     if not base:
         raise InputError(
             f'model {spec.alias}: transport = "http" speaks OpenAI\'s format to {spec.provider}: set api_base'
         )
-    if base.endswith(_PATH):
+    if base.endswith(path):
         return base
-    return (with_version(base, "v1") if spec.provider in _VERSION_ADDED else base) + _PATH
+    return (with_version(base, "v1") if spec.provider in _VERSION_ADDED else base) + path
+
+
+def key_header(key: str | None) -> dict[str, str]:
+    """The header that carries a key; none where there is none."""
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 def _settings(spec: ModelSpec) -> dict[str, Any]:
-    settings: dict[str, Any] = {"model": _model_name(spec)}
+    settings: dict[str, Any] = {"model": model_name(spec)}
     if spec.sent_temperature is not None:
         settings["temperature"] = spec.sent_temperature
     if spec.max_tokens is not None:
@@ -66,7 +79,7 @@ def _settings(spec: ModelSpec) -> dict[str, Any]:
     return settings
 
 
-def _model_name(spec: ModelSpec) -> str:
+def model_name(spec: ModelSpec) -> str:
     """The name that the server knows; Fireworks wants its models' full path."""
     name = spec.id.partition("/")[2]
     if spec.provider != "fireworks_ai" or name.startswith("accounts/") or "#" in name:

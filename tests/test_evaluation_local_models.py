@@ -1,0 +1,289 @@
+"""Pipelines that embed and rerank by models: OpenAI's `/embeddings` and Cohere's `/rerank`, with a server's faults."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.answering.questions import Question
+from judgecal.engine import Budget
+from judgecal.engine.transport.litellm_client import LitellmTransport
+from judgecal.errors import AuthError
+from judgecal.evaluation import local_index
+from judgecal.evaluation.local import LocalConfig, LocalSystem
+from judgecal.evaluation.system import Asking, SystemAnswer
+from judgecal.experiment import RunOptions
+from judgecal.goldset import Document
+from judgecal.models import for_task, load_catalogue
+from judgecal.workspace import Workspace, find_workspace, validated
+from tests.support.server import Answer, StubServer, as_answer, failing, running
+
+WORDS = ("crane", "mill", "soup", "school")
+DOCUMENTS = tuple(Document(f"d-{word}", None, f"Of the {word}, number {n}.") for n, word in enumerate(WORDS))
+QUESTIONS = [Question(f"q-{word}", f"What of the {word}?", (), ()) for word in ("soup", "crane")]
+WHOLE = {"chunk": {"min": 500, "max": 500}, "top_n": 1}
+
+
+def vector(text: str) -> list[float]:
+    """One dimension a word, and one that all texts share."""
+    return [*(float(word in text) for word in WORDS), 0.1]
+
+
+def served(body: dict[str, Any]) -> Answer | str:
+    """Vectors or scores, in the reverse order of the texts, with their indices."""
+    if "documents" in body:
+        rows = [{"index": n, "relevance_score": float("mill" in text)} for n, text in enumerate(body["documents"])]
+        return as_answer({"results": rows[::-1], "meta": {"billed_units": {"search_units": 1}}})
+    if "input" not in body:
+        return "[[ ## answer ## ]]\nYes.\n\n[[ ## completed ## ]]"
+    vectors = [{"index": n, "embedding": vector(text)} for n, text in enumerate(body["input"])]
+    tokens = sum(len(text) for text in body["input"]) // 4
+    return as_answer({"data": vectors[::-1], "model": "e", "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
+
+
+def forget() -> None:
+    """As a new process: nothing that was built is held."""
+    local_index._built.clear()
+    local_index.query_vectors.cache_clear()
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    forget()
+    return find_workspace(workspace_dir)
+
+
+def aliases(workspace: Workspace, server: StubServer, **settings: Any) -> None:
+    price = {"input_usd_per_1m": 10.0, **settings}
+    lines = [
+        line
+        for name in ("emb", "rank")
+        for line in (
+            f"[models.{name}]", f'id = "openai/{name}"', f'api_base = "{server.api_base}"',
+            *(f"{key} = {value!r}".replace("'", '"') for key, value in price.items()),
+        )
+    ]  # fmt: skip
+    workspace.config_file.write_text("\n".join(lines) + "\n")
+
+
+def made(workspace: Workspace, documents: Any = DOCUMENTS, **table: Any) -> LocalSystem:
+    config = validated(LocalConfig, {**WHOLE, **table}, "sweep.toml")
+    return LocalSystem("ours", config, documents=lambda: documents, workspace=workspace)
+
+
+def ask(system: LocalSystem, folder: Path, questions: Any = QUESTIONS, **options: Any) -> list[SystemAnswer]:
+    return system.answer(questions, Asking(folder, RunOptions(quiet=True, **options), Budget(None)))
+
+
+def handed(answer: SystemAnswer) -> list[str | None]:
+    return [one.document_id for one in answer.contexts or ()]
+
+
+def test_vectors_find_and_are_paid_once(workspace: Workspace, tmp_path: Path) -> None:
+    with running(served) as server:
+        aliases(workspace, server)
+        system = made(workspace, index="embed:emb")
+        assert system.check(QUESTIONS) == []
+        planned = system.preview(QUESTIONS, Asking(tmp_path / "new", RunOptions(), Budget(None)))
+        assert planned.calls == 1 + 2 + 2  # the chunks, the questions, the answers of the model inside judgecal
+        assert server.calls == 0
+        answers = ask(system, tmp_path / "1", use_cache=False)
+        assert [handed(one) for one in answers] == [["d-soup"], ["d-crane"]]
+        assert server.paths == ["/v1/embeddings"] * 3 and [len(one["input"]) for one in server.bodies[:2]] == [1, 1]
+        assert answers[0].cost_usd == pytest.approx(len(QUESTIONS[0].question) // 4 * 10e-6)
+        assert answers[0].latency_s is not None and answers[0].latency_s > 0
+        assert ask(system, tmp_path / "1", use_cache=False) == answers
+        # Another setting of a sweep: its questions are embedded already, and it knows how long that took.
+        other = ask(made(workspace, index="embed:emb", top_n=2), tmp_path / "2", use_cache=False)
+        assert server.calls == 3 and all(one.latency_s is not None for one in other)
+        # A new process, of which the journal of this one is all that is left.
+        forget()
+        more = [*QUESTIONS, Question("q-new", "And the mill?", (), ())]
+        assert handed(ask(system, tmp_path / "1", more, use_cache=False)[2]) == ["d-mill"]
+        assert server.calls == 4
+
+
+def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(workspace: Workspace, tmp_path: Path) -> None:
+    many = [Document(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
+    with running(served) as server:
+        aliases(workspace, server)
+        ask(made(workspace, many, index="embed:emb"), tmp_path, [Question("q", " ", (), ())])
+        assert sorted(len(body["input"]) for body in server.bodies) == [1, 6, 32, 32]
+        assert server.bodies[0]["input"] == ["."]
+
+
+def spoilt(change: Any) -> Any:
+    """What the server sends for chunks, with something wrong."""
+
+    def script(body: dict[str, Any]) -> Answer | str:
+        answer = served(body)
+        if "input" not in body or len(body["input"]) == 1 or not isinstance(answer, Answer):
+            return answer
+        changed = change(json.loads(answer.body))
+        return changed if isinstance(changed, Answer) else as_answer(changed)
+
+    return script
+
+
+FAULTS: dict[str, tuple[Any, str, str]] = {
+    "refused": (lambda _: failing(400, "not these"), "server", "failed, the first by refused: HTTP 400: not these"),
+    "too few": (lambda data: {"data": data["data"][1:]}, "server", "the server's answer holds 3 vectors, 4 were asked"),
+    "no vectors": (lambda _: {"hello": 1}, "server", "the server's answer holds no vectors, 4 were asked for"),
+    "twice": (lambda data: {"data": data["data"][:1] * 4}, "server", "holds 4 vectors, 4 were asked for"),
+    "words": (
+        lambda data: {"data": [{**one, "embedding": ["x"]} for one in data["data"]]}, "server", "cannot be read (ValueE"
+    ),
+    "zeros": (
+        lambda data: {"data": [{**one, "embedding": [0.0]} for one in data["data"]]}, "server", "nothing but 0"
+    ),
+    "infinite": (
+        lambda data: {"data": [{**one, "embedding": [float("inf")]} for one in data["data"]]}, "server", "no finite"
+    ),
+    "uneven": (
+        lambda data: {"data": [{**one, "embedding": [1.0] * (1 + one["index"])} for one in data["data"]]}, "server",
+        "vectors of different lengths",
+    ),
+    "page": (lambda _: Answer(200, b"<html>hello</html>"), "server", "the server's answer is not JSON: hello"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_without_vectors_of_the_chunks_each_question_says_why(
+    workspace: Workspace, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judgecal.engine.call_runner.Policy.wait", lambda *_: None)
+    change, kind, message = FAULTS[fault]
+    with running(spoilt(change)) as server:
+        aliases(workspace, server)
+        answers = ask(made(workspace, index="embed:emb"), tmp_path)
+        for one in answers:
+            assert one.answer is None and one.error is not None and one.error.kind == kind
+            assert one.error.message.startswith("vectors of 4 texts: 1 of 1 calls to emb failed, the first by ")
+            assert message in one.error.message
+        server.script = served
+        retried = ask(made(workspace, index="embed:emb"), tmp_path, retry_unscored=True)
+        assert [handed(one) for one in retried] == [["d-soup"], ["d-crane"]]
+
+
+def test_a_question_without_a_vector_is_a_row_of_its_own(workspace: Workspace, tmp_path: Path) -> None:
+    def script(body: dict[str, Any]) -> Answer | str:
+        return failing(400, "too rude") if body.get("input") == [QUESTIONS[0].question] else served(body)
+
+    with running(script) as server:
+        aliases(workspace, server)
+        first, second = ask(made(workspace, index="embed:emb"), tmp_path)
+    assert first.error is not None and first.error.kind == "refused"
+    assert first.error.message == "emb: the question: HTTP 400: too rude"
+    assert handed(second) == ["d-crane"]
+
+
+def test_questions_of_another_size_than_the_chunks_are_refused_by_name(workspace: Workspace, tmp_path: Path) -> None:
+    longer = spoilt(lambda data: {"data": [{**one, "embedding": [*one["embedding"], 1.0]} for one in data["data"]]})
+    with running(longer) as server:
+        aliases(workspace, server)
+        error = ask(made(workspace, index="embed:emb"), tmp_path)[0].error
+    assert error is not None and error.message == "a vector of 5 dimensions, the chunks have 6"
+
+
+def test_the_budget_holds_and_a_refused_key_ends_the_run(workspace: Workspace, tmp_path: Path) -> None:
+    with running(served) as server:
+        aliases(workspace, server)
+        system = made(workspace, index="embed:emb")
+        options = RunOptions(quiet=True, budget_usd=1e-9, use_cache=False)
+        answers = system.answer(QUESTIONS, Asking(tmp_path, options, Budget(1e-9)))
+        assert [one.error.kind for one in answers if one.error] == ["budget"] * 2 and server.calls == 0
+        server.script = lambda _: failing(401, "no")
+        with pytest.raises(AuthError, match="model emb"):
+            ask(system, tmp_path)
+
+
+def test_a_reranking_model_chooses(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judgecal.engine.call_runner.Policy.wait", lambda *_: None)
+    with running(served) as server:
+        aliases(workspace, server)
+        table = {"strategy": "rerank", "reranker": "rank", "top_k": 4}
+        system = made(workspace, **table)
+        assert system.check(QUESTIONS) == []
+        answers = ask(system, tmp_path)
+        assert [handed(one) for one in answers] == [["d-mill"]] * 2
+        assert server.paths == ["/v1/rerank"] * 2 and server.bodies[0]["top_n"] == 4
+        assert server.bodies[0]["query"] in [one.question for one in QUESTIONS]
+        assert ask(system, tmp_path) == answers and server.calls == 2
+        server.script = lambda body: as_answer({"results": [{"index": 0, "relevance_score": 1.0}]})
+        changed = made(workspace, **{**table, "top_k": 3})
+        error = ask(changed, tmp_path / "odd", use_cache=False)[0].error
+    assert error is not None and error.message == (
+        "reranker rank: the server's answer holds 1 scores, 3 were asked for"
+    )
+
+
+def test_what_cannot_embed_or_rerank_is_said(workspace: Workspace) -> None:
+    def told(**table: Any) -> str:
+        return "\n".join(made(workspace, **table).check(QUESTIONS))
+
+    assert "model embedded cannot be asked for embeddings" in told(index="embed:embedded")
+    assert "index 'embed': name a model behind embed:" in told(index="embed")
+    assert "unknown model 'gpt-4oo': did you mean gpt-4o" in told(index="embed:gpt-4oo")
+    assert "set the variable OPENAI_API_KEY" in told(index="embed:openai/text-embedding-3-small")
+    assert "set the variable COHERE_API_KEY" in told(strategy="rerank", reranker="cohere/rerank-v3.5")
+    assert "write mosaic/chunk_relevance@MODEL" in told(strategy="rerank", reranker="mosaic/chunk_relevance")
+
+
+def test_prices_come_from_the_price_file(workspace: Workspace) -> None:
+    catalogue = load_catalogue(workspace)
+    small = for_task(catalogue.resolve("openai/text-embedding-3-small"), "embeddings")
+    assert small.cost_usd(1_000_000, None) is None and small.cost_usd(1_000_000, 0) == pytest.approx(0.02)
+    mistral = for_task(catalogue.resolve("mistral/mistral-embed"), "embeddings")  # no price of what it writes
+    assert (mistral.input_usd_per_1m, mistral.output_usd_per_1m, mistral.way) == (0.1, 0.0, "http")
+    cohere = for_task(catalogue.resolve("cohere/rerank-v3.5"), "rerank")
+    assert (cohere.cost_usd(None, None), cohere.paid, cohere.way) == (0.002, True, "litellm")
+
+
+class _Reply(dict[str, Any]):
+    def model_dump(self) -> dict[str, Any]:
+        return dict(self)
+
+
+@pytest.mark.parametrize("status", [200, 401, 429, 400])
+def test_litellm_is_asked_where_no_server_speaks_openais_way(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """A stand-in for litellm, whose import takes seconds; which arguments it takes was seen in its source."""
+    asked: list[dict[str, Any]] = []
+
+    class Failed(Exception):
+        status_code = status
+
+    async def aembedding(**options: Any) -> _Reply:
+        asked.append(options)
+        if status != 200:
+            raise Failed(f"no: {options['api_key']}")
+        rows = [{"index": n, "embedding": vector(text)} for n, text in enumerate(options["input"])]
+        return _Reply(data=rows, usage={"prompt_tokens": 5})
+
+    stand_in = types.ModuleType("litellm")
+    stand_in.__dict__.update(aembedding=aembedding, exceptions=types.SimpleNamespace(Timeout=TimeoutError))
+    monkeypatch.setitem(sys.modules, "litellm", stand_in)
+    monkeypatch.setenv("VOYAGE_API_KEY", "voyage-key-0123456789")
+    monkeypatch.setattr("judgecal.engine.call_runner.Policy.wait", lambda *_: None)
+    spec = for_task(load_catalogue(workspace).resolve("voyage/voyage-3.5"), "embeddings")
+    assert LitellmTransport(spec).keeps_time is False
+    system = made(workspace, index="embed:voyage/voyage-3.5")
+    if status == 401:
+        with pytest.raises(AuthError, match=r"refused the key or the account: HTTP 401: no: \*\*\*"):
+            ask(system, tmp_path)
+        return
+    answers = ask(system, tmp_path)
+    if status == 200:
+        assert [handed(one) for one in answers] == [["d-soup"], ["d-crane"]]
+        assert (asked[0]["model"], asked[0]["max_retries"]) == ("voyage/voyage-3.5", 0)
+        assert answers[0].cost_usd == pytest.approx(5 * 0.06e-6)
+        return
+    for one in answers:
+        assert one.error is not None and "voyage-key" not in one.error.message
+        assert one.error.kind == ("rate_limit" if status == 429 else "server")  # which the next run asks again
