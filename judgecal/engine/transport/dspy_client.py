@@ -26,7 +26,7 @@ from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, with_version
 from judgecal.records import ErrorKind
 
-_NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
+NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
 # Advice on the client's own arguments, and its innards.
 _NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
@@ -48,7 +48,7 @@ def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
     key = spec.key()
     options: dict[str, Any] = {"timeout": spec.timeout + _CLIENT_PATIENCE_S}
     if key or spec.api_base:
-        options["api_key"] = key or _NO_KEY
+        options["api_key"] = key or NO_KEY
     if spec.api_base:
         options["api_base"] = _base(spec)
     engine = "litellm" if spec.transport == "litellm" else "auto"
