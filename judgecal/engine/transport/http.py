@@ -179,10 +179,10 @@ class HttpTransport:
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
-        return self.reply_in(data)
+        return self.reply_in(data, messages)
 
-    def reply_in(self, data: Mapping[str, Any]) -> Reply:
-        """The reply that the JSON of an answer holds.
+    def reply_in(self, data: Mapping[str, Any], messages: Sequence[Message] = ()) -> Reply:
+        """The reply to messages that the JSON of an answer holds; of a chat it can be read without them.
 
         Raises:
             CallFailed, AuthError: it holds an error in the place of one.
