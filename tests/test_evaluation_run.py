@@ -20,8 +20,12 @@ from judgecal.evaluation.run import EvaluateRun
 from judgecal.evaluation.states import NAMES, StateFiles
 from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
+from tests.support.locks import lock_file
+from tests.support.rag_service import inline, rag_service
 
 N = 24
 JUDGES = """
@@ -291,8 +295,6 @@ def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path)
     text = '[questions]\ngold = "starter"\nsplit = "all"\n[judges]\nrepeats = 1\n[[systems]]\nname = "echo"\n'
     (workspace_dir / "all.toml").write_text(text + 'kind = "python"\nfunction = "echo.py:echo"\n')
     ran = judgecal("evaluate", "all.toml", "--full", "--name", "all")
-    from judgecal.goldset import load_gold
-
     gold = load_gold(workspace_dir / "gold" / "starter")
     sealed = {item.question for item in gold.items if item.group in gold.test_groups}
     folder = workspace_dir / "experiments" / "all"
@@ -301,3 +303,46 @@ def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path)
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["questions"]["n_sealed"] == len(gold.test_groups)
     assert not gold.test_groups & {one["question"] for one in summary["worst"]}
+
+
+ECHO = "def echo(question) -> str:\n    return f'Nine. You ask: {question}'\n"
+ONE = '[questions]\ngold = "starter"\n[judges]\nrepeats = 1\n{judges}[[systems]]\nname = "echo"\nkind = "python"\n'
+
+
+def test_a_lock_takes_a_column_and_corrects_it(judgecal: Run, workspace_dir: Path) -> None:
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    where = Workspace(workspace_dir, workspace_dir / "experiments")
+    lock_file(workspace_dir / "a.lock.json", PromptJudge("correctness_v3@embedded", workspace=where), gold)
+    (workspace_dir / "echo.py").write_text(ECHO)
+    text = ONE.format(judges='locks = { correctness = "a.lock.json" }\n') + 'function = "echo.py:echo"\n'
+    (workspace_dir / "one.toml").write_text(text)
+    found = one_object(judgecal("evaluate", "one.toml", "--json"))
+    by_column = {one["column"]: one for one in found["judges"]}
+    assert by_column["correctness"]["lock"].endswith("a.lock.json")
+    check_estimate(by_column["correctness"]["agreement"])
+    assert by_column["answered"]["lock"] is None and by_column["answered"]["agreement"] is None
+    (system,) = found["systems"]
+    assert system["outcomes"]["right_at"] == 0.75  # the set's pass mark
+    (corrected,) = found["corrected"]
+    assert (corrected["column"], corrected["method"]) == ("correctness", "Rogan-Gladen")
+    check_estimate(corrected["raw"])
+    check_estimate(corrected["corrected"])
+    assert corrected["raw"]["n_expected"] == found["questions"]["n"] == system["n_expected"]
+
+
+def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:
+    with rag_service(stores=False) as service:
+        table = service.table()
+        table["setup"]["steps"][-1] |= {"time_limit": 0.2}
+        values = "".join(f"{key} = {inline(one)}\n" for key, one in table.items())
+        text = CONFIG + f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}[documents]\npath = "documents.jsonl"\n'
+        (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+        (workspace.root / "documents.jsonl").write_text('{"document_id": "d1", "text": "It is 1."}\n')
+        result = run_of(workspace).run()
+    answers = polars.read_parquet(result.states.answers).filter(polars.col("system") == "hangs")
+    assert answers.height == N
+    assert set(answers["error"]) == {"timeout: setup step wait: not done within its time limit of 0.2 s"}
+    hangs = result.systems[2]
+    assert (hangs.system, hangs.n, hangs.n_unscored, hangs.total.value) == ("hangs", 0, N, 0.0)
+    assert result.systems[0].total.value == 1.0
+    assert [len(one.levels) for one in result.curves] == [2]

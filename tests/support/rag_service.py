@@ -104,6 +104,13 @@ class RagService:
         return [{"passage": chunks[at][1], "file": chunks[at][0], "score": float(scores[at])} for at in best]
 
 
+def inline(value: object) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {inline(one)}" for key, one in value.items()) + " }"
+    return f"[{', '.join(map(inline, value))}]" if isinstance(value, list) else json.dumps(value)
+
+
 @contextlib.contextmanager
 def rag_service(**settings: Any) -> Iterator[RagService]:
     """Serve until the block ends."""

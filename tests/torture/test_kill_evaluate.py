@@ -18,7 +18,7 @@ import pytest
 
 from judgecal.evaluation.states import NAMES
 from tests.benchmarks.stub import Answer, Served, completion, http, running
-from tests.support.rag_service import DOCUMENTS, RagService, rag_service
+from tests.support.rag_service import DOCUMENTS, RagService, inline, rag_service
 from tests.torture.conftest import LEVEL
 from tests.torture.world import SET, World
 
@@ -57,13 +57,6 @@ def prepared(world: World, service: RagService, stub: Served) -> None:
         f'systems = [{systems}]\n[questions]\ngold = "{SET}"\nsplit = "all"\n[documents]\npath = "documents.jsonl"\n'
         '[judges]\nmodel = "mine"\nrepeats = 1\n'
     )
-
-
-def inline(value: object) -> str:
-    """A value as TOML on one line."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {inline(one)}" for key, one in value.items()) + " }"
-    return f"[{', '.join(map(inline, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
 Moment = Callable[[World, str, RagService, Served, random.Random], bool]
