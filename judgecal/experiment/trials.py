@@ -239,11 +239,13 @@ def run_trials(
     for judge in judges:
         judge.check_items(items)
     require_keys(judges, items, journal, options)
-    due = [(judge, Due(judge, items, journal, options)) for judge in judges]
+    due = _counted((judge, Due(judge, items, journal, options)) for judge in judges)
+    progress = _progress(due, label or f"{len(due)} judges", options)
     with _cache(judges, options) as cache:
-        for some in [due] if options.batch else [[one] for one in due]:  # all batches wait together
-            called = label or (some[0][0].name if len(some) == 1 else f"{len(some)} judges")
-            _call(some, journal=journal, options=options, budget=budget, cache=cache, label=called)
+        for number, some in enumerate([due] if options.batch else [[one] for one in due], 1):  # batches wait together
+            if progress and not label and len(some) == 1:
+                progress.label = some[0][0].name + (f" ({number} of {len(due)})" if len(due) > 1 else "")
+            _call(some, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
     return Judgements(_row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats))
 
 
@@ -281,26 +283,37 @@ def keep_together(
     for judge, items in asked:
         require_keys([judge], items, journal, options)
     budget = budget or Budget(options.limit_usd)
-    due = [(judge, Due(judge, items, journal, options)) for judge, items in asked]
+    due = _counted((judge, Due(judge, items, journal, options)) for judge, items in asked)
+    progress = _progress(due, label, options)
     with _cache(judges, options) as cache:
-        _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label)
+        _call(due, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
+
+
+_Counted = list[tuple[Respondent, Due, int]]
+
+
+def _counted(asked: Iterable[tuple[Respondent, Due]]) -> _Counted:
+    return [(judge, due, due.count()) for judge, due in asked]
+
+
+def _progress(asked: _Counted, label: str, options: RunOptions) -> Progress | None:
+    """One progress over the whole run, with its total; None where nothing is due, or nobody watches."""
+    total = sum(count for *_, count in asked)
+    return None if options.quiet or not total else Progress(label, total)
 
 
 def _call(
-    asked: Sequence[tuple[Respondent, Due]],
+    asked: _Counted,
     *,
     journal: Journal,
     options: RunOptions,
     budget: Budget,
     cache: ReplyCache | None,
-    label: str,
+    progress: Progress | None,
 ) -> None:
     """Have the judgements that are due: those that take no call first, then those of each model."""
-    counts = [due.count() for _, due in asked]
-    total = sum(counts)
-    progress = None if options.quiet or not total else Progress(label, total)
     by_model: dict[ModelSpec, _Callers] = {}
-    for (judge, due), count in zip(asked, counts, strict=True):
+    for judge, due, count in asked:
         if calls_a_model(judge):
             by_model.setdefault(judge.model, []).append((judge, due, count))
         elif decides_itself(judge):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,14 +213,19 @@ class OptimizeRun:
 
     def _score_all(self, journal: Journal, budget: Budget) -> list[Scored]:
         """Score the judge as it is, then every candidate as it is made, on dev."""
-        dev = self.table("dev")
+        dev, training = self.table("dev"), self.training(budget)
+        made: Iterable[Candidate] = candidates(self.optimizer, training)
+        if not (at_most := OPTIMIZERS[self.optimizer].bounds(training).candidates):  # they take no call: all at once
+            made = list(made)
+            at_most = len(made)
+        number = itertools.count(1)
 
         def score(candidate: Candidate | None, judge: PromptJudge) -> Scored:
-            label = f"dev: {candidate.name if candidate else 'before'}"
+            name = candidate.name if candidate else "before"
+            label = f"dev: {name} ({next(number)} of at most {at_most + 1})"
             rows = run_trials([judge], dev.items, journal=journal, options=self.options, budget=budget, label=label)
             return score_on(dev, candidate, judge, Column.of(judge, rows), self.metric)
 
-        made = candidates(self.optimizer, self.training(budget))
         return [score(None, self.judge), *(score(one, self.judge_of(one)) for one in made)]
 
     def judge_of(self, candidate: Candidate) -> PromptJudge:

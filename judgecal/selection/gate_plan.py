@@ -261,7 +261,7 @@ class Passes:
             journal=self._journal,
             options=options,
             budget=self._budget,
-            label=f"{self._judge.name}, pass {passes}",
+            label=f"{self._judge.name}, pass {passes} of at most {self._most}",
         )
 
     def _keep(self, rows: Judgements) -> None:
