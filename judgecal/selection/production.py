@@ -31,7 +31,7 @@ from judgecal.records import Item, Judgement, Key
 from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.production_result import Counted, JudgedTables, JudgeResult, judge_result
 from judgecal.selection.row_items import Judged, RowItems, RowReader, judged_columns
-from judgecal.tables import FileSource, Row, check_output, open_source, writing
+from judgecal.tables import FileSource, Row, Write, check_output, open_source, writing
 from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace, find_workspace
 
@@ -83,7 +83,10 @@ class ProductionRun:
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
         self.check()
-        stored = stored_rows(self.experiment.journal, long=True)
+        return self.estimate(stored_rows(self.experiment.journal, long=True))
+
+    def estimate(self, stored: Journal) -> CostEstimate:
+        """What the rows would call that this journal has no judgement of."""
         return plan_calls([self.judge], self.items, stored, self.options)
 
     def run(self) -> JudgeResult:
@@ -133,10 +136,16 @@ class ProductionRun:
         """
         with open_journal(path, self.options, long=True) as journal:
             keep_trials(self.judge, self.items, journal=journal, options=self.options, budget=budget)
-            counted = Counted(self.lock, self.judge)
             with writing(self.output, self.layout.output, before=before) as write:
-                for piece in self.source.pieces(self.options.limit):
-                    write(piece, [self._row(row, journal, counted) for row in piece.rows])
+                return self.count_rows(journal, write)
+
+    def count_rows(self, journal: Journal, write: Write | None = None) -> Counted:
+        """What the rows come to whose judgements a journal holds; `write` takes them with what is added."""
+        counted = Counted(self.lock, self.judge)
+        for piece in self.source.pieces(self.options.limit):
+            rows = [self._row(row, journal, counted) for row in piece.rows]
+            if write is not None:
+                write(piece, rows)
         return counted
 
     def _row(self, row: Row, journal: Journal, counted: Counted) -> Judged:

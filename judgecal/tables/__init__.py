@@ -5,15 +5,17 @@ from judgecal.tables.formats import Format, Kind, Output, Write, check_output, o
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.nested import nested
 from judgecal.tables.outline import outline
+from judgecal.tables.partitions import Partition, Partitions, Place, Stamp, list_partitions
 from judgecal.tables.separated import PaddedSource
-from judgecal.tables.table import FileSource, Piece, Record, RecordSource, Row, Source, Table, record_row
+from judgecal.tables.table import FileSource, NoRowsError, Piece, Record, RecordSource, Row, Source, Table, record_row
 from judgecal.tables.text import decode, read_bytes
 from judgecal.tables.xlsx_writer import Form, write_form
 from judgecal.tables.zip_members import Archive, open_archive
 
 __all__ = [
-    "CELL_LIMIT", "Archive", "FileSource", "Form", "Format", "Kind", "Output", "PaddedSource", "Piece", "Record",
-    "RecordSource", "Row", "Source", "Table", "Write", "check_output", "decode", "defuse", "is_error", "json_line",
-    "json_lines", "json_value", "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json",
-    "read_table", "record_row", "same_text", "undo", "write_form", "write_json_lines", "writing",
+    "CELL_LIMIT", "Archive", "FileSource", "Form", "Format", "Kind", "NoRowsError", "Output", "PaddedSource",
+    "Partition", "Partitions", "Piece", "Place", "Record", "RecordSource", "Row", "Source", "Stamp", "Table", "Write",
+    "check_output", "decode", "defuse", "is_error", "json_line", "json_lines", "json_value", "list_partitions",
+    "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json", "read_table", "record_row",
+    "same_text", "undo", "write_form", "write_json_lines", "writing",
 ]  # fmt: skip

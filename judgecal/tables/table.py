@@ -242,6 +242,10 @@ class Source(Places, ABC):
             yield Piece(taken)
 
 
+class NoRowsError(InputError):
+    """A file that is a table without a row."""
+
+
 class FileSource(Source):
     """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said first."""
 
@@ -252,7 +256,7 @@ class FileSource(Source):
         self._stamp = self._now()
         self._survey()
         if not self.n_rows:
-            raise InputError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
+            raise NoRowsError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
 
     def pieces(self, limit: int | None = None) -> Iterator[Piece]:
         """The rows, or the first so many, from the start; InputError where the file is not what it was when it was
