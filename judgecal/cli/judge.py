@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +16,13 @@ from judgecal.errors import InputError, listed, notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
+    from judgecal.selection.partitioned import PartitionedRun
     from judgecal.selection.production import ProductionRun
     from judgecal.selection.suite_run import Reader, SuiteRun
     from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
 
+LOCAL, RAY = "local", "ray"
 _MOSAIC_OPTIONS = ("--item", "--group")  # what a table with names of its own may still be asked for
 
 
@@ -68,20 +71,41 @@ class _Given:
     """What a run takes whoever judges."""
 
     workspace: Workspace
-    file: Path
-    output: Path
+    files: list[str]
+    to: str
     options: RunOptions
     replace: bool
     name: str | None
 
+    @property
+    def file(self) -> Path:
+        """The one table of a run in this process."""
+        return Path(self.files[0])
+
+    @property
+    def output(self) -> Path:
+        """Where it goes."""
+        return Path(self.to)
+
 
 def judge(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.")
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format.")
+        str,
+        typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format. Ray: a folder."),
     ],
     replace: shared.Replace = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE",
+            help="local: one table, here. ray: folders of .csv, .tsv and .parquet, here or at s3:// ..., by Ray's "
+            "workers.",
+        ),
+    ] = LOCAL,
     *,
     judges: Judges,
     table: rows.ColumnArguments,
@@ -91,17 +115,57 @@ def judge(
 
     Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be larger
     than memory (a .json file is read whole). The same command writes over its own output, another one only with
-    --replace.
+    --replace. With --engine ray each file is a partition, with a journal of its own, and its rows go to a file of its
+    name in OUT.
     """
     from judgecal.errors import refuse
 
     options = call.options()
-    refuse(judges.problems())
-    given = _Given(shared.workspace_of(ctx), file, output, options, replace, call.name)
-    if judges.lock and len(judges.lock) == 1 and judges.columns == "plain":
+    refuse([*judges.problems(), *_misfits(engine, files, judges)])
+    given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
+    if engine == RAY:
+        _on_ray(given, judges, table, call)
+    elif judges.lock and len(judges.lock) == 1 and judges.columns == "plain":
         _with_lock(_production(given, judges, table), call)
     else:
         _with_suite(_suite(given, judges, table), call)
+
+
+def _misfits(engine: str, files: list[str], judges: Judges) -> Iterator[str]:
+    """What the engine does not do."""
+    if engine not in (LOCAL, RAY):
+        yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
+    if engine == LOCAL and len(files) > 1:
+        yield f"{len(files)} files were given: --engine {LOCAL} judges one table; --engine {RAY} takes several"
+    for file in files if engine == LOCAL else ():
+        if "://" in file or Path(file).is_dir():
+            yield f"{file}: --engine {LOCAL} reads a file on this machine; --engine {RAY} takes folders and addresses"
+    if engine == RAY and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
+        yield f"--engine {RAY} takes one --lock, with --columns plain: judge with one after the other"
+
+
+def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: shared.RunArguments) -> None:
+    from judgecal.selection.partitioned import PartitionedRun
+    from judgecal.selection.ray_engine import ray_engine, require_ray
+    from judgecal.tables import list_partitions
+
+    require_ray()
+    assert judges.lock
+    columns, partitions = table.columns(), list_partitions(given.files)
+    with ray_engine() as engine:
+        run = PartitionedRun(
+            workspace=given.workspace,
+            lock_path=judges.lock[0],
+            trust_lock=judges.trust_lock,
+            columns=columns,
+            partitions=partitions,
+            output=given.to,
+            options=given.options,
+            engine=engine,
+            out=given.name,
+            replace=given.replace,
+        )
+        _with_lock(run, call)
 
 
 def _source(file: Path) -> FileSource:
@@ -136,7 +200,7 @@ def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> P
     )
 
 
-def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
+def _with_lock(run: ProductionRun | PartitionedRun, call: shared.RunArguments) -> None:
     from judgecal.report.judge import judge_document
 
     if call.dry_run:

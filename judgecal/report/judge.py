@@ -26,6 +26,7 @@ from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.selection.production_result import JudgeResult
 from judgecal.tables import Row, open_source
+from judgecal.tables.partitions import ENDINGS
 
 _EXAMPLES = 3  # rows of each verdict that are shown
 _SEARCHED = 2_000  # rows of the output that they are taken from
@@ -80,7 +81,8 @@ def _headline(result: JudgeResult) -> Headline:
 def _next(result: JudgeResult) -> str:
     """Correct the rate; where there is none that could be, see whether the lock still holds."""
     named = {**result.named, "verdict": result.columns["verdict"]}
-    if _raw(result).value is None or not {"question", "answer"} <= named.keys():
+    parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
+    if parts or _raw(result).value is None or not {"question", "answer"} <= named.keys():
         return f"judgecal gate --lock {shlex.quote(result.lock)}"
     usual = {(name, name) for name in ("question", "answer", "verdict")}
     options = [f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual]
@@ -222,6 +224,8 @@ def _unscored(result: JudgeResult) -> Section:
 def example_rows(result: JudgeResult) -> list[Row]:
     """The first rows of the output with each verdict; none where it is gone or can no longer be read."""
     path, found = Path(result.output), dict[str, list[Row]]()
+    if path.is_dir():  # of partitions the first one
+        path = min((one for one in path.rglob("*") if one.suffix in ENDINGS and one.name[0] not in "._"), default=path)
     if not path.is_file():
         return []
     try:
