@@ -16,8 +16,8 @@ from judgecal.errors import InputError, listed, notice
 
 if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
-    from judgecal.selection.partitioned import PartitionedRun
     from judgecal.selection.production import ProductionRun
+    from judgecal.selection.production_result import JudgeResult
     from judgecal.selection.suite_run import Reader, SuiteRun
     from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
@@ -165,7 +165,11 @@ def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: sh
             out=given.name,
             replace=given.replace,
         )
-        _with_lock(run, call)
+        plan, result = (run.preview(), None) if call.dry_run else (None, run.run())
+    if plan is not None:
+        shared.show_plan(plan, json=call.json)
+    if result is not None:
+        _show(result, call)
 
 
 def _source(file: Path) -> FileSource:
@@ -200,17 +204,20 @@ def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> P
     )
 
 
-def _with_lock(run: ProductionRun | PartitionedRun, call: shared.RunArguments) -> None:
-    from judgecal.report.judge import judge_document
-
+def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)
-        return
-    result = run.run()
+    else:
+        _show(run.run(), call)
+
+
+def _show(result: JudgeResult, call: shared.RunArguments) -> None:
+    from judgecal.report.judge import judge_document
+
     print_result(result, judge_document(result), json=call.json, full=call.full)
     if result.n_unscored:
         error = result.columns["error"]
-        notice(f"judgecal: {result.n_unscored} rows are unscored; {run.output}, column {error} says why")
+        notice(f"judgecal: {result.n_unscored} rows are unscored; {result.output}, column {error} says why")
         raise typer.Exit(4)
 
 

@@ -42,30 +42,38 @@ def require_ray() -> Any:
     """The module, with its usage statistics off. InputError: it is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
-        import ray
+        with _chatter_aside():
+            import ray
     except ImportError:
         raise not_installed("--engine ray needs", "ray", "ray", instead="leave out --engine") from None
     return ray
+
+
+def _chatter_aside() -> contextlib.AbstractContextManager[Any]:
+    """Ray tells on stdout, where the result goes, of workers that were lost; its own logs have the same."""
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 @contextlib.contextmanager
 def ray_engine() -> Iterator[RayEngine]:
     """Ray while a command runs: as the program has it already, the cluster that RAY_ADDRESS names, or this machine.
 
-    On this machine it listens on 127.0.0.1 alone, without a dashboard, and ends with the command.
+    On this machine it listens on 127.0.0.1 alone, without a dashboard, and ends with the command. Nothing can be
+    printed meanwhile.
 
     Raises:
         InputError: Ray is not installed, or it cannot be started or reached.
     """
     ray = require_ray()
     ours = not ray.is_initialized()
-    if ours:
-        _start(ray)
-    try:
-        yield RayEngine(ray)
-    finally:
+    with _chatter_aside():
         if ours:
-            ray.shutdown()
+            _start(ray)
+        try:
+            yield RayEngine(ray)
+        finally:
+            if ours:
+                ray.shutdown()
 
 
 def _start(ray: Any) -> None:

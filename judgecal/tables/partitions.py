@@ -157,7 +157,8 @@ class Partitions:
 def list_partitions(given: Sequence[str]) -> Partitions:
     """The partitions in some files and folders.
 
-    What begins with `.` or `_` is none, as everywhere where tables are kept so; other files are named in the notes.
+    One that is given twice counts once. What begins with `.` or `_` is none, as everywhere where tables are kept so;
+    other files are named in the notes.
 
     Raises:
         InputError: there is no such place, a folder holds no partition, or two of them have one name.
@@ -177,7 +178,10 @@ def list_partitions(given: Sequence[str]) -> Partitions:
         others += sorted(one.place.text for one in shown if one not in parts)
         if not parts:
             problems.append(f"{text}: holds no partition: a file that ends in {', '.join(ENDINGS)}")
+        given_before = {one.place for one in found.values()}
         for one in parts:
+            if one.place in given_before:
+                continue
             first = found.setdefault(one.name, one)
             if first.place != one.place:
                 problems.append(

@@ -1,0 +1,82 @@
+"""A table in partitions, its outputs read back, and partitions run one after the other in this process."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from judgecal.engine import Budget, Progress
+from judgecal.experiment import RunOptions
+from judgecal.goldset import Columns
+from judgecal.judges import Judge
+from judgecal.selection.partition_job import PartitionFacts, PartitionJob
+from judgecal.selection.production_result import Counted
+
+COLUMNS = Columns("question", "answer", reference="reference", item="id", system="system")
+OPTIONS = ("--question", "question", "--answer", "answer", "--reference", "reference", "--item", "id", "--system",
+           "system")  # fmt: skip
+MEASURED = "latency_s"  # no two runs have the same
+
+
+def rows(n: int, *, first: int = 0) -> list[dict[str, str]]:
+    """Answers of two systems, one in three of them right; `worth` is what a scripted server gives."""
+    return [
+        {
+            "id": f"r{number}",
+            "question": f"How many crates are in store {number}?",
+            "answer": f"{number % 97} crates" if number % 3 else f"worth {number % 89} boxes",
+            "reference": f"{number % 97} crates",
+            "system": "AB"[number % 2],
+        }
+        for number in range(first, first + n)
+    ]
+
+
+def write(path: Path, table: Sequence[dict[str, str]]) -> Path:
+    """A CSV or Parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        import polars as pl
+
+        pl.DataFrame(list(table)).write_parquet(path)
+        return path
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, list(table[0]))
+        out.writeheader()
+        out.writerows(table)
+    return path
+
+
+def write_partitions(folder: Path, n: int, parts: int, ending: str = ".csv") -> list[str]:
+    """So many rows in a folder, every second partition in a folder of its own; the names in their order."""
+    size = -(-n // parts)
+    names = sorted(f"{'' if part % 2 else 'sub/'}part-{part:03d}{ending}" for part in range(parts))
+    for place, name in enumerate(names):
+        write(folder / name, rows(min(size, n - place * size), first=place * size))
+    return names
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """A file's rows without what a run measures."""
+    if path.suffix == ".parquet":
+        import polars as pl
+
+        table = pl.read_parquet(path).to_dicts()
+    else:
+        with path.open(newline="", encoding="utf-8") as file:
+            table = list(csv.DictReader(file))
+    return [{name: value for name, value in row.items() if name != MEASURED} for row in table]
+
+
+class InThisProcess:
+    """An engine without workers."""
+
+    def look(self, jobs: Sequence[PartitionJob], *, estimate: bool) -> list[PartitionFacts]:
+        return [job.look(estimate=estimate) for job in jobs]
+
+    def judge(
+        self, jobs: Sequence[PartitionJob], options: RunOptions, judge: Judge, *, progress: Progress | None
+    ) -> Iterator[tuple[int, Counted]]:
+        for place in reversed(range(len(jobs))):  # they may end in any order
+            yield place, jobs[place].judge(Budget(options.limit_usd))
