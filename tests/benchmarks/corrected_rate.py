@@ -6,7 +6,8 @@ cores; `--quick`, with 300 draws of each in place of 1,000, some three).
   alone. Rows are drawn one by one, by strata of the verdict as `gold sheet --strata verdict` does, or with all rows of
   their question.
 - The same of simulated tables of which 97% or 3% are right, with 60 and 100 labels.
-- Rates by system and their paired differences: how often all intervals of a draw hold at once.
+- Rates by system and their paired differences: how often all intervals of a draw hold at once. Here and near the ends
+  an interval that is not given holds nothing: it is left out, and the share of such ones stands in a column of its own.
 - Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set; and how often a
   labelled sample is said to contradict them, with and without a shift, beside what any test could show at most.
 - Escalation: how often the agreement on the kept rows is what was promised, by question.
@@ -134,15 +135,18 @@ def simulated() -> World:
     return World("simulated", right, verdict, group, np.zeros(2100), part)
 
 
-def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[float, float]:
-    """How often all rates by system hold at once, and all differences of two systems; as `rate --by` makes them."""
+def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[float, float, float]:
+    """How often all rates by system hold at once, and all differences of two systems; as `rate --by` makes them.
+
+    Then the share of these intervals that is missing.
+    """
     name, n, design = task
     world = simulated() if name == "simulated" else worlds(data)[name]
     parts = [world.part == code for code in np.unique(world.part)]
     pairs = list(combinations(parts, 2))
     true = [float(world.label[rows].mean()) for rows in parts]
     apart = [one - other for one, other in combinations(true, 2)]
-    rng, held = np.random.default_rng(n), []
+    rng, held, together = np.random.default_rng(n), [], []
     for rep in range(reps):
         labelled = drawn(world, n, design, rng)
         rates = [
@@ -153,17 +157,26 @@ def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[flo
         ]
         how: dict[str, Any] = {"level": 1 - 0.05 / len(pairs), "seed": rep}
         differences = [corrected_difference(world.verdict, world.group, labelled, pair, **how) for pair in pairs]
-        held.append([all(map(_inside, rates, true)), all(map(_inside, differences, apart))])
-    share = np.mean(held, axis=0).tolist()
-    return share[0], share[1]
+        held.append(list(map(_inside, rates, true)))
+        together.append(list(map(_inside, differences, apart)))
+    return _at_once(held), _at_once(together), float(np.isnan([*held, *together]).mean())
 
 
-def _inside(found: Estimate, true: float) -> bool:
-    return found.low is None or found.high is None or found.low <= true <= found.high
+def _inside(found: Estimate, true: float) -> float:
+    """1 or 0; NaN where there is no interval."""
+    return np.nan if found.low is None or found.high is None else float(found.low <= true <= found.high)
 
 
-def near_ends(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple[float, float, float]:
-    """Coverage of PPI++ and of labels alone where nearly all or nearly none is right, and the mean width."""
+def _at_once(held: Sequence[Sequence[float]]) -> float:
+    """The share of the draws whose intervals all hold, of those draws that have any."""
+    rows = np.asarray(held)
+    return float((~(rows == 0.0).any(axis=1))[~np.isnan(rows).all(axis=1)].mean())
+
+
+def near_ends(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple[float, float, float, float]:
+    """Coverage of PPI++ and of labels alone where nearly all or nearly none is right, the mean width, and the share of
+    PPI++'s intervals that is missing.
+    """
     true, rates, n = task
     rng, held, widths = np.random.default_rng(n), [], []
     for rep in range(reps):
@@ -172,9 +185,10 @@ def near_ends(task: tuple[float, tuple[float, float], int], *, reps: int) -> tup
         labelled = LabelledRows(at, right[at])
         found = corrected_mean(_sampled(rng, right, rates), np.arange(N_JUDGED), labelled, seed=rep)
         held.append([_inside(one, float(right.mean())) for one in (found.estimate, found.plain)])
-        widths.append((found.estimate.high or 1.0) - (found.estimate.low or 0.0))
-    share = np.mean(held, axis=0).tolist()
-    return share[0], share[1], float(np.mean(widths))
+        if found.estimate.low is not None and found.estimate.high is not None:
+            widths.append(found.estimate.high - found.estimate.low)
+    share = np.nanmean(held, axis=0).tolist()
+    return share[0], share[1], float(np.mean(widths)), 1.0 - len(widths) / reps
 
 
 def drawn(world: World, n: int, design: str, rng: np.random.Generator) -> LabelledRows:
@@ -311,11 +325,13 @@ def _holds(share: float, reps: int) -> bool:
 
 def _simulated(run: Callable[..., Any], reps: int) -> int:
     broken = 0
-    for (true, rates, n), (share, alone, width) in zip(ENDS, run(partial(near_ends, reps=reps), ENDS), strict=True):
+    found = run(partial(near_ends, reps=reps), ENDS)
+    for (true, rates, n), (share, alone, width, missing) in zip(ENDS, found, strict=True):
         good = min(share, alone) >= LOW - _spread(reps, LOW)
         broken += not good
         told = f"right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels alone {alone:.3f})"
-        print(f"near the ends   {told}   width {width:.3f}{'' if good else '   MISSED'}", flush=True)
+        told = f"{told}   missing {missing:.3f}   width {width:.3f}"
+        print(f"near the ends   {told}{'' if good else '   MISSED'}", flush=True)
     return broken
 
 
@@ -323,10 +339,10 @@ def _by_system(run: Callable[..., Any], data: Path, reps: int) -> int:
     broken = 0
     tasks = [task for task in PARTS if task[0] == "simulated" or task[0] in worlds(data)]
     found = run(partial(by_system, data=data, reps=reps), tasks)
-    for (name, n, design), (share, apart) in zip(tasks, found, strict=True):
+    for (name, n, design), (share, apart, missing) in zip(tasks, found, strict=True):
         good = min(share, apart) >= LOW - _spread(reps, LOW)
         broken += not good
-        told = f"all three at once {share:.3f}   all differences at once {apart:.3f}"
+        told = f"all three at once {share:.3f}   all differences at once {apart:.3f}   missing {missing:.3f}"
         print(f"by system   {name:<29} {n:>3} {design:<9} {told}{'' if good else '   MISSED'}", flush=True)
     return broken
 
