@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,3 +131,14 @@ def test_a_group_that_carries_all_leaves_two_degrees_of_freedom() -> None:
 def test_at_the_end_of_a_range_there_is_no_interval(value: float) -> None:
     found = smooth_interval(value, np.array([1.0, -1.0] * 10), Made("made", -1.0, 1.0, 20), level=0.95)
     assert (found.low, found.reason) == (None, "no spread between groups to make an interval from")
+
+
+def test_a_weighted_mean_rests_on_the_groups_that_carry_it() -> None:
+    """All labels alike, and one group with most of the weight: the interval is that of few groups."""
+    groups = [f"g{n}" for n in range(12)]
+    even, heavy = (mean_estimate([1.0] * 12, groups, weights=np.array([1.0] * 11 + [last])) for last in (1.0, 50.0))
+    assert even == replace(mean_estimate([1.0] * 12, groups), method=even.method)
+    assert even.low is not None and heavy.low is not None and heavy.low < even.low - 0.3
+    values = [0.0, 1.0] * 6
+    tilted = mean_estimate(values, groups, weights=np.array([1.0, 3.0] * 6))
+    assert tilted.value == pytest.approx(0.75) and tilted.method.startswith("weighted by the draw")

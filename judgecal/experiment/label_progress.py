@@ -10,7 +10,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.stats import reliability
-from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, t_quantile, wilson
-from judgecal.stats.sample import Floats
+from judgecal.stats.intervals import mean_estimate
 
 OVERLAP_LEAST = 20
 """Items that two raters labelled, from which on their agreement is shown."""
@@ -173,36 +172,5 @@ def _rate(gold: GoldSet, items: Sequence[Item]) -> tuple[Estimate | None, str, f
     known = [item for item, chance in zip(items, chances, strict=True) if chance is not None]
     weights = drawing_weights(gold, items) if len(known) == len(items) and items else None
     groups = [item.group for item in items]
-    found = mean_estimate(values, groups) if weights is None else _weighted(values, weights, groups)
+    found = mean_estimate(values, groups, weights=weights)
     return found, rate_of, None if found.high is None or found.low is None else (found.high - found.low) / 2.0
-
-
-def _weighted(values: Floats, weights: Floats, groups: Sequence[str]) -> Estimate:
-    """A mean of items that were drawn with unequal chances, linearised by group.
-
-    A share has Wilson's interval on the effective n, which is at most Kish's: the first labels may all be the same, or
-    all but one of little weight.
-    """
-    shares = weights / weights.sum()
-    mean = min(1.0, float((shares * values).sum()))
-    names = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    influence, heavy = np.zeros(len(names)), np.zeros(len(names))
-    at = [names[group] for group in groups]
-    np.add.at(influence, at, shares * (values - mean))
-    np.add.at(heavy, at, shares)
-    n, g = len(values), len(names)
-    found = Estimate(mean, n=n, n_expected=n, n_groups=g)
-    variance = float((influence**2).sum()) * g / max(1.0, g - 1.0)
-    share = bool(np.isin(values, (0.0, 1.0)).all())
-    if g < MIN_GROUPS or (variance <= 1e-12 and not share):
-        why = f"{g} questions give no interval" if g < MIN_GROUPS else "no spread to make an interval from"
-        return replace(found, reason=why)
-    t = t_quantile(0.95, g - 1.0)
-    if share:
-        kish = 1.0 / float((heavy**2).sum())
-        effective = min(kish, mean * (1.0 - mean) / variance) if variance > 1e-12 else kish
-        low, high = wilson(mean, effective, t)
-        return replace(found, low=low, high=high, method="weighted by the draw, Wilson, effective n")
-    half = t * math.sqrt(variance)
-    low, high = max(0.0, mean - half), min(1.0, mean + half)
-    return replace(found, low=low, high=high, method="weighted by the draw, linearised by group")

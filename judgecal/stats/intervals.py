@@ -260,12 +260,16 @@ def mean_estimate(
     low: float = 0.0,
     high: float = 1.0,
     level: float = 0.95,
+    weights: Floats | None = None,
 ) -> Estimate:
     """The mean of numbers in low..high, whose rows are independent only between groups.
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective n;
     all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row that has no number)
     counts in n_expected, and not in n. As many groups as numbers, else an InputError.
+
+    `weights`: of each number, 1 / its chance of being drawn. The effective n is then at most Kish's, by groups: the
+    first labels may all be the same, or all but one of little weight.
     """
     check_level(level)
     numbers = np.asarray(values, dtype=np.float64)
@@ -273,17 +277,22 @@ def mean_estimate(
     defined = ~np.isnan(numbers)
     if not defined.any():
         return Estimate(None, level=level, n_expected=len(numbers), reason="no rows to take a mean of")
-    linear = _linear(numbers[defined], group_of[defined], low=low, high=high)
+    used = None if weights is None else weights[defined]
+    linear = _linear(numbers[defined], group_of[defined], low=low, high=high, weights=used)
     if linear.all_groups < MIN_GROUPS:
         interval = Interval(reason=too_few(linear.all_groups))
     else:
         interval = (score_interval if linear.two_valued else linear_interval)(linear, level=level)
+    if weights is not None and interval.method:
+        interval = replace(interval, method=f"weighted by the draw, {interval.method}")
     counts = Estimate(None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups)
     return interval.of(linear.value, counts)
 
 
-def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float) -> Linear:
-    """The mean of defined numbers, linearised."""
+def _linear(
+    numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: float, high: float, weights: Floats | None
+) -> Linear:
+    """The mean of defined numbers, linearised; a weighted one rests on Kish's n of its groups."""
     order = np.argsort(group_of, kind="stable")
     column = numbers[order][:, None]
     used = np.ones(column.shape, dtype=np.bool_)
@@ -296,10 +305,11 @@ def _linear(numbers: Floats, group_of: np.typing.NDArray[np.int64], *, low: floa
         group_of=renumbered(group_of[order]),
         n_expected=len(column),
         n_unscored=0,
+        weights=None if weights is None else weights[order],
     )
     linear = linearise(Means(column[..., None], used.astype(np.float64)[..., None], used, low, high), sample)
     assert linear is not None  # there is at least one number
-    return linear
+    return linear if weights is None else replace(linear, items=1.0 / (linear.share**2).sum(axis=0))
 
 
 def described(values: Sequence[float] | Floats) -> dict[str, float | int | None]:
