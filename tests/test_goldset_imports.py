@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,17 @@ def test_a_failed_replacement_keeps_the_old_set(place: Workspace, monkeypatch: p
     monkeypatch.undo()
     assert load_gold("new", workspace=place) == old
     assert [path.name for path in place.gold.iterdir()] == ["new"]
+
+
+def test_a_draft_that_a_killed_process_left_is_taken_away(place: Workspace) -> None:
+    left, fresh, other = (place.gold / name for name in (".new.new-1", ".new.new-2", ".newer.new-3"))
+    for draft in (left, fresh, other):
+        draft.mkdir()
+        (draft / "items.jsonl").write_text("{", encoding="utf-8")
+    for path in (left / "items.jsonl", left, other / "items.jsonl", other):
+        os.utime(path, (0, 0))
+    run(place, WIDE, labels=("x",))
+    assert {path.name for path in place.gold.iterdir()} == {"new", fresh.name, other.name}
 
 
 def test_write_gold_round_trip(place: Workspace) -> None:

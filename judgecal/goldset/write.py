@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import secrets
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -33,6 +35,7 @@ from judgecal.records import Item, Rating
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
+_ABANDONED = 600.0  # seconds without a line, after which nobody is writing a draft any more
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -133,6 +136,7 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
     """
     target = (workspace.gold / name).resolve()
     _refuse_while_labelled(target)
+    _clear_away(target)
     fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
     try:
@@ -185,6 +189,15 @@ def _carry_over(old: Path, fresh: Path) -> None:
             shutil.copytree(source, fresh / source.name)
         else:
             shutil.copy2(source, fresh / source.name)
+
+
+def _clear_away(target: Path) -> None:
+    """Take away drafts of the set that a killed process left: those into which nobody has written for some time."""
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.new-*"):
+        with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
+            written = max(path.stat().st_mtime for path in (draft, *draft.iterdir()))
+            if time.time() - written > _ABANDONED:
+                shutil.rmtree(draft, ignore_errors=True)
 
 
 def _refuse_while_labelled(folder: Path) -> None:
