@@ -253,10 +253,12 @@ def test_a_draw_is_not_labelled_in_its_order(judgecal: Run, workspace_dir: Path)
 
 def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: Path) -> None:
     words = ("gold", "label", "starter", "--raters", "ann,bob", "--overlap", "0.5", "--second-look", "3")
-    words += ("--limit", "40", "--split", "dev", "--seed", "7", "--next", "in-order", "--half-width", "0.1")
+    words += ("-n", "40", "--split", "dev", "--seed", "7", "--next", "in-order", "--half-width", "0.1")
     ran = judgecal(*words, "--dry-run", "--json")
     typed = json.loads(ran.out)["headline"]["next"].split()
     assert sorted(typed) == sorted(["judgecal", *words])
+    elsewhere = judgecal("--workspace", ".", *words, "--dry-run", "--json")
+    assert json.loads(elsewhere.out)["headline"]["next"].startswith("judgecal --workspace . gold label starter")
     again = judgecal(*typed[1:], "--dry-run", "--json")
     assert again.out == ran.out
 

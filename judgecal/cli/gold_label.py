@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 import shlex
 import sys
@@ -17,7 +16,7 @@ import typer
 
 from judgecal.cli.gold_sheet import draw_of, find_source
 from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
-from judgecal.cli.options import Full, Json, names, workspace_of
+from judgecal.cli.options import Full, Json, names, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 _NEXT = ("in-order", "random", "strata", "ties", "disagreements")
-_NAMED = {"following": "next", "second": "second-look", "named": "as"}  # as they are typed
 _DRAWN = 100  # rows of a judged table, or items of an experiment, where -n does not say
 
 
@@ -128,7 +126,7 @@ def label_command(
     wanted = _Wanted(source, how, table, workspace, serve.dry_run)
     task = wanted.task(raters)
     common: dict[str, Any] = {"target": how.half_width, "judge_leaves": wanted.judge_leaves}
-    commands = {"following": wanted.after(task.gold.name), "again": wanted.again(raters)}
+    commands = {"following": wanted.after(task.gold.name), "again": _again(ctx, table)}
     if serve.dry_run:
         from judgecal.experiment.label_progress import label_progress
 
@@ -146,6 +144,13 @@ def label_command(
             notice(*_notes(desk))
             result, document = server.progress(), document_of(server)
     print_result(result, document, json=serve.json, full=serve.full)
+
+
+def _again(ctx: typer.Context, table: TableArguments) -> str:
+    """The command that goes on with the labelling: what was drawn on is a set now."""
+    again = typed_command(ctx, "gold label", without=("labels", "named", "dry_run", "json", "full"))
+    joined = table.labels or ctx.params["named"]
+    return f"{again} --as {shlex.quote(joined)}" if joined else again
 
 
 def _label_document(result: LabelProgress, gold: GoldSet, commands: Mapping[str, str]) -> Document:
@@ -238,13 +243,6 @@ class _Wanted:
                 words += [f"--{column}", getattr(table, column)]
         return shlex.join(words)
 
-    def again(self, raters: Sequence[str]) -> str:
-        """The command that goes on with the labelling."""
-        joined = self.table.labels  # it was drawn on, and now the set is there
-        how = self.how if joined is None else dataclasses.replace(self.how, named=joined)
-        words = [*_typed(self.table), "--raters", ",".join(raters), *_typed(how)]
-        return shlex.join(["judgecal", "gold", "label", self.source, *words])
-
     def _of_table(self, path: Path) -> GoldSet:
         """The set of a table's rows: as it was made before, or made now."""
         from judgecal.errors import InputError
@@ -319,17 +317,6 @@ class _Wanted:
             found = gold.tied if self.how.following == "ties" else contested(gold)
             ids, since = frozenset(item.item_id for item in found), None
         return [item for item in items if item.item_id in ids], since
-
-
-def _typed(options: LabelArguments | TableArguments) -> list[str]:
-    """The options that are not as usual, as they are typed, but for raters and what was drawn on."""
-    words = []
-    for one in dataclasses.fields(options):
-        value = getattr(options, one.name)
-        if value != one.default and one.name not in ("raters", "labels"):
-            name = _NAMED.get(one.name, one.name).replace("_", "-")
-            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return words
 
 
 # --- adjudication
