@@ -95,7 +95,7 @@ def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
     page = html(document)
     names = [one["id"] for one in Parsed(page).all("section")]
     assert names == ["outcomes", "best", "factors", "systems", "corrected", "pairs", "documents", "complexity", "tags",
-                     "worst", "judges", "notes"]  # fmt: skip
+                     "worst", "failures", "judges", "notes"]  # fmt: skip
     assert all(section.caption.startswith("Serves ") for section in document.sections)
     assert COMPLEXITY_RULE in unescape(page) and "data-heat" in page and page.count('class="plot"') == 2 + 2
     first = sweep.systems[0]

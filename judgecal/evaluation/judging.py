@@ -173,6 +173,8 @@ class Panel:
 
     def _asked(self, rows: Sequence[ReadRow]) -> tuple[list[tuple[Measure, Member, list[Item]]], tuple[str, ...]]:
         """The judges that some answer has something for, with their items; and a note on each of the others."""
+        if not rows:
+            return [], ("no answer came, so nothing was judged",)
         found = survey(self.measures, rows)
         items: dict[str, list[Item]] = {}
         for measure in found.running:

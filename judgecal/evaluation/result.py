@@ -91,6 +91,18 @@ class CorrectedSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedAnswers:
+    """How many questions a system gave no answer to for one kind of failure, and what the first said; None where all
+    of them are of test.
+    """
+
+    system: str
+    kind: str
+    n: int
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WorstAnswer:
     """What a system made of a question. `retrieved` are the documents of its contexts, best first; None where it
     shows none.
@@ -133,6 +145,7 @@ class EvaluateResult(Result):
         judges: who fills which column.
         corrected: of systems whose correctness is judged by a lock that has a pass mark.
         by_complexity, by_tag: each system on parts of the questions.
+        failures: why there are no answers, by system and kind, the most frequent first.
         worst: the questions that went worst, with what was retrieved.
         usd: what the calls of this run cost; None where a price is not known.
     """
@@ -154,6 +167,7 @@ class EvaluateResult(Result):
     corrected: tuple[CorrectedSystem, ...]
     by_complexity: tuple[QuestionPart, ...]
     by_tag: tuple[QuestionPart, ...]
+    failures: tuple[FailedAnswers, ...]
     worst: tuple[WorstQuestion, ...]
     costs: Costs
     n_unscored: int

@@ -28,7 +28,14 @@ from judgecal.evaluation.config import ConfiguredSystem, ReadConfig, SystemMaker
 from judgecal.evaluation.judging import Judged, Panel, corrected_systems, item_of, read_panel
 from judgecal.evaluation.measured import Measured
 from judgecal.evaluation.question_parts import by_complexity, by_tag
-from judgecal.evaluation.result import AskedQuestions, EvaluateResult, SystemSetting, WorstAnswer, WorstQuestion
+from judgecal.evaluation.result import (
+    AskedQuestions,
+    EvaluateResult,
+    FailedAnswers,
+    SystemSetting,
+    WorstAnswer,
+    WorstQuestion,
+)
 from judgecal.evaluation.states import StateFiles
 from judgecal.evaluation.summary import Costs, summarise, summarise_documents
 from judgecal.evaluation.system import Asking, SystemAnswer
@@ -273,6 +280,7 @@ class _Evaluated:
             corrected=corrected_systems(run.panel, measured, self.judged),
             by_complexity=by_complexity(measured, run.questions),
             by_tag=by_tag(measured, run.questions),
+            failures=self._failures(),
             worst=tuple(self._worst()),
             costs=run.costs,
             n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
@@ -303,6 +311,17 @@ class _Evaluated:
             rows = [one for one in self.measured if one.system in own]
             assert design is not None
             yield from factor_curves(rows, own, table=table, design=design, base=base, seed=self.run.seed)
+
+    def _failures(self) -> tuple[FailedAnswers, ...]:
+        """By system and kind; a message may quote the question, so none of a sealed one is told."""
+        found: dict[tuple[str, str], FailedAnswers] = {}
+        for one in self.measured:
+            if one.given.error is not None:
+                key, sealed = (one.system, one.given.error.kind), one.question in self.run.source.sealed
+                row = found.get(key, FailedAnswers(*key, 0, None))
+                message = row.message or (None if sealed else one.given.error.message)
+                found[key] = replace(row, n=row.n + 1, message=message)
+        return tuple(sorted(found.values(), key=lambda row: -row.n))
 
     def _worst(self) -> Iterator[WorstQuestion]:
         """The lowest mean total first; a question that every system got right is none."""

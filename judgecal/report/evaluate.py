@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from judgecal.evaluation.comparisons import FactorCurve
 from judgecal.evaluation.result import EvaluateResult
@@ -28,6 +29,7 @@ from judgecal.report.evaluate_parts import (
     complexity_section,
     corrected_section,
     documents_section,
+    failures_section,
     judges_section,
     tags_section,
     worst_section,
@@ -72,6 +74,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
             *complexity_section(result),
             *tags_section(result),
             *worst_section(result),
+            *failures_section(result),
             judges_section(result),
             *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
         ],
@@ -97,12 +100,10 @@ def _notes(result: EvaluateResult) -> list[str]:
     if asked.n_sealed:
         sealed = numbers.count_of(asked.n_sealed, "question")
         notes.append(f"{sealed} of test are in every number here, and none of them is shown")
-    return [*notes, *result.notes, f"rows of every state: {', '.join(_states(result))}, each with a CSV file beside it"]
-
-
-def _states(result: EvaluateResult) -> tuple[str, ...]:
     states = result.states
-    return states.questions, states.answers, states.measured, states.summary
+    files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
+    rows = f"rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside it"
+    return [*notes, *result.notes, rows]
 
 
 def ranked(result: EvaluateResult) -> list[SystemSummary]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -85,6 +86,9 @@ def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
 
 
 def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
+    if kind == "none" and result.failures:
+        first = result.failures[0]
+        yield f"{numbers.count(first.n)} answers of {first.system} failed by {first.kind}: {_brief(first.message)}."
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             highest = next(one for one in result.systems if one.system == result.best.highest)
@@ -101,6 +105,11 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     if n_unscored:
         n = numbers.count(sum(one.n_expected for one in result.systems))
         yield f"{numbers.count(n_unscored)} of {n} answers are unscored and count as 0."
+
+
+def _brief(message: str | None) -> str:
+    """What a failure said, shortened; nothing of a test question's."""
+    return textwrap.shorten(message or "its message is of a test question", 160, placeholder=" ...").rstrip(".")
 
 
 def _economy(result: EvaluateResult) -> Iterator[str]:

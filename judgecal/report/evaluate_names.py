@@ -67,6 +67,7 @@ def with_labels(result: EvaluateResult) -> EvaluateResult:
         corrected=all_of(result.corrected, "system"),
         by_complexity=all_of(result.by_complexity, "system"),
         by_tag=all_of(result.by_tag, "system"),
+        failures=all_of(result.failures, "system"),
         worst=tuple(dataclasses.replace(one, answers=all_of(one.answers, "system")) for one in result.worst),
     )
 

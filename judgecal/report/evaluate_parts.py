@@ -263,6 +263,27 @@ def _answer(one: WorstAnswer) -> str:
     return f"{said or '(empty)'}\n{scored}; from: {retrieved}"
 
 
+def failures_section(result: EvaluateResult) -> list[Section]:
+    """Why there are no answers; none where every question has one."""
+    if not result.failures:
+        return []
+    rows = [
+        [
+            one.system,
+            one.kind,
+            textwrap.shorten(one.message or "(of test questions alone: not shown)", 3 * _WIDTH, placeholder=" ..."),
+            numbers.count(one.n),
+        ]
+        for one in result.failures
+    ]
+    caption = (
+        "Serves whoever runs the system: what came instead of an answer, with the first message of its kind. Such a "
+        "question counts as 0 in the total."
+    )
+    table = Table(["system", "failure", "the first said", "questions"], rows, left=3)
+    return [Section("failures", "Questions without an answer", caption, [table])]
+
+
 def judges_section(result: EvaluateResult) -> Section:
     """Who filled each column, and whether anybody held it against people."""
     rows = [

@@ -16,6 +16,7 @@ from judgecal.evaluation.result import (
     AskedQuestions,
     CorrectedSystem,
     EvaluateResult,
+    FailedAnswers,
     MeasuredBy,
     States,
     SystemSetting,
@@ -147,6 +148,11 @@ def evaluated(
         ),
         by_complexity=by_complexity(rows, asked),
         by_tag=by_tag(rows, asked),
+        failures=tuple(
+            FailedAnswers(name, "timeout", n, "no reply in 30 s")
+            for name in names
+            if (n := sum(row.system == name and row.given.error is not None for row in rows))
+        ),
         worst=_worst(rows, asked),
         costs=Costs(),
         n_unscored=sum(one.total is None for one in rows),
