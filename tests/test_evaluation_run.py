@@ -223,9 +223,22 @@ def test_answers_that_came_before_an_interrupt_are_kept(workspace: Workspace) ->
 def test_a_larger_limit_extends_the_run(workspace: Workspace) -> None:
     small = run_of(workspace, limit=10).run()
     whole = run_of(workspace).run()
+    again = run_of(workspace, repeats=3).run()
     assert (small.experiment, small.questions.n, whole.questions.n) == (whole.experiment, 10, N)
+    assert again.experiment == whole.experiment
     assert set(counted(workspace, "asked.log").values()) == {1}
     assert set(counted(workspace, "judged.log").values()) == {1}
+
+
+def test_what_all_of_a_sweep_lack_is_said_once(workspace: Workspace) -> None:
+    sweep = '[[systems]]\nname = "ours"\nkind = "local"\ntop_n = [1, 2, 20]\nstrategy = "rerank"\n'
+    (workspace.root / "sweep.toml").write_text(CONFIG + sweep, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        run_of(workspace).check()
+    lacking = [one for one in error.value.problems if "no document" in one]
+    assert len(lacking) == 1 and lacking[0].startswith("ours: ")
+    (own,) = [one for one in error.value.problems if "top_n must not be above" in one]
+    assert own.startswith("ours(top_n=20): ")
 
 
 def test_later_states_of_other_answers_go(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,9 +137,9 @@ class Panel:
         return (member.rule.mark - member.rule.common.low) / member.rule.common.span
 
     def config(self) -> list[dict[str, Any]]:
-        """What a configuration says of the judges."""
+        """What a configuration says of the judges; more repeats extend a run."""
         return [
-            {"column": measure.name, "repeats": self.repeats_of(member.judge), **judge_config(member.judge)}
+            {"column": measure.name, **judge_config(member.judge)}
             for measure in self.measures
             for member in measure.members
         ]

@@ -128,7 +128,7 @@ class EvaluateRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where answers, verdicts and result go; limit, costs and pass mark are no part of what was asked."""
+        """Where answers, verdicts and result go; limit, repeats, costs and pass mark are no part of it."""
         source = self.source
         config: dict[str, Any] = {
             "command": "evaluate",
@@ -166,10 +166,17 @@ class EvaluateRun:
             except InputError as error:
                 problems += error.problems
         refuse(problems)
-        for one in self.systems:
-            problems += one.system.check(self.questions)
-        refuse([*problems, *self.panel.lacking(self.questions), *self._cost_problems()])
+        refuse([*self._system_problems(), *self.panel.lacking(self.questions), *self._cost_problems()])
         self.panel.check(self.options)
+
+    def _system_problems(self) -> Iterator[str]:
+        """What keeps systems from answering; what all of a sweep have in common is said once, of their table."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for one in self.systems:
+            for problem in one.system.check(self.questions):
+                found.setdefault((one.table, problem.removeprefix(f"{one.system.name}: ")), []).append(one.system.name)
+        for (table, problem), names in found.items():
+            yield f"{names[0] if len(names) == 1 else table}: {problem}"
 
     def _cost_problems(self) -> Iterator[str]:
         for option, cost in (("--wrong-costs", self.costs.wrong), ("--refusal-costs", self.costs.refusal)):
