@@ -1,0 +1,45 @@
+"""The examples that a page of the handbook cannot run by itself: a server, and what a script writes."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.command import ROOT, Run, one_object
+
+EXAMPLES = ROOT / "examples"
+
+
+def test_the_files_are_what_their_script_writes(tmp_path: Path) -> None:
+    runpy.run_path(str(EXAMPLES / "make.py"))["main"](tmp_path)
+    made = sorted(tmp_path.iterdir())
+    assert [one.name for one in made] == ["mlflow_traces.jsonl", "mosaic.jsonl", "promptfoo.json"]
+    assert [one.name for one in made if one.read_bytes() != (EXAMPLES / one.name).read_bytes()] == []
+
+
+def test_the_system_over_http_is_asked(judgecal: Run, tmp_path: Path) -> None:
+    """Its port is another one here, as the example's own may be taken."""
+    with subprocess.Popen(
+        [sys.executable, str(EXAMPLES / "rag_server.py"), "0"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            root = server.stdout.readline().strip()
+            text = (EXAMPLES / "http_system.toml").read_text(encoding="utf-8")
+            assert text.count("http://127.0.0.1:8765") == 5
+            config = tmp_path / "http_system.toml"
+            config.write_text(text.replace("http://127.0.0.1:8765", root).replace("limit = 40", "limit = 12"))
+            found = one_object(judgecal("evaluate", config, "--json"))
+        finally:
+            server.terminate()
+    (system,) = found["systems"]
+    assert (system["system"], system["n"], system["n_unscored"]) == ("rag_server", 12, 0)
+    assert 0.0 < system["answered"]["value"] <= 1.0
+
+
+def test_every_example_is_named_in_its_readme() -> None:
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    names = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    assert {name for name in names if f"`{name}`" not in text} == set()
