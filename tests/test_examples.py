@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.support.command import ROOT, Run, one_object
 
@@ -43,3 +48,22 @@ def test_every_example_is_named_in_its_readme() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
     assert {name for name in names if f"`{name}`" not in text} == set()
+
+
+def test_the_notebook_runs_and_shows_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cell by cell, as a notebook does: the last expression of each is what it shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    notebook = ROOT / "docs" / "notebooks" / "first_judge.py"
+    names: dict[str, Any] = {"__file__": str(notebook), "__name__": "__main__"}
+    shown = []
+    for cell in notebook.read_text(encoding="utf-8").split("# %%\n")[1:]:
+        *statements, last = ast.parse(cell.split("# %% [markdown]")[0]).body
+        if not isinstance(last, ast.Expr):
+            statements.append(last)
+        exec(compile(ast.Module(statements, []), str(notebook), "exec"), names)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(compile(ast.Expression(last.value), str(notebook), "eval"), names))
+    pages = [one._repr_html_() for one in shown if hasattr(one, "_repr_html_")]
+    assert len(pages) >= 5
+    assert sum("&lt;svg" in page for page in pages) == 3  # plots, in the frame of a page
