@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,11 @@ def test_examples_of_docstrings_run(name: str) -> None:
     value: Any = getattr(judgecal, name)
     test = doctest.DocTestParser().get_doctest(value.__doc__, {"judgecal": judgecal}, name, None, None)
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0
+
+
+def test_every_extra_is_named() -> None:
+    extras = tomllib.loads(_read(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    assert [name for name in extras if f"| `{name}` |" not in _read(DOCS / "install.md")] == []
 
 
 def test_every_metric_has_its_formula() -> None:
