@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.answering.questions import Question
+from judgecal.answering.questions import Question, questions_of
 from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.evaluation import local_index, local_retrieval
 from judgecal.evaluation.local import LocalConfig, LocalSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
-from judgecal.goldset import Document
+from judgecal.goldset import Document, load_gold
+from judgecal.records import digest
 from judgecal.retrieval.indexes import Index, index_named
 from judgecal.workspace import Workspace, find_workspace, validated
+from tests.support.command import ROOT, Ran
 from tests.support.server import StubServer, failing, running
 
 DOCUMENTS = (
@@ -193,6 +196,23 @@ def test_the_configuration_is_what_decides_an_answer(workspace: Workspace) -> No
     assert made(workspace, documents=renamed).config() != base
 
 
+def test_what_is_found_is_what_this_version_finds(workspace: Workspace, tmp_path: Path) -> None:
+    """Where this fails and the starter's documents are the same, raise local_retrieval._VERSION too.
+
+    Answers that are stored elsewhere were made from other contexts then.
+    """
+    gold = load_gold("starter", workspace=workspace)
+    found: list[SystemAnswer] = []
+    for table in ({}, {"strategy": "parent"}):
+        system = made(workspace, documents=gold.documents, chunk={"max": 512}, **table)
+        found += ask(system, tmp_path / str(len(found)), questions_of(gold).asked[:10])
+    texts = [[one.text for one in answer.contexts or ()] for answer in found]
+    assert digest(texts)[:16] == PINNED
+
+
+PINNED = "9ef59835ad4b6c7a"
+
+
 def test_what_was_asked_is_not_asked_again(workspace: Workspace, tmp_path: Path) -> None:
     with running(lambda _: answered()) as server:
         alias(workspace, server)
@@ -314,3 +334,18 @@ def test_a_key_that_is_not_set_is_named(workspace: Workspace) -> None:
         workspace, answerer={"model": "gpt-4o"}, strategy="rerank", reranker="mosaic/chunk_relevance@claude-haiku"
     ).check(QUESTIONS)
     assert [("OPENAI_API_KEY" in one, "ANTHROPIC_API_KEY" in one) for one in told] == [(True, False), (False, True)]
+
+
+def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspace: Workspace) -> None:
+    shutil.copytree(ROOT / "examples", workspace.root / "examples")
+    ran = judgecal("evaluate", "examples/sweep.toml", "--limit", "12", "--json")
+    assert ran.code == 0, ran.err
+    result = json.loads(ran.out)
+    assert [one["system"] for one in result["systems"]] == [
+        f"local(chunk.max={size}, top_n={n}, strategy={how})"
+        for size, n, how in (
+            (256, 2, "plain"), (512, 1, "plain"), (512, 2, "plain"), (512, 2, "rerank"), (512, 3, "plain"),
+            (1024, 2, "plain"),
+        )
+    ]  # fmt: skip
+    assert all(one["n"] == 12 and one["n_unscored"] == 0 for one in result["systems"])

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from judgecal import __version__
 from judgecal.answering import Answerer
 from judgecal.answering.questions import Question
 from judgecal.engine import CallFailed
@@ -38,6 +37,9 @@ _SUMMARY = "rag/summary"
 """The signature that summarises a chunk."""
 
 _AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
+
+_VERSION = "1"
+"""Counts changes of the code that change what is found: of chunks, children, BM25 and what is built of vectors."""
 
 _LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
 """Whose version decides what is found, by how the setting begins that asks for it."""
@@ -123,7 +125,7 @@ class Retrieval:
         return self.summariser.config() if self.summariser else "leading sentences"
 
     def _versions(self) -> Iterator[tuple[str, str]]:
-        yield "judgecal", __version__
+        yield "judgecal's retrieval", _VERSION
         settings = (self._config.index, self._config.tokenizer, self._config.chunk.sentences)
         for beginning, library in _LIBRARIES.items():
             if any(one.startswith(beginning) for one in settings):
