@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 from collections import Counter
@@ -70,12 +71,14 @@ def test_a_batch_gives_the_rows_of_live_calls_at_half_the_price(kind: str, tmp_p
 def test_killed_at_a_moment_nothing_is_lost_or_paid_twice(kind: str, moment: Moment, tmp_path: Path) -> None:
     with batches_at(kind, every_tenth_fails_once) as server:
         after = N // 2 if moment == "half journalled" else 1
-        assert killed(moment, lambda: batched(server.model(), tmp_path, N), after=after) == signal.SIGKILL
-        budget = batched(server.model(), tmp_path, N)
+        run = functools.partial(batched, server.model(), tmp_path, N, ledger=kind == "openai")
+        assert killed(moment, run, after=after) == signal.SIGKILL
+        budget = run()
         check_whole(server, tmp_path)
     assert events(tmp_path).count("read") == len(server.batches) == 2
     cost = sum(row.cost_usd or 0.0 for row in read_journal(tmp_path / "judgements.jsonl"))
-    assert cost <= json.loads((tmp_path / "spending.json").read_text())["spent_usd"] <= cost * 1.02 + 0.01
+    if kind == "openai":
+        assert cost <= json.loads((tmp_path / "spending.json").read_text())["spent_usd"] <= cost * 1.02 + 0.01
     assert budget.reserved_usd == pytest.approx(0.0, abs=1e-9)
 
 
@@ -89,7 +92,7 @@ def test_what_an_expired_batch_did_not_come_to_goes_into_another(kind: str, tmp_
         assert sizes == [N, N]
     else:
         assert sizes == [N, N // 2]
-        assert set(server.billed.values()) == {1}
+    assert set(server.billed.values()) == {1}
 
 
 def test_three_batches_are_tried_and_then_the_row_has_an_error(tmp_path: Path) -> None:

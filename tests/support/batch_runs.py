@@ -40,7 +40,8 @@ def due_calls(journal: Journal, count: int, *, size: int = 0) -> Iterator[Call]:
 def batched(spec: ModelSpec, folder: Path, count: int, *, cache: bool = False, **how: Any) -> Budget:
     """One run of a folder's experiment; gives its budget."""
     size = how.pop("size", 0)
-    budget = Budget(None, total_usd=how.pop("total_usd", None), ledger=Ledger(folder / "spending.json"))
+    total_usd, keeps_ledger = how.pop("total_usd", None), how.pop("ledger", False)
+    budget = Budget(None, total_usd=total_usd, ledger=Ledger(folder / "spending.json") if keeps_ledger else None)
     with Journal(folder / "judgements.jsonl") as journal:
         asked = [(spec, functools.partial(due_calls, journal, count, size=size))]
         kept = {"policy": QUICK, "path": folder / "batches.jsonl", "budget": budget, **how}
