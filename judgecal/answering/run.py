@@ -156,7 +156,9 @@ class AnswerRun:
             plan_calls([self.given.grader.judge], self._expected_items(text), journal, self._rating_options)
             for text in (lambda one: " | ".join(one.question.reference_answers), lambda _: "x" * longest)
         )
-        return together([answers, dataclasses.replace(near, usd_at_most=far.usd_at_most)])
+        return together(
+            [answers, dataclasses.replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)]
+        )
 
     def run(self, *, question: str | None = None) -> AnswerResult:
         """Make the calls that are due and give the result; `question` is a group to show across all systems.

@@ -25,7 +25,7 @@ def evaluate(
         float | None, typer.Option("--refusal-costs", help="The same of a refusal where there is an answer.")
     ] = None,
     *,
-    call: shared.RunArguments,
+    call: shared.BatchArguments,
 ) -> None:
     """Compare whole RAG systems and their settings.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from judgecal.answering.outcomes import LEVEL
 from judgecal.answering.questions import Question, refuses
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.evaluation.config import JudgesTable
 from judgecal.evaluation.measured import Measured
@@ -169,7 +169,7 @@ class Panel:
 
     def check(self, options: RunOptions) -> None:
         """InputError: a budget meets a model without a price."""
-        require_prices(models_of([one.judge for one in self.members]), options.limit_usd)
+        options.check_models(models_of([one.judge for one in self.members]))
 
     def _asked(self, rows: Sequence[ReadRow]) -> tuple[list[tuple[Measure, Member, list[Item]]], tuple[str, ...]]:
         """The judges that some answer has something for, with their items; and a note on each of the others."""

@@ -150,7 +150,8 @@ class EvaluateRun:
         """How a system is asked: its folder is named by it, and by everything that decides its answers."""
         name = re.sub(r"[^A-Za-z0-9.=-]+", "_", one.system.name).strip("_.")[:60]
         told = digest([one.system.name, one.system.config()])[:8]
-        options = replace(self.options, repeats=1, limit=None)
+        # Systems are asked live: how long they take is measured.
+        options = replace(self.options, repeats=1, limit=None, batch=False)
         return Asking(self.experiment.folder / "systems" / f"{name}-{told}", options, budget)
 
     def check(self) -> None:
@@ -192,9 +193,10 @@ class EvaluateRun:
         self.check()
         budget, journal = Budget(self.options.limit_usd), stored_rows(self.experiment.journal)
         asked = [one.system.preview(self.questions, self.asking(one, budget)) for one in self.systems]
+        asked = [replace(one, usd_in_batches=one.usd_at_most) for one in asked]
         near = self.panel.preview(self._expected(far=False), journal, self.options)
         far = self.panel.preview(self._expected(far=True), journal, self.options)
-        return together([*asked, replace(near, usd_at_most=far.usd_at_most)])
+        return together([*asked, replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)])
 
     def _expected(self, *, far: bool) -> list[ReadRow]:
         """Every answer as judges will see it; one that is not there yet as `preview` says."""

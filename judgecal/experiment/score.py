@@ -27,6 +27,7 @@ from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
+    keep_batches,
     models_of,
     open_journal,
     require_keys,
@@ -152,6 +153,9 @@ class ScoreRun:
         table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
         budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
+            if self.options.batch:  # else the two parts wait for a batch one after the other
+                parts = [(self.judges, table.items, self.options), (self.judges, table.tied, self._once)]
+                keep_batches(parts, journal=journal, budget=budget, label="score")
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
             columns = tuple(Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges)

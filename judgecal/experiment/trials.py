@@ -302,6 +302,24 @@ def _progress(asked: _Counted, label: str, options: RunOptions) -> Progress | No
     return None if options.quiet or not total else Progress(label, total)
 
 
+def keep_batches(
+    asked: Iterable[tuple[Sequence[Respondent], Sequence[Item], RunOptions]],
+    *,
+    journal: Journal,
+    budget: Budget,
+    label: str,
+) -> None:
+    """Have the judgements of several `run_trials` by batches that wait together; those find them in the journal.
+
+    Raises InputError, AuthError: as `run_trials`.
+    """
+    parts = list(asked)
+    options = parts[0][2]
+    due = [(judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges]
+    with _cache([judge for judge, _ in due], options) as cache:
+        _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label)
+
+
 def _call(
     asked: _Counted,
     *,

@@ -1,4 +1,4 @@
-"""5,000 rows by batches of each provider: one in ten fails once, one batch expires, and the run is killed five times."""
+"""5,000 rows by batches of each provider: one in ten fails once, a batch expires, and the run is killed five times."""
 
 from __future__ import annotations
 
