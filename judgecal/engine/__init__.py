@@ -1,6 +1,6 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.batch_log import BATCHES_FILE, refuse_waiting, require_batches
+from judgecal.engine.batch_log import refuse_waiting, require_batches
 from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
@@ -14,7 +14,6 @@ from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.engine.scheduler import Places
 
 __all__ = [
-    "BATCHES_FILE",
     "Budget",
     "Call",
     "CallFailed",

@@ -12,14 +12,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from judgecal.engine.batch_client import BatchClient, BatchPolicy, NotHandedIn, Results
-from judgecal.engine.batch_log import Batch, BatchLog, ids_in, new_name, request_id
+from judgecal.engine.batch_log import Batch, BatchLog, batches_beside, ids_in, new_name, request_id
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.call_runner import Outcome
 from judgecal.engine.calls import Call, CallFailed, Message
+from judgecal.engine.journal import Journal
 from judgecal.engine.reply_forms import ReplyForms
 from judgecal.engine.run import Progress, clock, judgement_of, run_calls, run_to_end
 from judgecal.engine.transport.batches import BatchState, Spool
@@ -33,19 +33,17 @@ _MOST_AT_ONCE = 50  # batches that wait at a provider; Gemini takes 100, of all 
 def run_batches(
     asked: Sequence[tuple[ModelSpec, Callable[[], Iterable[Call]]]],
     *,
-    record: Callable[[Judgement], None],
-    path: Path,
+    journal: Journal,
     budget: Budget,
     cache: ReplyCache | None = None,
     policy: BatchPolicy | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Have every judgement by batches and hand each to `record` as it is read; all models' batches wait together.
+    """Have every judgement by batches, and append each to the journal as it is read; all models' batches wait together.
 
     Args:
         asked: models, each with what gives its calls that are due, from the first one. It is called again after rows
-            were recorded, which then are not due.
-        path: the `batches.jsonl` of the experiment.
+            were appended, which then are not due.
 
     Raises:
         InputError: a model's key is not set, or a line of the file cannot be read.
@@ -55,11 +53,14 @@ def run_batches(
     """
 
     def counted(row: Judgement) -> None:
-        record(row)
+        journal.append(row)
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
 
-    with BatchLog(path) as log:
+    assumed = sorted(spec.alias for spec, _ in asked if spec.batch_price_assumed)
+    if assumed and progress:
+        notice(f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it")
+    with BatchLog(batches_beside(journal)) as log:
         runs = [
             _BatchRun(spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy())
             for spec, calls in asked

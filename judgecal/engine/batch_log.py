@@ -18,14 +18,13 @@ from typing import Any, Literal
 from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.cache import RequestKeys
 from judgecal.engine.calls import Call, Message
+from judgecal.engine.journal import Journal
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import digest
 from judgecal.workspace import SCHEMA
 
-BATCHES_FILE = "batches.jsonl"
-"""Beside the journal."""
-
+_FILE = "batches.jsonl"
 _ID_DIGITS = 32
 _Event = Literal["submitted", "read", "void"]
 
@@ -185,13 +184,24 @@ def request_id(key_of: RequestKeys, call: Call) -> tuple[str, str, Sequence[Mess
     return key, key[:_ID_DIGITS], messages
 
 
-def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, path: Path) -> None:
+def batches_beside(journal: Journal) -> Path:
+    """The `batches.jsonl` of a journal's experiment.
+
+    Raises:
+        InputError: the journal is in memory only, where nobody would find a batch again.
+    """
+    if journal.path is None:
+        raise InputError("batches need a journal in a file, so that their replies are found again")
+    return journal.path.parent / _FILE
+
+
+def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> None:
     """Refuse live calls whose requests wait in a batch: they would be paid twice.
 
     Raises:
         InputError: names the batches and what to do; or a line of the file cannot be read.
     """
-    if not (spec.takes_batches and path.exists()):
+    if journal.path is None or not spec.takes_batches or not (path := batches_beside(journal)).exists():
         return
     model = model_digest(spec)
     waiting = ids_in(batch for batch in _read(path)[0].values() if batch.model == model)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 from judgecal.engine import (
-    BATCHES_FILE,
     Budget,
     Call,
     Journal,
@@ -315,9 +314,10 @@ def keep_batches(
     """
     parts = list(asked)
     options = parts[0][2]
-    due = [(judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges]
-    with _cache([judge for judge, _ in due], options) as cache:
-        _call(due, journal=journal, options=options, budget=budget, cache=cache, label=label)
+    due = _counted((judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges)
+    progress = _progress(due, label, options)
+    with _cache([judge for judge, *_ in due], options) as cache:
+        _call(due, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
 
 
 def _call(
@@ -339,8 +339,7 @@ def _call(
     batched = {model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches}
     for model, callers in by_model.items():
         n = sum(count for *_, count in callers)
-        if journal.path:
-            refuse_waiting(_calls(callers), model, journal.path.parent / BATCHES_FILE)
+        refuse_waiting(_calls(callers), model, journal)
         try:
             run_calls(
                 _calls(callers), model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n
@@ -348,36 +347,17 @@ def _call(
         finally:
             budget.save()
     if any(count for callers in batched.values() for *_, count in callers):
-        _in_batches(batched, journal, quiet=options.quiet, budget=budget, cache=cache, progress=progress)
+        from judgecal.engine.batch import run_batches  # with aiohttp, a quarter of a second
+
+        waiting = [(model, partial(_calls, callers)) for model, callers in batched.items()]
+        try:
+            run_batches(waiting, journal=journal, budget=budget, cache=cache, progress=progress)
+        finally:
+            budget.save()
     if progress:
         progress.close()
     if not options.quiet:
         say_remarks(budget)
-
-
-def _in_batches(
-    batched: Mapping[ModelSpec, _Callers],
-    journal: Journal,
-    *,
-    quiet: bool,
-    budget: Budget,
-    cache: ReplyCache | None,
-    progress: Progress | None,
-) -> None:
-    """Have the judgements that are due by batches, noted beside the journal."""
-    from judgecal.engine.batch import run_batches  # with aiohttp, a quarter of a second
-
-    if journal.path is None:
-        raise InputError("batches need a journal in a file, so that their replies are found again")
-    assumed = sorted(model.alias for model in batched if model.batch_price_assumed)
-    if assumed and not quiet:
-        notice(f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it")
-    asked = [(model, partial(_calls, callers)) for model, callers in batched.items()]
-    path = journal.path.parent / BATCHES_FILE
-    try:
-        run_batches(asked, record=journal.append, path=path, budget=budget, cache=cache, progress=progress)
-    finally:
-        budget.save()
 
 
 _Callers = list[tuple[Caller, Due, int]]

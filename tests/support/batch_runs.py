@@ -44,10 +44,10 @@ def batched(spec: ModelSpec, folder: Path, count: int, *, cache: bool = False, *
     budget = Budget(None, total_usd=total_usd, ledger=Ledger(folder / "spending.json") if keeps_ledger else None)
     with Journal(folder / "judgements.jsonl") as journal:
         asked = [(spec, functools.partial(due_calls, journal, count, size=size))]
-        kept = {"policy": QUICK, "path": folder / "batches.jsonl", "budget": budget, **how}
+        kept = {"policy": QUICK, "budget": budget, **how}
         store = ReplyCache(folder / "cache") if cache else None
         try:
-            run_batches(asked, record=journal.append, cache=store, **kept)
+            run_batches(asked, journal=journal, cache=store, **kept)
         finally:
             budget.save()
     return budget
