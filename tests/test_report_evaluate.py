@@ -77,7 +77,9 @@ def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
     found = headline(sweep)
     assert "Nobody knows whether the judge of correctness agrees with people: it has no lock." in found.because
     assert "nobody knows, as it has no lock" in found.unknown[0] and found.next in found.unknown[0]
-    assert found.next == "judgecal score --judge rag/correctness@embedded --gold starter"
+    assert found.next.startswith("judgecal gold sheet 3.csv --reference reference_answers --scale binary -n 60 ")
+    people = dataclasses.replace(sweep, questions=dataclasses.replace(sweep.questions, made_by="people"))
+    assert headline(people).next == "judgecal score --judge rag/correctness@embedded --gold starter"
     locked = headline(without_factors())
     assert "The judge of correctness agrees with people by 0.82 [0.76, 0.88]." in locked.because
     assert "no lock" not in " ".join((*locked.because, *locked.unknown)) and locked.next.endswith("--open")

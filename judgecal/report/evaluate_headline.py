@@ -14,11 +14,13 @@ from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import Fact
 from judgecal.report.evaluate_names import with_labels
-from judgecal.report.wording import in_a_row, sentence
+from judgecal.report.wording import in_a_row, path_from_here, sentence
 
 _NAMED = 3
 _FEWEST = 10
 """Questions from which on anything is decided, as everywhere in judgecal."""
+_TO_LABEL = 60
+"""Answers for people to label, where nobody has labelled any."""
 
 
 def noun(result: EvaluateResult, n: int | None = None) -> str:
@@ -171,10 +173,14 @@ def made_by_model(result: EvaluateResult) -> str:
 
 
 def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
-    """The command that holds a judge against people; on the set that was asked, where that is one."""
-    source = result.questions.source
-    gold = "" if Path(source).suffix or not source else f" --gold {shlex.quote(source)}"
-    return f"judgecal score --judge {shlex.quote(one.judge)}{gold}"
+    """The command that holds a judge against people: on the set that was asked, where people may have labelled it,
+    else by having answers of this run labelled.
+    """
+    if result.questions.made_by not in (None, "llm"):  # neither a file nor drafts
+        return f"judgecal score --judge {shlex.quote(one.judge)} --gold {shlex.quote(result.questions.source)}"
+    table = path_from_here(Path(result.states.measured).with_suffix(".csv"))
+    how = f"--reference reference_answers --scale binary -n {_TO_LABEL}"
+    return f"judgecal gold sheet {shlex.quote(table)} {how} -o labels.csv"
 
 
 def _next(result: EvaluateResult, kind: str) -> str:
