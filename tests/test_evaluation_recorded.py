@@ -46,6 +46,20 @@ def test_answers_contexts_and_latencies_of_a_file(tmp_path: Path) -> None:
     assert third.error == Failure("parse", "answers.jsonl has no row for this question")
 
 
+def test_an_error_of_the_file_is_no_empty_answer(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"question": "q0", "answer": "", "error": "timeout: no reply in 9 s", "contexts": None},
+        {"question": "q1", "answer": None, "error": "the cat was on it"},
+        {"question": "q2", "answer": "two", "error": None},
+    ]
+    system = made(tmp_path / "answers.jsonl", rows)
+    first, second, third = ask(system, tmp_path)
+    assert (first.answer, first.error) == (None, Failure("timeout", "no reply in 9 s"))
+    assert (second.answer, second.error) == (None, Failure("server", "the cat was on it"))
+    assert (third.answer, third.error, third.contexts) == ("two", None, None)
+    assert not system.shows_contexts
+
+
 def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,22 @@ TOLD = (
 )
 
 
+def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
+    """So answers that are there are judged anew, by other judges, without asking anybody."""
+    first = run_of(workspace).run()
+    head, _, _ = CONFIG.partition("[[systems]]")
+    tables = "".join(
+        f'[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{first.states.answers}"\nsystem = "{system}"\n'
+        for name, system in (("good", GOOD), ("weak", WEAK))
+    )
+    (workspace.root / "sweep.toml").write_text(head + tables, encoding="utf-8")
+    again = run_of(workspace).run()
+    told = [(one.total, one.measures, one.outcomes, one.latency_s) for one in first.systems]
+    assert [(one.total, one.measures, one.outcomes, one.latency_s) for one in again.systems] == told
+    assert [one.shows_contexts for one in again.settings] == [True, False]
+    assert set(counted(workspace, "asked.log").values()) == {1}
+
+
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

@@ -113,7 +113,7 @@ def _question(group: str, items: list[Item]) -> Question:
     )
 
 
-_CONTEXTS, _LATENCY = "contexts", "latency_s"
+_CONTEXTS, _LATENCY, _ERROR = "contexts", "latency_s", "error"
 _QUESTION_COLUMNS = ("question_id", "group", "question")
 
 
@@ -131,6 +131,8 @@ class RecordedAnswers:
     """By system and group what was answered from; empty where no such column was read."""
     latency_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """By system and group how long it took; without those whose cell is empty."""
+    errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By system and group why there is no answer, in the words of the file; those without an error are not there."""
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it."""
@@ -172,8 +174,8 @@ def read_answers(
 
     A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
     `question`, the first that is there; the system is column `system`, and without it the file is one system. Where
-    what was `measured` is asked for, columns `contexts` and `latency_s` are read too, if they are there. `table` is the
-    file where it was read already.
+    what was `measured` is asked for, columns `contexts`, `latency_s` and `error` are read too, if they are there.
+    `table` is the file where it was read already.
 
     Raises:
         InputError: the file or a column is missing, no row names a question, a system answers one twice.
@@ -200,7 +202,9 @@ def read_answers(
     for (system, group), (item, _) in matched.items():
         rows.setdefault(system, {})[group] = item.answer
     shown = {key: item.contexts for key, (item, _) in matched.items()} if contexts else {}
-    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed)
+    cells = {key: row.cells.get(_ERROR, "").strip() for key, (_, row) in matched.items()} if measured else {}
+    errors = {key: cell for key, cell in cells.items() if cell}
+    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed, errors)
 
 
 def _latencies(

@@ -1,7 +1,8 @@
 """A system whose answers stand in a file: it is asked nothing.
 
 The file is a table of answers as `judgecal answer --answers` reads it; columns `contexts` (a text, or a list of texts
-or of `{document_id, text, score}`) and `latency_s` (seconds) are taken too where they are there.
+or of `{document_id, text, score}`), `latency_s` (seconds) and `error` (why there is no answer, perhaps with one of our
+kinds in front, as in "timeout: no reply") are taken too where they are there. So state 2 of an evaluation can be read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,8 +19,10 @@ from judgecal.answering import Question, RecordedAnswers, read_answers
 from judgecal.errors import InputError, listed, notice, unknown_name
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.experiment import CostEstimate
-from judgecal.records import Failure
+from judgecal.records import ErrorKind, Failure
 from judgecal.tables import Table, read_table
+
+_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 class RecordedConfig(BaseModel):
@@ -56,10 +59,12 @@ class RecordedSystem:
         self._config = config
         self._path = Path(config.answers)
 
-    @property
+    @cached_property
     def shows_contexts(self) -> bool:
-        """Whether the file has a column of contexts."""
-        return "contexts" in self._table.columns
+        """Whether some row of this system has contexts; an empty list is some."""
+        own, column = self._config.system, self._config.system_column or "system"
+        rows = (row.cells for row in self._table.rows if own is None or row.cells.get(column, "").strip() == own)
+        return any(cells.get("contexts", "").strip() for cells in rows)
 
     def config(self) -> dict[str, Any]:
         """The table with the file's sha256 in the place of its path."""
@@ -93,14 +98,15 @@ class RecordedSystem:
         return [self._answer(one, recorded, system) for one in questions]
 
     def _answer(self, question: Question, recorded: RecordedAnswers, system: str) -> SystemAnswer:
-        text = recorded.rows[system].get(question.group)
+        text, key = recorded.rows[system].get(question.group), (system, question.group)
         error = Failure("parse", f"{recorded.name} has no row for this question") if text is None else None
-        key = (system, question.group)
+        if key in recorded.errors:
+            text, error = None, _failure(recorded.errors[key])
         return SystemAnswer(
             self.name,
             question.group,
             text,
-            recorded.contexts.get(key),
+            recorded.contexts.get(key) if self.shows_contexts and error is None else None,
             error=error,
             latency_s=recorded.latency_s.get(key),
         )
@@ -127,3 +133,10 @@ class RecordedSystem:
         if one.system is None and len(systems) > 1:
             raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
         return recorded, one.system or systems[0]
+
+
+def _failure(told: str) -> Failure:
+    """An error of the file; of kind `server` where it does not name one of ours."""
+    kind, _, message = told.partition(": ")
+    known = next((one for one in _KINDS if one == kind), None)
+    return Failure("server", told) if known is None else Failure(known, message or told)

@@ -14,6 +14,7 @@ from typing import Any
 
 import judgecal
 from judgecal.cli import run
+from judgecal.evaluation import states
 from tests.support.command import ROOT
 from tests.support.every_command import commands
 
@@ -159,9 +160,35 @@ def _layers() -> list[str]:
     return list(layers)
 
 
+_KINDS = {str: "text", float: "number", int: "whole number", bool: "true or false"}
+
+
+def states_page() -> str:
+    """The columns of the tables that `evaluate` leaves, by state."""
+    head = _MADE.format(where="judgecal/evaluation/states.py") + "# The tables of evaluate\n\n"
+    head += (
+        "`judgecal evaluate` leaves four tables in its experiment, as Parquet and as CSV, each written whole when it "
+        "is reached.\nTexts of test questions, and what was answered to them, stand in none of them. The second one is "
+        'a file of answers too:\na system of `kind = "answers"` has them judged anew, and nobody is asked.\n'
+    )
+    verdicts = {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS}
+    verdicts |= {
+        "<column>_share": (float, "of each column of the suite: the verdict's place on its scale, 0..1"),
+        "<column>_error": (str, "kind: message of the first judgement that gave no verdict"),
+    }
+    summary = {**states.SUMMARY_COLUMNS, "<column>": (float, "of each column of the suite: the mean, 0..1")}
+    tables = (states.QUESTION_COLUMNS, states.ANSWER_COLUMNS, verdicts, summary)
+    parts = [head]
+    for name, columns in zip(states.NAMES, tables, strict=True):
+        parts.append(f"\n## {name}\n\n| column | holds | meaning |\n| --- | --- | --- |\n")
+        parts += [f"| `{column}` | {_KINDS[kind]} | {meaning} |\n" for column, (kind, meaning) in columns.items()]
+    return "".join(parts)
+
+
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,
+    _REFERENCE / "states.md": states_page,
 }
 """Each generated page and what writes it."""
