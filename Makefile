@@ -35,7 +35,7 @@ lint: $(READY)
 
 docs: $(DOCS_READY)
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
-	@echo "site/index.html"
+	@echo "site/index.html; with its search: $(BIN)/python -m http.server -d site"
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)
