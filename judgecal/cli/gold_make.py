@@ -48,19 +48,16 @@ def make_command(
     gold_set: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
     *,
     what: MakeArguments,
-    call: shared.RunArguments,
+    call: shared.ResumeArguments,
 ) -> None:
     """Make questions of documents, with answers and quotes.
 
     Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest waits for
     people to accept it. The same command goes on after an interruption and pays for nothing twice.
     """
-    from judgecal.errors import InputError
     from judgecal.evaluation.make_questions import MakeInput, plan_make
     from judgecal.report.gold_make import make_document
 
-    if call.limit is not None:
-        raise InputError("--limit: say by -n how many questions are wanted")
     workspace = shared.workspace_of(ctx)
     given = MakeInput(
         workspace=workspace,

@@ -56,12 +56,9 @@ class CallArguments:
 
 
 @dataclass(frozen=True, slots=True)
-class RunArguments(CallArguments):
-    """The options of a command that judges items and resumes where it stopped."""
+class ResumeArguments(CallArguments):
+    """The options of a command that calls models and resumes where it stopped."""
 
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
-    ] = None
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")] = False
     retry_unscored: Annotated[
         bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
@@ -77,7 +74,7 @@ class RunArguments(CallArguments):
 
         options = RunOptions(
             repeats=repeats,
-            limit=self.limit,
+            limit=self.limit if isinstance(self, RunArguments) else None,
             budget_usd=self.budget_usd,
             budget_total_usd=self.budget_total_usd,
             retry_unscored=self.retry_unscored,
@@ -86,6 +83,15 @@ class RunArguments(CallArguments):
         )
         options.check()
         return options
+
+
+@dataclass(frozen=True, slots=True)
+class RunArguments(ResumeArguments):
+    """The options of a command that judges items, first ones first."""
+
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ same command goes on after a kill, and no stored reply is paid for again.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,11 @@ from judgecal import __version__
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, listed, refuse
 from judgecal.evaluation.made_questions import KindMade, MadeExample, MadeQuestions
+from judgecal.evaluation.question_critics import CRITICS, NO_CALL, checks, criticise, lost
 from judgecal.evaluation.question_drafts import (
-    CRITICS,
     DRAFTS_PER_QUESTION,
     KINDS,
     NEAREST,
-    NO_CALL,
     UNANSWERABLE,
     Corpus,
     Draft,
@@ -31,9 +31,7 @@ from judgecal.evaluation.question_drafts import (
     Pool,
     Request,
     Seen,
-    checks,
     item_of,
-    lost,
     read_draft,
 )
 from judgecal.experiment import (
@@ -55,7 +53,7 @@ from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.gold_set import split_counts
 from judgecal.goldset.write import name_problems
 from judgecal.judges import Judge, judge_named
-from judgecal.records import Context, Judgement
+from judgecal.records import Context, Item, Judgement
 from judgecal.retrieval import Collection
 from judgecal.scale import Scale
 from judgecal.stats.intervals import mean_estimate
@@ -130,7 +128,6 @@ class MakeRun:
     critics: Mapping[str, Judge]
     experiment: Experiment
     drafts: list[Draft] = field(default_factory=list)
-    n_failed: int = 0
 
     @property
     def replies(self) -> Path:
@@ -142,7 +139,7 @@ class MakeRun:
         """The requests of each kind that may be made, at most as many as will be paid for."""
         targets = self.given.targets
         return {
-            kind: Pool(kind, wanted, deque(self.corpus.requests(kind, seed=self.given.seed)))
+            kind: Pool(kind, wanted, self.corpus.requests(kind, seed=self.given.seed))
             for kind, wanted in targets.items()
         }
 
@@ -174,7 +171,8 @@ class MakeRun:
         most: list[CostEstimate] = []
         rows = stored_rows(self.replies).latest
         for pool in self.pools.values():
-            requests = list(pool.left)[: DRAFTS_PER_QUESTION * pool.wanted]
+            every = self.corpus.requests(pool.kind, seed=self.given.seed)
+            requests = list(islice(every, DRAFTS_PER_QUESTION * pool.wanted))
             drafts = [self._expected(request, rows.values()) for request in requests]
             for found, n in ((likely, pool.wanted), (most, len(requests))):
                 found.append(self._plan(pool.kind, requests[:n], drafts[:n]))
@@ -210,15 +208,14 @@ class MakeRun:
         options, budget = self.given.options, self.given.options.open_budget(self.experiment.folder)
         seen = Seen()
         while requests := self._next_round():
-            self.n_failed = 0
-            drafts = self._criticised(self._drafted(requests, seen, options, budget), options, budget)
+            drafts = self._judged(self._drafted(requests, seen, options, budget), options, budget)
             self.drafts += drafts
             for draft in drafts:
                 self.pools[draft.request.kind].kept += draft.rejected is None
-            if self.n_failed == len(drafts):
+            if all(map(_had_no_reply, drafts)):
                 break  # nobody answers any more, or the money is spent
         short = any(pool.short() for pool in self.pools.values())
-        failed = sum(draft.rejected is not None and draft.rejected.startswith(NO_CALL) for draft in self.drafts)
+        failed = sum(map(_had_no_reply, self.drafts))
         gold = None if (short and failed) or not self.kept else self._written()
         self._keep_drafts()
         result = _result(self, gold, failed if short else 0)
@@ -244,35 +241,19 @@ class MakeRun:
         for request in requests:
             row = rows[request.name]
             draft = Draft(request).reject(lost(row)) if lost(row) else read_draft(request, row, self.corpus)
-            self.n_failed += bool(lost(row))
             if draft.rejected is None and not seen.new(draft):
                 draft = draft.reject("the question is there already, or nearly the same one")
             drafts.append(draft)
         return drafts
 
-    def _criticised(self, drafts: list[Draft], options: RunOptions, budget: Budget) -> list[Draft]:
-        """The same drafts, those turned down that a critic does not let pass; each critic sees what is left."""
+    def _judged(self, drafts: Sequence[Draft], options: RunOptions, budget: Budget) -> list[Draft]:
+        """The drafts of a round with what the critics say of them."""
         with open_journal(self.experiment.journal, options) as journal:
-            for critic, judge in self.critics.items():
-                asked = {
-                    item.item_id: (place, wanted, why)
-                    for place, draft in enumerate(drafts)
-                    if draft.rejected is None
-                    for item, wanted, why in checks(critic, draft)
-                }
-                items = [item for draft in drafts if draft.rejected is None for item, *_ in checks(critic, draft)]
-                rows = run_trials(
-                    [judge], items, journal=journal, options=options, budget=budget, label=f"critic: {critic}"
-                )
-                for row in rows:
-                    place, wanted, why = asked[row.item_id]
-                    failed = lost(row)
-                    self.n_failed += bool(failed) and drafts[place].rejected is None
-                    if row.verdict is None:
-                        drafts[place] = drafts[place].reject(failed or f"the critic {critic} could not be read")
-                    elif bool(row.verdict) is not wanted:
-                        drafts[place] = drafts[place].reject(why)
-        return drafts
+
+            def ask(judge: Judge, items: Sequence[Item], label: str) -> Sequence[Judgement]:
+                return run_trials([judge], items, journal=journal, options=options, budget=budget, label=label)
+
+            return criticise(drafts, self.critics, ask)
 
     def _there(self) -> bool:
         return (self.given.workspace.gold / self.given.name).is_dir()
@@ -315,6 +296,11 @@ class MakeRun:
             for draft in self.drafts
         )
         write_json_lines(self.experiment.folder / "questions.jsonl", rows)
+
+
+def _had_no_reply(draft: Draft) -> bool:
+    """Whether a call of it failed that the same command makes again."""
+    return draft.rejected is not None and draft.rejected.startswith(NO_CALL)
 
 
 def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:

@@ -12,7 +12,7 @@ import random
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
@@ -20,7 +20,7 @@ from rapidfuzz import fuzz, process, utils
 from judgecal.answering.answerer import Writer
 from judgecal.engine import Reading
 from judgecal.goldset import Document
-from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
+from judgecal.records import Context, Failure, Item, Judgement, canonical_json
 from judgecal.retrieval.bm25 import tokenizer_named
 from judgecal.retrieval.chunking import Chunk, ChunkOptions, chunks_of
 from judgecal.retrieval.indexes import Bm25Index
@@ -35,12 +35,6 @@ DRAFTS_PER_QUESTION = 4
 """Drafts that are asked for at most, for each question that is wanted."""
 NEAREST = 5
 """Passages nearest by BM25 in which the answer to an unanswerable question is looked for."""
-
-UNDERSTANDABLE, ANSWERABLE, FOLLOWS = "understandable", "answerable", "follows"
-CRITICS = (UNDERSTANDABLE, ANSWERABLE, FOLLOWS)
-"""The critics, in the order in which they are asked; each is the signature of that name in `gold_make/`."""
-NO_CALL = "no reply was had"
-"""How the reason of a draft begins whose call has to be made again."""
 
 _PASSAGES = ChunkOptions(min=400, max=900)
 _LEAST_WORDS = 12  # of a passage: below it stands a heading, or a line of a table
@@ -179,7 +173,8 @@ class Pool:
 
     kind: str
     wanted: int
-    left: deque[Request]
+    more: Iterator[Request]  # not asked for yet; made when they are taken
+    left: deque[Request] = field(default_factory=deque)  # passed over, as their documents had enough
     kept: int = 0
     made: int = 0
 
@@ -192,8 +187,7 @@ class Pool:
         """The requests of the next round; those of documents that have enough stay, in case a draft falls out."""
         stay: list[Request] = []
         need = min(self.wanted - self.kept, self.may)
-        while need > 0 and self.left:
-            request = self.left.popleft()
+        while need > 0 and (request := self.left.popleft() if self.left else next(self.more, None)) is not None:
             if any(taken[name] >= per_document for name in request.documents):
                 stay.append(request)
                 continue
@@ -281,35 +275,6 @@ class Seen:
         own.append(question)
         self._stand |= same
         return True
-
-
-def lost(row: Judgement) -> str:
-    """Why a call has to be made again; empty where it gave what it gives."""
-    failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
-    return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
-
-
-def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
-    """What a critic is shown of a draft, what it must say, and what the draft is turned down for otherwise."""
-    request, name = draft.request, draft.request.name
-    whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
-    if critic == UNDERSTANDABLE:
-        alone = Item(name, name, "", "", fields={"drafted_question": draft.question})
-        return [(alone, True, "it cannot be understood without the document")]
-    if critic == ANSWERABLE:
-        if request.kind == UNANSWERABLE:
-            return [(whole, False, "a document of the collection answers it")]
-        return [(whole, True, "the quoted words alone do not answer it")]
-    if request.kind == UNANSWERABLE:
-        return []
-    found = [(whole, True, "the answer does not follow from the quoted words")]
-    single: Sequence[Context] = draft.contexts if request.kind == TWO_DOCUMENTS else ()
-    why = "one document alone answers it"
-    if request.kind == DISTRACTING and request.other is not None:
-        single, why = [Context(request.other.text.strip())], "the other document answers it too"
-    for place, context in enumerate(single, 1):
-        found.append((dataclasses.replace(whole, item_id=f"{name}/{place}", contexts=(context,)), False, why))
-    return found
 
 
 def item_of(draft: Draft, name: str) -> Item:
