@@ -285,3 +285,11 @@ def test_the_hub_out_of_reach_is_one_message(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_which_answers_are_none(answer: str, expected: bool) -> None:
     assert answerable(answer) is expected
+
+
+def test_a_text_file_alone_is_a_document_unless_its_first_line_names_columns(tmp_path: Path) -> None:
+    (tmp_path / "ferry.txt").write_text('The "ferry" leaves at nine, it is said.\nNobody knows the text of its id.\n')
+    (tmp_path / "table.txt").write_text("doc_id,text\nd1,The moon is round.\n")
+    for name, expected in (("ferry.txt", ["ferry"]), ("table.txt", ["d1"])):
+        found = collection_of_files(tmp_path / name, None, columns=FileColumns())
+        assert [one.document_id for one in found.documents or ()] == expected

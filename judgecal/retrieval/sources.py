@@ -36,6 +36,7 @@ _UNANSWERABLE = "the answer is not found in the document"
 _NEAR = 0.8  # of difflib's ratio; the wordings differ in a word or two
 _REPLIQA_COLUMNS = ("document_id", "document_extracted", "question_id", "question", "answer")
 _BATCH = 256
+_HEADER = 10_000  # characters of a first line
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +133,22 @@ def _documents(
 def _placed(path: Path, columns: FileColumns, pile: DocumentPile, notes: list[str]) -> Iterable[Placed]:
     if path.is_dir():
         return _folder(path, columns.id_pattern, notes)
-    if path.suffix.lower() in ENDINGS and path.suffix.lower() != ".txt":  # which is a table where it is named itself
+    if path.suffix.lower() in ENDINGS and not _is_table(path, columns):
         try:
             return [_file(path, columns.id_pattern)]
         except NoTextError as error:
             raise InputError(f"{shown(path)}: {error}") from error
     return _table_of_documents(path, columns, pile)
+
+
+def _is_table(path: Path, columns: FileColumns) -> bool:
+    """Whether a file with the ending of a document is a table: a text file whose first line names an id and a text."""
+    if path.suffix.lower() != ".txt":
+        return False
+    named = {columns.document_id, columns.text} - {None}
+    with path.open(encoding="utf-8", errors="replace") as opened:
+        first = set(re.findall(r"\w+", opened.readline(_HEADER)))
+    return bool(named) or bool(first & set(_DOCUMENT_ID) and first & set(_TEXT))
 
 
 def _file(path: Path, pattern: str | None) -> Placed:
