@@ -1,6 +1,7 @@
 # make demo    install into .venv, then optimise the embedded judge on the starter set in a throwaway workspace
 # make test    lint, types, tests, the README's commands, the built wheel in an empty environment
 # make lint    ruff and mypy alone
+# make welcome play the README and the handbook's ten minutes from a bare clone in an empty environment
 # make docs    the handbook into site/, strict, every link checked; in an environment of its own
 # make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
 # make torture kill, starve and mislead it for some minutes; TORTURE=quick for a small version
@@ -18,12 +19,18 @@ READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum
 # Commands that tests start would compile all that they import anew: half the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint docs bench torture pins clean
+.PHONY: demo welcome test lint docs bench torture pins clean
 
 demo: $(READY)
-	rm -rf .demo
-	$(BIN)/judgecal init .demo
-	cd .demo && ../$(BIN)/judgecal optimize
+	@rm -rf .demo && $(BIN)/judgecal init .demo --json >/dev/null
+	@echo "judgecal optimize, with the model embedded, on the gold set starter:" && echo
+	@cd .demo && ../$(BIN)/judgecal optimize --name demo
+	@echo && printf 'page: ' && cd .demo && ../$(BIN)/judgecal report demo --format html
+	@echo "next: cd .demo && ../$(BIN)/judgecal report demo --open"
+
+# Plays the README and the first page of the handbook from a bare clone in an empty environment.
+welcome:
+	$(PYTHON) tests/ten_minutes.py
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadgroup
@@ -71,13 +78,15 @@ clean:
 
 # pip brings the pinned uv; the sync then keeps uv, which is one of the pins, and drops pip, which is none.
 $(READY):
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null && \
+	@echo "Installing judgecal and what it needs into $(VENV), about 1 GB: a minute or two, once."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/uv || { $(BIN)/python -m ensurepip >/dev/null && \
 		$(BIN)/python -m pip install -q --disable-pip-version-check $$(sed -n 's/^\(uv==[0-9.]*\).*/\1/p' requirements-dev.lock); }
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements-dev.lock
-	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
-	rm -f $(VENV)/.ready-*
-	touch $@
+	@rm -f $(VENV)/.failed
+	@{ VIRTUAL_ENV=$(VENV) $(BIN)/uv pip sync --require-hashes requirements-dev.lock 2>&1 || touch $(VENV)/.failed; } | \
+		sed '/^ [-+~] /d' && test ! -e $(VENV)/.failed
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.ready-* && touch $@
 
 # mkdocs needs nothing of judgecal: the generated pages are committed, and a test holds them.
 $(DOCS_READY): $(READY)
