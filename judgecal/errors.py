@@ -53,7 +53,21 @@ def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold set"."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    if kind in _LISTED_BY:
+        hint += f" ({_LISTED_BY[kind]} lists all)"
     return InputError(f"unknown {kind} {name!r}: {hint}")
+
+
+_LISTED_BY = {
+    "model": "judgecal models",
+    "signature": "judgecal signature list",
+    "suite": "judgecal judges",
+    "local judge": "judgecal judges",
+    "gold set": "judgecal gold list",
+    "gold set or experiment": "judgecal gold list",
+    "experiment": "judgecal report --all",
+    "public set": "judgecal gold fetch --full",
+}
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:

@@ -24,7 +24,11 @@ def refused(ran: Ran) -> str:
 NAMES = [
     (("score", "--signatures", "corectness_v3"), "unknown signature 'corectness_v3': did you mean correctness_v3"),
     (("optimize", "--signature", "corectness_v3"), "unknown signature 'corectness_v3': did you mean"),
-    (("score", "--models", "gpt4o"), "unknown model 'gpt4o': did you mean gpt-4o"),
+    (("score", "--models", "gpt4o"), "did you mean gpt-4o or gpt-4o-mini? (judgecal models lists all)"),
+    (("score", "--judge", "wer"), "(did you mean wer@local?)"),
+    (("report", "nothing"), "(judgecal report --all lists all)"),
+    (("signature", "new", "x", "--scale", "1-5"), "; did you mean ordinal:1:5?"),
+    (("signature", "new", "x", "--scale", "binry"), "; did you mean binary?"),
     (("optimize", "--model", "embeded"), "unknown model 'embeded': did you mean embedded"),
     (("score", "--gold", "startr"), "unknown gold set 'startr': did you mean starter?"),
     (("optimize", "--gold", "startr"), "unknown gold set 'startr': did you mean starter?"),

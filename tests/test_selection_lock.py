@@ -153,3 +153,11 @@ def test_the_gold_set_must_be_the_same(workspace: Workspace, judge: PromptJudge)
     with pytest.raises(InputError, match="was locked on starter"):
         lock.require_gold(gold)
     dataclasses.replace(lock, gold=dataclasses.replace(lock.gold, sha256=gold.sha256)).require_gold(gold)
+
+
+def test_a_lock_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no lock here; judgecal select writes one"):
+        load_lock(tmp_path / "judge.json")
+    (tmp_path / "b.lock.json").write_text("{}")
+    with pytest.raises(InputError, match=r"there is no lock here; did you mean .*/b\.lock\.json\?"):
+        load_lock(tmp_path / "judge.json")

@@ -155,7 +155,7 @@ class ImportArguments(ColumnArguments):
             if not there
         ]
         others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
-        problems = [f"gold import needs {', '.join(missing)} {others}"] if missing else []
+        problems = [f"gold import needs {', '.join(missing)} {others}{_columns(files[0])}"] if missing else []
         if len(files) > 1:
             problems.append(f"gold import reads one table, found {len(files)}: only --sheet and --from take several")
         refuse(problems)
@@ -298,6 +298,17 @@ def _imported(
             progress=progress,
             **into,
         )
+
+
+def _columns(file: str) -> str:
+    """What the columns of a table are called; empty where it cannot be read, which another message says."""
+    from judgecal.errors import InputError, listed
+    from judgecal.tables.formats import open_table
+
+    if not file.startswith("hf:"):
+        with contextlib.suppress(InputError):
+            return f"; the columns of {file} are {listed(open_table(file).columns, 12)}"
+    return ""
 
 
 @contextlib.contextmanager

@@ -65,7 +65,7 @@ def _made_document(made: Workspace) -> Document:
     root = shlex.quote(str(made.root))
     words = [
         ("judgecal optimize", "improve the embedded judge on the starter set"),
-        ("judgecal gold import FILE --as SET --dry-run", "see how your labels read"),
+        ("judgecal gold import --help", "make a gold set of your own labels"),
         ("judgecal judges", "see what can judge, with or without a model"),
     ]
     completion = (

@@ -167,5 +167,5 @@ def public_set(name: str) -> PublicSet:
     """
     known = read_catalogue()
     if name not in known:
-        raise InputError(f"{unknown_name('public set', name, sorted(known))} (judgecal gold fetch --full lists all)")
+        raise unknown_name("public set", name, sorted(known))
     return known[name]

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeGuard
 
 from judgecal.engine import Message, Reading, ReplySchema
@@ -26,6 +27,7 @@ JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
+_LOCAL = Path(__file__).parent / "local"
 _WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
 _HAS: Mapping[str, Callable[[Item], object]] = {
@@ -76,9 +78,11 @@ class JudgeName:
         name = cls(signature, model, program or None)
         if signature and model and (program or not mark) and (name.kind == "prompt" or not program):
             return name
+        kind = "local" if (_LOCAL / f"{text}.py").is_file() else "embedded"
+        meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
         raise InputError(
             f"{text!r} is no judge: write signature@model, signature@model#experiment, NAME@local or "
-            "FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local"
+            f"FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local{meant}"
         )
 
     @classmethod

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from judgecal import __version__
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
@@ -270,7 +270,9 @@ def load_lock(path: Path) -> Lock:
         InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
             is not what was locked.
     """
-    table = read_json(path, absent="there is no lock here; judgecal select writes one")
+    near = listed(sorted(str(path.with_name(one.name)) for one in path.parent.glob("*.lock.json") if one.is_file()))
+    there = f"did you mean {near}?" if near else "judgecal select writes one"
+    table = read_json(path, absent=f"there is no lock here; {there}")
     check_schema(table, str(path))
     content = {key: value for key, value in table.items() if key != _SHA}
     lock = validated(Lock, content, str(path))
