@@ -88,3 +88,25 @@ def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: Batc
     assert len(server.batches) == 1
     help_of = {name: judgecal(name, "--help").out for name in ("judge", "gate", "optimize", "select", "migrate")}
     assert [name for name, text in help_of.items() if "--batch" in text] == ["judge"]
+
+
+def test_evaluate_judges_by_batches_and_asks_live(
+    judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path
+) -> None:
+    (workspace_dir / "echo.py").write_text("def echo(question) -> str:\n    return f'You ask: {question}'\n")
+    text = (
+        '[questions]\ngold = "starter"\nlimit = 3\n[judges]\nrepeats = 1\nmodel = "cheap"\n[[systems]]\nname = "echo"\n'
+    )
+    (workspace_dir / "one.toml").write_text(f'{text}kind = "python"\nfunction = "echo.py:echo"\n')
+    dry = json.loads(judgecal("evaluate", "one.toml", "--batch", "--dry-run", "--json").out)
+    assert 0 < dry["usd_in_batches"] < dry["usd_at_most"]
+    ran = judgecal("evaluate", "one.toml", "--batch", "--json", "--name", "chain")
+    assert ran.code in (0, 4), ran.err
+    assert len(server.batches) >= 1
+    assert len(rows(workspace_dir / "experiments" / "chain")) >= 3
+
+
+def test_ray_and_batches_do_not_go_together(judgecal: Callable[..., Ran], server: BatchServer) -> None:
+    ran = judgecal("judge", "a.csv", "--lock", "a.lock.json", "-o", "out", "--engine", "ray", "--batch")
+    assert ran.code == 2
+    assert "leave --engine ray out" in ran.err

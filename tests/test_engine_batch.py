@@ -6,12 +6,14 @@ import functools
 import json
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, Policy, read_journal, run_calls
+from judgecal.engine import Budget, Call, Journal, Policy, read_journal, run_calls
+from judgecal.engine.batch import run_batches
 from judgecal.errors import AuthError, InputError, JudgecalError
 from tests.support.batch_runs import MOMENTS, QUICK, Moment, batched, due_calls, killed
 from tests.support.batch_server import KINDS, BatchServer, batches_at, text_of
@@ -227,3 +229,43 @@ def test_stored_replies_are_taken_and_added(tmp_path: Path) -> None:
 def test_the_policy_waits_longer_and_not_for_ever() -> None:
     assert QUICK.wait(0) == 0.01
     assert QUICK.wait(1000) == 0.05
+
+
+def test_batches_that_are_too_many_at_once_come_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from judgecal.engine.transport.openai_batches import Batches
+
+    monkeypatch.setattr(Batches, "most_requests", 10)
+    with batches_at("openai", lambda body, _: str(number_of(body) % 7), pending=3, queue=10) as server:
+        batched(server.model(), tmp_path, N)
+        check_whole(server, tmp_path)
+        assert sum(batch.over for batch in server.batches.values()) > 3
+
+
+def test_a_key_that_is_refused_for_every_row_ends_the_run_and_not_the_next_one(tmp_path: Path) -> None:
+    with batches_at("openai", lambda _, before: "5" if before else 401) as server:
+        with pytest.raises(AuthError, match="refused the key"):
+            batched(server.model(), tmp_path, 3)
+        assert events(tmp_path) == ["intended", "submitted", "read"]
+        batched(server.model(), tmp_path, 3)
+    assert set(verdicts(tmp_path).values()) == {5.0}
+
+
+def test_the_batches_of_two_models_wait_together(tmp_path: Path) -> None:
+    def due(journal: Journal, judge: str) -> list[Call]:
+        calls = [replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, 5)]
+        return [call for call in calls if journal.settled(call.key, retry_unscored=False) is None]
+
+    with (
+        batches_at("anthropic", lambda *_: "5", pending=3) as server,
+        Journal(tmp_path / "judgements.jsonl") as journal,
+    ):
+        models = [replace(server.model(), id=f"anthropic/{name}") for name in ("one", "two")]
+        asked = [(model, functools.partial(due, journal, model.id)) for model in models]
+        run_batches(asked, journal=journal, budget=Budget(None), policy=QUICK)
+        made = [at for at, path in enumerate(server.paths) if path.endswith("/batches")]
+        read = [at for at, path in enumerate(server.paths) if path.endswith("/results")]
+    assert len(made) == len(read) == 2
+    assert max(made) < min(read)
+    assert len(journal.latest) == 10

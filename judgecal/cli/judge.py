@@ -121,7 +121,7 @@ def judge(
     from judgecal.errors import refuse
 
     options = call.options()
-    refuse([*judges.problems(), *_misfits(engine, files, judges)])
+    refuse([*judges.problems(), *_misfits(engine, files, judges, batch=call.batch)])
     given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
     if engine == RAY:
         _on_ray(given, judges, table, call)
@@ -131,7 +131,7 @@ def judge(
         _with_suite(_suite(given, judges, table), call)
 
 
-def _misfits(engine: str, files: list[str], judges: Judges) -> Iterator[str]:
+def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> Iterator[str]:
     """What the engine does not do."""
     if engine not in (LOCAL, RAY):
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
@@ -142,6 +142,8 @@ def _misfits(engine: str, files: list[str], judges: Judges) -> Iterator[str]:
             yield f"{file}: --engine {LOCAL} reads a file on this machine; --engine {RAY} takes folders and addresses"
     if engine == RAY and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
         yield f"--engine {RAY} takes one --lock, with --columns plain: judge with one after the other"
+    if engine == RAY and batch:
+        yield f"--batch needs no workers, for the provider does the work: leave --engine {RAY} out"
 
 
 def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: shared.RunArguments) -> None:

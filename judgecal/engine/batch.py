@@ -129,9 +129,11 @@ class _BatchRun:
         if not self._forms.unknown:
             return
         for call in self._calls():
+            if call.schema is None:
+                continue
             key, one, _ = request_id(self._key_of, call)
             stored = self._cache is not None and self._cache.get(key) is not None
-            if call.schema is not None and one not in self._waiting and not stored:
+            if one not in self._waiting and not stored:
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
         self._forms = ReplyForms(self._spec, cache_folder())
@@ -283,8 +285,10 @@ class _BatchRun:
         """Make rows of what ended batches hold; what failed there, and may go into another batch, is none yet."""
         results = Results(Spool(), states)
         try:
-            ours = [batch for batch in ended if await self._fetch(batch, results)]
+            busy = any(batch.wanted and batch not in ended for batch in self._open)
+            ours = [batch for batch in ended if await self._fetch(batch, results, busy=busy)]
             names = {batch.name for batch in ours}
+            tried = {name for name in names if not (busy and states[name].refused)}
             met: set[str] = set()
             stop: AuthError | None = None
             for call in self._still_due():
@@ -292,7 +296,7 @@ class _BatchRun:
                 batch = self._waiting.get(one)
                 if batch is None or batch.name not in names:
                     continue
-                self._tries[one] = self._tries.get(one, 0) + (one not in met)
+                self._tries[one] = self._tries.get(one, 0) + (one not in met and batch.name in tried)
                 try:
                     row = self._row(call, key, messages, batch, results, again=one in met)
                 except AuthError as error:
@@ -310,11 +314,12 @@ class _BatchRun:
         if stop is not None:
             raise stop
 
-    async def _fetch(self, batch: Batch, results: Results) -> bool:
-        """Take what a batch holds; False where it is somebody else's, and the search goes on."""
+    async def _fetch(self, batch: Batch, results: Results, *, busy: bool) -> bool:
+        """Take what a batch holds; False where it is somebody else's, and the search goes on. `busy`: others wait."""
         state = results.states[batch.name]
         if state.refused is not None:
             self._raise_refusal(batch, state)
+            await self._client.sleep(0.0 if busy else self._policy.longest_wait_s)
             return True
         lines = await self._client.fetch(batch, results)
         if batch.found and not self._format.names and lines and not any(one in results.places for one in batch.ids):
@@ -326,7 +331,10 @@ class _BatchRun:
         return True
 
     def _raise_refusal(self, batch: Batch, state: BatchState) -> None:
-        """End the run where the provider took none of a batch, unless a later batch may do better."""
+        """End the run where the provider took none of a batch, unless a later one may do better.
+
+        OpenAI limits what may wait at once; that it refused a batch while others waited is no try of its requests.
+        """
         assert state.refused is not None
         try:
             self._client.transport.reply(state.refused)

@@ -32,6 +32,7 @@ _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server 
 _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
+_WAITING_LINE_S = 600.0  # a batch takes hours, and a log is to be read
 
 
 class Progress:
@@ -66,7 +67,8 @@ class Progress:
     def show(self) -> None:
         """Show the state when it is time; also called while nothing comes, so that a slow run is no silent one."""
         now = time.monotonic()
-        if now - self._shown >= (_REDRAW_S if self._live else _PLAIN_LINE_S):
+        plain_s = _WAITING_LINE_S if self.waiting else _PLAIN_LINE_S
+        if now - self._shown >= (_REDRAW_S if self._live else plain_s):
             self._shown = now
             self._write(self.line(now - self._start))
 

@@ -39,6 +39,7 @@ class Handed:
     bodies: dict[str, Any]
     at: float = field(default_factory=time.time)
     polls: int = 0
+    over: bool = False
     results: dict[str, Any] | None = None  # id -> a text, an error, or None where its time was over
 
 
@@ -54,6 +55,7 @@ class BatchServer:
         live: calls that came outside batches.
         broken: statuses that the next requests are answered with in place of an answer.
         losing: the next batch is taken, and the answer to it lost.
+        queue: requests that may wait at once at OpenAI; a batch beyond that fails as a whole.
     """
 
     kind: str
@@ -69,6 +71,7 @@ class BatchServer:
     paths: list[str] = field(default_factory=list)
     broken: list[int] = field(default_factory=list)
     losing: bool = False
+    queue: int = 10**9
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def model(self, **settings: Any) -> ModelSpec:
@@ -194,6 +197,11 @@ def _openai(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
     def shown(there: str, ended: bool) -> dict[str, Any]:
         batch = stub.batches[there]
         kept = {"id": there, "created_at": int(batch.at), "metadata": {"judgecal": batch.name}, "status": "in_progress"}
+        before = [one for name, one in stub.batches.items() if name < there and one.results is None]
+        if batch.over or sum(len(one.bodies) for one in [*before, batch]) > stub.queue:
+            batch.over, batch.results = True, batch.results or {}
+            failed = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+            return {**kept, "status": "failed", "errors": {"data": [failed]}}
         if not ended or batch.results is None:
             return kept
         late = None in batch.results.values()
@@ -218,7 +226,8 @@ def _openai(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
     if path.startswith("/v1/batches?"):
         return 200, {"data": [shown(one, False) for one in reversed(stub.batches)], "has_more": False}
     if (found := re.fullmatch(r"/v1/batches/(\w+)", path)) and found[1] in stub.batches:
-        return 200, shown(found[1], stub.ended(found[1]))
+        shown(found[1], False)  # is it over the limit?
+        return 200, shown(found[1], stub.batches[found[1]].over or stub.ended(found[1]))
     if found := re.fullmatch(r"/v1/files/(out|err)-(\w+)/content", path):
         results = stub.batches[found[2]].results or {}
         wanted = [one for one in results.items() if isinstance(one[1], str) == (found[1] == "out")]
