@@ -57,7 +57,9 @@ def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
 
 def evaluate_headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
-    name, result = result.best.best, with_labels(result)
+    name = result.best.best
+    if result.design == "one_at_a_time":  # in a grid a label is a list, and a sentence needs the brackets of the name
+        result = with_labels(result)
     kind, first = _decided(result, name)
     return Headline(kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind))
 

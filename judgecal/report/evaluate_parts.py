@@ -16,6 +16,7 @@ from judgecal.report.intervals import in_percent
 
 _SHOWN = 20  # rows of a long table that stand open
 _LETTERS, _APART, _NARROWEST = 110, 3, 6  # of a table beside its first column, between two columns, of a column
+_OPEN = 2  # coloured tables that stand open
 _WIDTH = 60  # characters of a question in a table
 
 
@@ -151,16 +152,15 @@ def _heatmap(
     across = -(-len(columns) // -(-len(columns) // most))  # as many in each table
     corner = "system" if transposed else f"{name} (n)"
     rows = systems if transposed else list(counted.values())
-    return [
-        block
-        for at in range(0, len(columns), across)
-        for block in _long(
-            Table(
-                [corner, *columns[at : at + across]],
-                [[row, *(cells[row, column] for column in columns[at : at + across])] for row in rows],
-            )
+    tables = [
+        Table(
+            [corner, *columns[at : at + across]],
+            [[row, *(cells[row, column] for column in columns[at : at + across])] for row in rows],
         )
+        for at in range(0, len(columns), across)
     ]
+    blocks = [block for table in tables[:_OPEN] for block in _long(table)]
+    return [*blocks, Folded(f"{len(columns) - _OPEN * across:,} more", tables[_OPEN:])] if tables[_OPEN:] else blocks
 
 
 def _breadth(names: Sequence[str]) -> int:
