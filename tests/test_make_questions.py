@@ -322,8 +322,8 @@ def test_labels_stay_when_the_command_is_given_again(
         (collection_of_gold(gold).notes, [one.question_id for one in collection_of_gold(gold).questions]),
     ):
         assert groups == ["made-0001", "made-0003", "made-0004"]
-        assert any("turned down are left out" in note for note in notes)
-        assert any("1 questions were made by a model and nobody has accepted them yet" in note for note in notes)
+        assert any("left out, as people turned them down: 1 question" in note for note in notes)
+        assert any("made by a model, and accepted by nobody yet: 1 question" in note for note in notes)
 
 
 def test_questions_of_test_are_shown_nowhere(

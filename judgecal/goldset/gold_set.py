@@ -141,11 +141,11 @@ class GoldSet:
     def draft_notes(self) -> tuple[str, ...]:
         """What to say of a result on such questions: how many are left out, and how many nobody has accepted."""
         waiting = sum(accepted is None for accepted in self.drafts.values())
-        left_out = (
-            [f"{len(self.turned_down)} questions that people turned down are left out"] if self.turned_down else []
-        )
-        open_ = [f"{waiting} questions were made by a model and nobody has accepted them yet"] if waiting else []
-        return (*left_out, *open_)
+        told = {
+            "left out, as people turned them down": len(self.turned_down),
+            "made by a model, and accepted by nobody yet": waiting,
+        }
+        return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in told.items() if n)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that both raters rated, in file order."""
