@@ -284,6 +284,21 @@ def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     assert "none.jsonl" in said and "'correctnes': did you mean correctness?" in said
 
 
+def test_a_set_that_is_not_there_is_one_problem(workspace: Workspace) -> None:
+    text = CONFIG.replace('file = "questions.csv"', 'gold = "none"').replace('documents = "document"\n', "")
+    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        run_of(workspace).check()
+    assert len(error.value.problems) == 1 and "'none'" in error.value.problems[0]
+
+
+def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) -> None:
+    run = run_of(workspace)
+    run.panel.members[0].judge.trained_on = frozenset(one.group for one in run.questions[:3])
+    (note,) = run.run().notes
+    assert note.startswith("checks.py:right@python was trained on 3 of these 24 questions")
+
+
 def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None:
     with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
         file.write("What is 99?,,d1\n")

@@ -167,6 +167,15 @@ class Panel:
             for names, groups in why.items()
         ]
 
+    def trained_notes(self, questions: Sequence[Question]) -> list[str]:
+        """Of each judge that was trained on some of these questions, that its verdicts on them may be too good."""
+        seen = {one.judge.name: sum(q.group in one.judge.trained_on for q in questions) for one in self.members}
+        return [
+            f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than elsewhere"
+            for name, n in seen.items()
+            if n
+        ]
+
     def check(self, options: RunOptions) -> None:
         """InputError: a budget meets a model without a price."""
         options.check_models(models_of([one.judge for one in self.members]))

@@ -166,7 +166,7 @@ class EvaluateRun:
                 part()
             except InputError as error:
                 problems += error.problems
-        refuse(problems)
+        refuse(list(dict.fromkeys(problems)))
         refuse([*self._system_problems(), *self.panel.lacking(self.questions), *self._cost_problems()])
         self.panel.check(self.options)
 
@@ -234,7 +234,8 @@ class EvaluateRun:
             measured, judged, notes = self._judge(answers, journal, budget)
         columns = [one.name for one in self.panel.measures]
         states.write_measured(measured, judged, columns)
-        result = _Evaluated(self, measured, judged, (*self.source.notes, *notes)).result(budget, states)
+        notes = (*self.source.notes, *self.panel.trained_notes(self.questions), *notes)
+        result = _Evaluated(self, measured, judged, notes).result(budget, states)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
         return result

@@ -9,6 +9,7 @@ import json
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,6 @@ class StateFiles:
         }
 
     def _summary(self, one: SystemSummary, columns: Sequence[str]) -> dict[str, Any]:
-        asked = [q for q in self.questions if one.document is None or one.document in q.reference_documents]
         return {
             "system": one.system,
             "document": one.document,
@@ -167,14 +167,23 @@ class StateFiles:
             "answered": one.answered.value,
             "answer_correctness": one.answer_correctness.value,
             "total": one.total.value,
-            "query_words": statistics.fmean(len(q.question.split()) for q in asked) if asked else None,
+            "query_words": self._words[one.document],
             "latency_s": one.latency_s.mean,
             "latency_p95_s": one.latency_s.p95,
             "usd_per_1k": one.usd_per_1k,
             **{name: one.measures.get(name, Estimate(None)).value for name in columns},
         }
 
-    @property
+    @cached_property
+    def _words(self) -> Mapping[str | None, float]:
+        """Document -> mean words of the questions that name it; None -> of all questions."""
+        found: dict[str | None, list[int]] = {None: []}
+        for one in self.questions:
+            for name in (None, *one.reference_documents):
+                found.setdefault(name, []).append(len(one.question.split()))
+        return {name: statistics.fmean(counts) for name, counts in found.items()}
+
+    @cached_property
     def _by_group(self) -> Mapping[str, Question]:
         return {one.group: one for one in self.questions}
 
