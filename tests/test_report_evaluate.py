@@ -12,9 +12,11 @@ from rich.cells import cell_len
 
 from judgecal.evaluation.measured import Measured
 from judgecal.evaluation.question_parts import COMPLEXITY_RULE
-from judgecal.evaluation.result import EvaluateResult
+from judgecal.evaluation.result import EvaluateResult, FailedAnswers
 from judgecal.records import Headline
+from judgecal.report.document import Folded, Table
 from judgecal.report.evaluate import evaluate_document
+from judgecal.report.evaluate_names import labels
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
@@ -158,3 +160,43 @@ def test_a_grid_of_many_settings_fits() -> None:
     rows = measured(asked, dict.fromkeys(factors, 0.5))
     lines = terminal(evaluate_document(evaluated(rows, asked, factors))).splitlines()
     assert len(lines) <= 30 and max(map(cell_len, lines)) <= 80
+
+
+def test_a_setting_is_called_by_what_sets_it_apart(sweep: EvaluateResult) -> None:
+    """By its factor where one at a time was varied, by all of a grid; names stay where two would read alike."""
+    assert list(labels(sweep).values()) == ["the base", "top_n=2", "top_n=3", "chunk.max=256", "chunk.max=512"]
+    assert f"from the base {sweep.bases[0]}" in evaluate_document(sweep).about
+    grid = labels(dataclasses.replace(sweep, design="grid", bases=()))
+    assert grid["ours(chunk.max=128, top_n=2)"] == "chunk.max=128, top_n=2"
+    first, second, *rest = sweep.settings
+    theirs = dataclasses.replace(second, table="theirs")
+    two = labels(dataclasses.replace(sweep, settings=(first, theirs, *rest)))
+    assert [*two.values()][:3] == ["ours: the base", "theirs: chunk.max=128, top_n=2", "ours: top_n=3"]
+    alike = dataclasses.replace(second, settings=first.settings)
+    assert set(labels(dataclasses.replace(sweep, settings=(first, alike, *rest))).items()) == {
+        (one.system, one.system) for one in sweep.systems
+    }
+
+
+def test_failures_are_named_and_nothing_is_told_of_test_questions(sweep: EvaluateResult) -> None:
+    sealed = (FailedAnswers(sweep.systems[0].system, "server", 3, None),)
+    page = unescape(html(evaluate_document(dataclasses.replace(sweep, failures=sealed))))
+    assert "(of test questions alone: not shown)" in page
+    none = dataclasses.replace(sweep, failures=())
+    assert "Questions without an answer" not in html(evaluate_document(none))
+
+
+def test_many_documents_fold(sweep: EvaluateResult) -> None:
+    """Parts with long names stand in the rows, the lowest first, and what goes beyond twenty is folded."""
+    name = "a-document-with-a-long-name"
+    many = tuple(
+        dataclasses.replace(one, document=f"{name}-{n}", total=dataclasses.replace(one.total, value=n / 30))
+        for n in reversed(range(30))
+        for one in sweep.systems
+    )
+    (section,) = [one for one in evaluate_document(dataclasses.replace(sweep, documents=many)).sections
+                  if one.name == "documents"]  # fmt: skip
+    table, folded = section.blocks[:2]
+    assert isinstance(table, Table) and isinstance(folded, Folded) and folded.title == "10 more"
+    assert [row[0] for row in table.rows[:2]] == [f"{name}-0 (83)", f"{name}-1 (83)"]
+    assert table.cells()[2][1].heat == pytest.approx(2 / 30)
