@@ -85,6 +85,7 @@ def test_a_service_is_evaluated_from_create_to_delete(judgecal: Run, workspace_d
         assert service.requests[-1] == "DELETE /collections/c1" and len(service.requests) > 6  # it was waited for
         again = judgecal("evaluate", config, "--name", "http")
         slept = dict(service.slept)
+    assert found["headline"]["kind"] == "measured" and "suite:short" in found["run_line"]
     (system,) = found["systems"]
     assert (system["n"], system["n_unscored"], found["n_unscored"]) == (MANY - len(hit), len(hit), len(hit))
     assert system["total"]["value"] == pytest.approx(system["outcomes"]["right_answer"]["count"] / MANY)

@@ -180,10 +180,13 @@ def _best(result: EvaluateResult) -> Section:
     )
     if result.best.best is not None:
         caption = "Serves the choice: this one alone is shown to be the best, by total and paired by question."
+    title = f"{noun(result).capitalize()} that may be the best"
+    if len(result.systems) == 1:
+        title, caption = "What it reaches and takes", "Serves the choice: there is nothing here to hold it against."
     blocks: list[Block] = [Table(header, rows, chosen=result.best.best, short=True)]
     if result.best.reason is not None:
         blocks.append(Paragraph(f"No bounds: {result.best.reason}."))
-    return Section("best", f"{noun(result).capitalize()} that may be the best", caption, blocks)
+    return Section("best", title, caption, blocks)
 
 
 def _curves(result: EvaluateResult) -> Section:

@@ -108,7 +108,8 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     n_unscored = sum(one.n_unscored for one in result.systems)
     if n_unscored:
         n = numbers.count(sum(one.n_expected for one in result.systems))
-        yield f"{numbers.count(n_unscored)} of {n} answers are unscored and count as 0."
+        verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
+        yield f"{numbers.count(n_unscored)} of {n} answers {verbs} as 0."
 
 
 def _brief(message: str | None) -> str:
