@@ -108,6 +108,19 @@ def test_vectors_find_and_are_paid_once(workspace: Workspace, tmp_path: Path) ->
         assert server.calls == 4
 
 
+def test_stored_vectors_and_scores_cost_their_price(workspace: Workspace, tmp_path: Path) -> None:
+    with running(served) as server:
+        aliases(workspace, server)
+        table = {"index": "embed:emb", "strategy": "rerank", "reranker": "rank", "top_k": 2}
+        first = ask(made(workspace, **table), tmp_path / "1")
+        forget()
+        again = ask(made(workspace, **table), tmp_path / "2")
+        assert server.calls == 1 + 2 + 2
+    # The server gives no count of the reranker's tokens, so that a stored reply's price is not known.
+    assert [one.cost_usd is None for one in first] == [False] * 2 and [one.cost_usd for one in again] == [None] * 2
+    assert [one.latency_s for one in again] == [None] * 2
+
+
 def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(workspace: Workspace, tmp_path: Path) -> None:
     many = [Document(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
     with running(served) as server:

@@ -17,7 +17,7 @@ from judgecal.answering.questions import Question
 from judgecal.errors import InputError
 from judgecal.evaluation.answer_journal import AnswerJournal, now, stored_in
 from judgecal.evaluation.local_config import LocalConfig
-from judgecal.evaluation.local_index import Retrieved, added
+from judgecal.evaluation.local_index import Retrieved, added, price_of
 from judgecal.evaluation.local_rerank import once
 from judgecal.evaluation.local_retrieval import Retrieval
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
@@ -159,9 +159,6 @@ class LocalSystem:
         """What was found and what was replied to it, as one answer."""
         if reply is None:  # nothing was found, so nobody was asked
             return dataclasses.replace(found, system=self.name)
-        cost = reply.cost_usd
-        if reply.cached:
-            cost = self._answerer.model.cost_usd(reply.prompt_tokens, reply.completion_tokens)
         return dataclasses.replace(
             found,
             system=self.name,
@@ -170,7 +167,7 @@ class LocalSystem:
             latency_s=added(found.latency_s, reply.latency_s),
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
-            cost_usd=added(found.cost_usd, cost),
+            cost_usd=added(found.cost_usd, price_of(reply, self._answerer.model)),
             at=reply.at,
         )
 

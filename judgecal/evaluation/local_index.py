@@ -11,7 +11,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.records import Context, Failure
+from judgecal.models import ModelSpec
+from judgecal.records import Context, Failure, Judgement
 from judgecal.retrieval.chunking import Child, Chunk, best_children
 from judgecal.retrieval.indexes import DenseIndex, Index, Vectors
 
@@ -126,3 +127,11 @@ def query_vectors(embedder: str) -> dict[str, QueryVector]:
 def added(*values: float | None) -> float | None:
     """The sum; None where a part of it is not known."""
     return None if None in values else sum(value for value in values if value is not None)
+
+
+def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
+    """What a call costs whoever makes it: of a stored reply its model's price, None where that is not known."""
+    if not row.cached or model is None:
+        return row.cost_usd
+    written = row.completion_tokens if model.task == "chat" else 0
+    return model.cost_usd(row.prompt_tokens, written)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from judgecal.answering.questions import Question
 from judgecal.errors import InputError
-from judgecal.evaluation.local_index import Candidate, Retrieved, added
+from judgecal.evaluation.local_index import Candidate, Retrieved, added, price_of
 from judgecal.evaluation.system import Asking
 from judgecal.experiment import CostEstimate, RunOptions, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.judges import JudgeName, Respondent, judge_named
@@ -91,7 +91,7 @@ class Reranker:
         return Retrieved(
             tuple(sorted(scored, key=lambda one: -(one.context.score or 0.0))),
             seconds=added(found.seconds, longest if at_once and None not in times else added(*times)),
-            cost_usd=added(found.cost_usd, *(row.cost_usd for row in rows)),
+            cost_usd=added(found.cost_usd, *(price_of(row, self.respondent.model) for row in rows)),
         )
 
     def _scores(self, rows: Sequence[Judgement]) -> list[float]:

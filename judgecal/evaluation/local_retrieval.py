@@ -15,7 +15,7 @@ from judgecal.answering.questions import Question
 from judgecal.engine import CallFailed
 from judgecal.errors import notice
 from judgecal.evaluation.local_config import LocalConfig
-from judgecal.evaluation.local_index import QueryVector, Retrieved, Searched, dense, query_vectors, shared
+from judgecal.evaluation.local_index import QueryVector, Retrieved, Searched, dense, price_of, query_vectors, shared
 from judgecal.evaluation.local_rerank import Reranker, once, reranker_named
 from judgecal.evaluation.system import Asking
 from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows
@@ -237,7 +237,7 @@ class Retrieval:
         for text, row in zip(wanted, rows, strict=True):
             failure = row.error and Failure(row.error.kind, f"{embedder.name}: the question: {row.error.message}")
             vector = None if failure else vectors_in(str(row.verdict))[0]
-            known[text] = QueryVector(vector, failure, row.latency_s, row.cost_usd)
+            known[text] = QueryVector(vector, failure, row.latency_s, price_of(row, embedder.model))
 
 
 def _texts(chunks: Sequence[Chunk], children: Sequence[Child] | None) -> list[str]:
