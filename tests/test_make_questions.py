@@ -382,3 +382,18 @@ def test_the_offline_model_declines_what_it_cannot_make() -> None:
     user = "[[ ## passage ## ]]\nShe said so.\n\nRespond with the fields"
     said = reply([{"role": "system", "content": system}, {"role": "user", "content": user}])
     assert said.startswith("[[ ## question ## ]]\n\n")
+
+
+def test_where_the_server_takes_a_schema_a_draft_comes_as_json(
+    make: Callable[..., Any], workspace_dir: Path, served: StubServer
+) -> None:
+    def script(body: dict[str, Any]) -> str:
+        fields = dict.fromkeys(body["response_format"]["json_schema"]["schema"]["properties"], "")
+        if {"question", "quote"} <= fields.keys():
+            return json.dumps(made(body))
+        return json.dumps({**fields, "verdict": "yes"})
+
+    config = workspace_dir / "judgecal.toml"
+    config.write_text(config.read_text().replace('"off"', '"json_schema"'))
+    served.script = script
+    assert (make(n=2)["n"], served.calls) == (2, 8)
