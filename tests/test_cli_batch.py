@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.goldset import load_gold
+from judgecal.judges import PromptJudge
+from judgecal.workspace import Workspace
 from tests.support.batch_server import BatchServer, batches_at
 from tests.support.calls import say_half
 from tests.support.command import Ran
+from tests.support.locks import lock_file
 
 
 @pytest.fixture
@@ -83,9 +87,20 @@ def test_live_calls_that_wait_in_a_batch_are_refused(
 
 
 def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path) -> None:
+    where = Workspace(workspace_dir, workspace_dir / "experiments")
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    lock_file(workspace_dir / "a.lock.json", PromptJudge("correctness_v3@cheap", workspace=where), gold)
+    table = [{"q": f"Question {n}?", "a": "At nine.", "r": "At nine."} for n in range(40)]
+    (workspace_dir / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in table))
+    columns = ("--question", "q", "--answer", "a", "--reference", "r")
+    judged = judgecal("judge", "rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", *columns, "--batch", "--json")
+    assert judged.code == 0, judged.err
+    out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
+    assert [row["q"] for row in out] == [row["q"] for row in table]
+    assert len(server.batches) == 1
     answered = judgecal("answer", "--models", "cheap", "--limit", "5", "--name", "told", "--batch", "--json")
     assert answered.code in (0, 4), answered.err
-    assert len(server.batches) == 1
+    assert len(server.batches) == 2
     help_of = {name: judgecal(name, "--help").out for name in ("judge", "gate", "optimize", "select", "migrate")}
     assert [name for name, text in help_of.items() if "--batch" in text] == ["judge"]
 

@@ -252,20 +252,33 @@ def test_a_key_that_is_refused_for_every_row_ends_the_run_and_not_the_next_one(t
     assert set(verdicts(tmp_path).values()) == {5.0}
 
 
-def test_the_batches_of_two_models_wait_together(tmp_path: Path) -> None:
+def two_models(server: BatchServer, folder: Path, *wanted: str) -> int:
+    """Judge five items by models of one server; the judgements that the journal holds then."""
+
     def due(journal: Journal, judge: str) -> list[Call]:
         calls = [replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, 5)]
         return [call for call in calls if journal.settled(call.key, retry_unscored=False) is None]
 
-    with (
-        batches_at("anthropic", lambda *_: "5", pending=3) as server,
-        Journal(tmp_path / "judgements.jsonl") as journal,
-    ):
-        models = [replace(server.model(), id=f"anthropic/{name}") for name in ("one", "two")]
+    with Journal(folder / "judgements.jsonl") as journal:
+        models = [replace(server.model(), id=f"anthropic/{name}") for name in wanted]
         asked = [(model, functools.partial(due, journal, model.id)) for model in models]
         run_batches(asked, journal=journal, budget=Budget(None), policy=QUICK)
+        return len(journal.latest)
+
+
+def test_the_batches_of_two_models_wait_together(tmp_path: Path) -> None:
+    with batches_at("anthropic", lambda *_: "5", pending=3) as server:
+        assert two_models(server, tmp_path, "one", "two") == 10
         made = [at for at, path in enumerate(server.paths) if path.endswith("/batches")]
         read = [at for at, path in enumerate(server.paths) if path.endswith("/results")]
     assert len(made) == len(read) == 2
     assert max(made) < min(read)
-    assert len(journal.latest) == 10
+
+
+def test_two_nameless_batches_of_one_size_are_told_apart(tmp_path: Path) -> None:
+    with batches_at("anthropic", lambda *_: "5") as server:
+        for name in ("one", "two"):
+            killed("before the id is noted", lambda name=name: two_models(server, tmp_path, name))
+        assert two_models(server, tmp_path, "one", "two") == 10
+        assert len(server.batches) == 2
+        assert set(server.billed.values()) == {1}

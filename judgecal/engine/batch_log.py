@@ -70,7 +70,7 @@ class BatchLog:
     """The file, held by one process at a time.
 
     Attributes:
-        provider_ids: of all batches of the file, those that are read among them.
+        provider_ids: of all batches of the file that are known to be those, the ones that are read among them.
 
     Raises:
         BusyError: another process holds it.
@@ -107,7 +107,7 @@ class BatchLog:
 
     def note(self, batch: Batch, event: _Event) -> None:
         """Note what became of a batch; for `submitted` its id is set by then."""
-        if batch.provider_id is not None:
+        if batch.provider_id is not None and (event == "read" or not batch.found):
             self.provider_ids.add(batch.provider_id)
         self._write({"batch": batch.name, "event": event, "provider_id": batch.provider_id, "found": batch.found})
         if event != "submitted":
@@ -150,10 +150,11 @@ def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
     if event == "intended":
         requests = tuple(line["ids"])
         found[name] = Batch(name, line["model"], requests, float(line["usd_at_most"]), float(line["at"]))
-    elif event == "submitted":
+    if event == "read" or (event == "submitted" and not line["found"]):
         ids.add(line["provider_id"])
+    if event == "submitted":
         found[name].provider_id, found[name].found = line["provider_id"], line["found"]
-    else:
+    elif event != "intended":
         del found[name]
 
 
