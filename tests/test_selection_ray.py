@@ -24,6 +24,7 @@ from tests.support.command import Run
 from tests.support.locks import lock_file
 from tests.support.partitions import OPTIONS, read, write, write_partitions
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.workers import ray_workers
 
 pytest.importorskip("ray", reason="ray is not installed: pip install ray, for `judge --engine ray` alone")
 
@@ -36,13 +37,10 @@ def _two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ray of its own for each test, with the environment of that test, on 127.0.0.1."""
     import ray
 
-    from judgecal.selection import ray_engine
-
     monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
     start = ray.init
     monkeypatch.setattr(ray, "init", lambda **options: start(**options, num_cpus=2))
-    assert ray_engine
     yield
     assert not ray.is_initialized()
 
@@ -124,7 +122,7 @@ def test_a_killed_worker_loses_nothing(judgecal: Run, workspace_dir: Path, serve
         while served.calls < 20:
             time.sleep(0.01)
         in_flight.append(served.most_at_once)
-        os.kill(workers()[0], signal.SIGKILL)
+        os.kill(ray_workers(os.getpid())[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill_one)
     killer.start()
@@ -152,24 +150,3 @@ def test_a_refused_key_ends_the_run_and_is_told_without_it(
     ran = judgecal("judge", "in", "--engine", "ray", "--lock", "judge.lock.json", "-o", "out", *OPTIONS)
     assert ran.code == 2 and "MY_KEY" in ran.err and served.calls == 0
     assert not list((workspace_dir).glob("out/**/*.csv"))
-
-
-def workers() -> list[int]:
-    """The processes under this one that have a partition."""
-    parents: dict[int, int] = {}
-    names: dict[int, str] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            pid, rest = int(folder.name), (folder / "stat").read_text().rpartition(")")[2].split()
-            parents[pid], names[pid] = int(rest[1]), (folder / "cmdline").read_text()
-        except OSError:
-            continue
-
-    def ours(pid: int) -> bool:
-        while pid > 1:
-            if pid == os.getpid():
-                return True
-            pid = parents.get(pid, 0)
-        return False
-
-    return [pid for pid, name in names.items() if name.startswith("ray::_judge") and ours(pid)]
