@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions
 from judgecal.goldset import load_gold
@@ -121,6 +122,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_called(lock: Path) -> No
     assert "its columns are id, question, answer, reference, system, more" in problems_of(run_of(lock))
     Path("in/part-010.csv").unlink()
     assert "is the input itself, or in it" in problems_of(run_of(lock, output="in/out"))
+    Path("link").symlink_to("in")
+    for given, output in (("in", "link"), ("in", Path("in").absolute().as_uri()), ("in/part-001.csv", "in")):
+        assert "is the input itself, or in it" in problems_of(run_of(lock, given, output=output, replace=True))
     Path("file").write_text("")
     assert "is a file: partitions are written into a folder" in problems_of(run_of(lock, output="file"))
     assert "there is no such folder" in problems_of(run_of(lock, output="none/out"))
@@ -130,6 +134,16 @@ def test_what_cannot_be_done_is_said_before_anything_is_called(lock: Path) -> No
     assert run_of(lock, replace=True).run().n == 8
     write(Path("out/part-001.csv"), rows(1))  # somebody else's since then
     assert "holds part-001.csv already: give --replace" in problems_of(run_of(lock))
+
+
+def test_a_worker_that_cannot_do_as_the_others_do_says_so(lock: Path) -> None:
+    write_partitions(Path("in"), 4, 1)
+    (job,) = run_of(lock).jobs
+    with pytest.raises(InputError, match="this worker does not see the experiment's folder"):
+        job.judge(Budget(None))
+    job.folder.mkdir(parents=True)
+    with pytest.raises(InputError, match="this worker has another version of judgecal"):
+        dataclasses.replace(job, code="other").judge(Budget(None))
 
 
 def test_what_is_a_partition(lock: Path) -> None:

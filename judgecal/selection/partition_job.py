@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget
 from judgecal.errors import BusyError, InputError
 from judgecal.experiment import CostEstimate, RunOptions, stored_rows
+from judgecal.experiment.folder import code_sha
 from judgecal.experiment.trials import Due
 from judgecal.goldset import Columns
 from judgecal.selection.lock import load_lock
@@ -55,6 +56,7 @@ class PartitionJob:
         folder: of the experiment.
         output: where the partition's rows go.
         options: `limit` counts this partition's rows.
+        code: of judgecal, as who made the job has it.
     """
 
     workspace: Workspace
@@ -65,6 +67,7 @@ class PartitionJob:
     options: RunOptions
     partition: Partition
     output: Place
+    code: str = field(default_factory=code_sha)
 
     @property
     def journal(self) -> Path:
@@ -96,13 +99,9 @@ class PartitionJob:
         """Make the calls that are due and write the output; where none is due and it is whole, count its rows.
 
         Raises:
-            InputError: as `ProductionRun.run`; or this process does not see the experiment's folder.
+            InputError: as `ProductionRun.run`; or this process does not see the experiment's folder, or has other code.
         """
-        if not self.folder.is_dir():
-            raise InputError(
-                f"{self.folder}: this worker does not see the experiment's folder: the workspace must lie on a file "
-                "system that every machine has under the same path"
-            )
+        self._check_worker()
         with self.partition.place.fetched() as path:
             if self.is_whole():
                 run, journal = self._run(path, Path(self.partition.name)), stored_rows(self.journal, long=True)
@@ -112,6 +111,15 @@ class PartitionJob:
                 counted = self._judged(self._run(path, out), budget)
         self._write_note(whole=True)
         return counted
+
+    def _check_worker(self) -> None:
+        if not self.folder.is_dir():
+            raise InputError(
+                f"{self.folder}: this worker does not see the experiment's folder: the workspace must lie on a file "
+                "system that every machine has under the same path"
+            )
+        if self.code != code_sha():
+            raise InputError("this worker has another version of judgecal: install the same one on every machine")
 
     def _judged(self, run: ProductionRun, budget: Budget) -> Counted:
         deadline = time.monotonic() + _BUSY_S

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from judgecal.engine import Progress, require_prices
-from judgecal.errors import InputError, JudgecalError, listed, refuse
+from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
@@ -136,10 +136,12 @@ class PartitionedRun:
     def _output_files(self) -> dict[str, Stamp]:
         """What the output folder holds. InputError: it is no folder, or the input itself."""
         place = Place.of(self.output)
-        for text in self.partitions.given:
-            given = Place.of(text).text
-            if place.text == given or place.text.startswith(f"{given}/"):
-                raise InputError(f"{self.output}: is the input itself, or in it: write to another folder")
+        inputs = {Place.of(text).identity for text in self.partitions.given}
+        outputs = {job.output.identity for job in self.jobs}
+        if any(f"{place.identity}/".startswith(f"{one}/") for one in inputs) or outputs & {
+            job.partition.place.identity for job in self.jobs
+        }:
+            raise InputError(f"{self.output}: is the input itself, or in it: write to another folder")
         there = place.files() or {}
         if "" in there:
             raise InputError(f"{self.output}: is a file: partitions are written into a folder, each under its own name")
@@ -213,8 +215,6 @@ class PartitionedRun:
                 progress.show()
         if progress:
             progress.close()
-        if len(counts) < len(jobs):
-            raise JudgecalError("a partition was not judged, and nobody said why: run the same command again")
         whole = Counted(self.lock, self.judge)
         for _, counted in sorted(counts.items()):
             whole.extend(counted)

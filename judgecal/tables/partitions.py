@@ -40,6 +40,12 @@ class Place:
         """The path; None of an address."""
         return None if _ADDRESS in self.text else Path(self.text)
 
+    @property
+    def identity(self) -> str:
+        """The same for every name of one place on this machine, links and `file://` among them; else the address."""
+        here = self.local is not None or self.text.startswith("file:")
+        return str(Path(self._found()[1]).resolve()) if here else self.text
+
     def __truediv__(self, name: str) -> Place:
         return Place(f"{self.text}/{name}")
 
