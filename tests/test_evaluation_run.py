@@ -22,6 +22,7 @@ from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.report.evaluate import evaluate_document
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
 from tests.support.locks import lock_file
@@ -275,13 +276,36 @@ def test_costs_are_no_part_of_what_was_asked(workspace: Workspace) -> None:
 
 
 def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
-    text = CONFIG.replace('"mine"', '"mine"\ncorrectness = "rightness"\nlocks = { correctnes = "a.json" }')
+    text = CONFIG.replace('"mine"', '"mine"\nlocks = { correctnes = "a.json" }')
     text = text.replace("systems.py:weak", "systems.py:week") + '[documents]\npath = "none.jsonl"\n'
     (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:
         run_of(workspace).check()
     said = "\n".join(error.value.problems)
     assert "none.jsonl" in said and "'correctnes': did you mean correctness?" in said
+
+
+def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
+    (workspace.root / "suites" / "mine.toml").write_text(SUITE.replace("judges.correctness", "judges.rightness"))
+    with pytest.raises(InputError, match=r"suite mine has no judge that is called correctness.*rightness, answered"):
+        run_of(workspace).check()
+
+
+def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspace) -> None:
+    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
+    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    result = run_of(workspace).run()
+    assert list(result.systems[0].measures) == ["correctness", "answered"]
+    assert any(note.startswith("faithfulness is left out: there is no context") for note in result.notes)
+
+
+def test_a_run_without_a_single_answer_ends(workspace: Workspace) -> None:
+    (workspace.root / "systems.py").write_text("def weak(question):\n    raise RuntimeError('no')\n")
+    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
+    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    result = run_of(workspace).run()
+    assert (result.n_unscored, result.systems[0].total.value, result.best.best) == (N, 0.0, None)
+    assert evaluate_document(result).headline.sentence
 
 
 def test_a_set_that_is_not_there_is_one_problem(workspace: Workspace) -> None:

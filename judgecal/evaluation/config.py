@@ -102,7 +102,8 @@ class DocumentsTable(BaseModel):
 
 
 class JudgesTable(BaseModel):
-    """Who judges the answers.
+    """Who judges the answers. The column `correctness` of the suite says how right an answer is, 0..1, and its column
+    `answered` whether it is one at all; a suite without the second leaves that to a rule (answering.questions.refuses).
 
     Attributes:
         suite: a name under suites/, or the path of a TOML file.
@@ -110,8 +111,6 @@ class JudgesTable(BaseModel):
         repeats: judgements of each answer by each judge that calls a model; one that calls nobody says the same again.
         locks: column of the suite -> the lock of the judge that fills it.
         local: further judges, by their strings; each fills a column that is called as itself.
-        correctness, answered: the columns that say whether an answer is right, and whether it is one at all. A suite
-            without the second leaves that to a rule (answering.questions.refuses).
         right_at: correctness, 0..1, from which an answer is right; None for the pass mark of the lock, else 0.5.
         trust_lock: run a lock's own signature where the workspace has another.
     """
@@ -122,8 +121,6 @@ class JudgesTable(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
     locks: dict[str, str] = {}
     local: list[str] = []
-    correctness: str = "correctness"
-    answered: str = "answered"
     right_at: Annotated[float, Field(ge=0, le=1)] | None = None
     trust_lock: bool = False
 

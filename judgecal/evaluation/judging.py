@@ -40,6 +40,8 @@ from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace
 
+CORRECTNESS, ANSWERED = "correctness", "answered"
+"""The columns that say how right an answer is, and whether it is one at all."""
 _FROM_CONTEXTS = ("context", "contexts", "chunk")
 """What an answer may bring, so that no question lacks it."""
 
@@ -106,16 +108,12 @@ class Panel:
 
     Attributes:
         suite: its name.
-        measures: the columns with the judges that fill them.
-        correctness: the column that says how right an answer is.
-        answered: that which says whether it is one; None where a rule says it.
+        measures: the columns with the judges that fill them, `correctness` among them.
         repeats: of judges that call a model.
     """
 
     suite: str
     measures: tuple[Measure, ...]
-    correctness: str
-    answered: str | None
     repeats: int
 
     @property
@@ -126,7 +124,7 @@ class Panel:
     @cached_property
     def correctness_by(self) -> Member:
         """The first judge of correctness."""
-        return next(one for one in self.measures if one.name == self.correctness).members[0]
+        return next(one for one in self.measures if one.name == CORRECTNESS).members[0]
 
     @property
     def right_at(self) -> float | None:
@@ -154,7 +152,7 @@ class Panel:
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
         """Questions whose answers the judge of correctness could not judge, as problems."""
-        measure = next(one for one in self.measures if one.name == self.correctness)
+        measure = next(one for one in self.measures if one.name == CORRECTNESS)
         judge, why = measure.members[0].judge, dict[str, list[str]]()
         for question in questions:
             probe = ReadRow(item_of(question, SystemAnswer("any", question.group, "An answer.")))
@@ -217,11 +215,14 @@ class Panel:
 
     def judge(
         self, rows: Sequence[ReadRow], *, journal: Journal, options: RunOptions, budget: Budget
-    ) -> tuple[Judged, tuple[str, ...]]:
+    ) -> tuple[Panel, Judged, tuple[str, ...]]:
         """Have every answer judged; what the journal holds is not called again.
 
-        Gives what was said of each answer, and a note on each judge that no answer has anything for.
+        Gives the panel without the columns that no answer has anything for, what was said of each answer, and a note on
+        each judge that is left out.
         """
+        if not rows:
+            return self, {}, ()
         asked, notes = self._asked(rows)
         for repeats in sorted({self.repeats_of(member.judge) for _, member, _ in asked}):
             own = [(member.judge, items) for _, member, items in asked if self.repeats_of(member.judge) == repeats]
@@ -231,7 +232,8 @@ class Panel:
         for measure, member, items in asked:
             for item in items:
                 found[str(item.system), item.group][measure.name] = self._verdicts(journal, member, item)
-        return found, notes
+        able = {CORRECTNESS, ANSWERED, *(measure.name for measure, _, _ in asked)}
+        return replace(self, measures=tuple(one for one in self.measures if one.name in able)), found, notes
 
     def _verdicts(self, journal: Journal, member: Member, item: Item) -> Verdicts:
         judge, scale = member.judge, item_scale(member.judge)
@@ -255,7 +257,7 @@ class Panel:
         values = {one.name: said[one.name].share if one.name in said else None for one in self.measures}
         answered: bool | None = None
         if given.answer is not None:
-            share = values.get(self.answered) if self.answered is not None else float(not refuses(given.answer))
+            share = values[ANSWERED] if ANSWERED in values else float(not refuses(given.answer))
             answered = None if share is None else share >= 0.5
         return Measured(
             system=given.system,
@@ -264,7 +266,7 @@ class Panel:
             answerable=question.answerable,
             given=given,
             answered=answered,
-            correctness=values[self.correctness],
+            correctness=values[CORRECTNESS],
             measures=values,
             n_unscored=sum(one.n_unscored for one in said.values()),
         )
@@ -288,12 +290,12 @@ def corrected_systems(panel: Panel, measured: Sequence[Measured], judged: Judged
     rates = member.rule.class_rates(member.lock.agreement)
     passed: dict[str, dict[str, float | None]] = {}
     for one in measured:
-        said = judged.get((one.system, one.question), {}).get(panel.correctness)
+        said = judged.get((one.system, one.question), {}).get(CORRECTNESS)
         marks = () if said is None else said.passed
         passed.setdefault(one.system, {})[one.question] = mean_of(
             [None if mark is None else float(mark) for mark in marks]
         )
-    return tuple(_corrected(name, panel.correctness, own, rates, warning) for name, own in passed.items())
+    return tuple(_corrected(name, CORRECTNESS, own, rates, warning) for name, own in passed.items())
 
 
 def _corrected(
@@ -338,8 +340,11 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     refuse([f"judges: {one}" for one in problems])
     measures = measures_of(Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock)
     columns = [one.name for one in measures]
-    if table.correctness not in columns:
-        problems.append(str(unknown_name("column for correctness", table.correctness, columns)))
+    if CORRECTNESS not in columns:
+        problems.append(
+            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer is: its "
+            f"judges are {', '.join(columns)}: name one so in the suite's file"
+        )
     problems += [
         f"{member.judge.name} gives words, of which there is no mean: leave it out"
         for measure in measures
@@ -347,8 +352,7 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
         if not member.judge.scale.numeric
     ]
     refuse([f"judges: {one}" for one in problems])
-    answered = table.answered if table.answered in columns else None
-    return Panel(suite.name, measures, table.correctness, answered, table.repeats)
+    return Panel(suite.name, measures, table.repeats)
 
 
 def _local(names: Sequence[str], taken: Sequence[str], problems: list[str]) -> Iterator[str]:

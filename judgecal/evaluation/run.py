@@ -21,7 +21,7 @@ from judgecal.evaluation.comparisons import (
     values_of,
 )
 from judgecal.evaluation.config import read_evaluate_config
-from judgecal.evaluation.judging import Judged, corrected_systems, item_of
+from judgecal.evaluation.judging import Judged, Panel, corrected_systems, item_of
 from judgecal.evaluation.measured import Measured
 from judgecal.evaluation.plan import EvaluatePlan
 from judgecal.evaluation.question_parts import by_complexity, by_tag
@@ -68,27 +68,26 @@ class EvaluateRun(EvaluatePlan):
         ]
         states.write_answers(answers)
         with open_journal(self.experiment.journal, self.options) as journal:
-            measured, judged, notes = self._judge(answers, journal, budget)
-        columns = [one.name for one in self.panel.measures]
+            panel, measured, judged, notes = self._judge(answers, journal, budget)
+        columns = [one.name for one in panel.measures]
         states.write_measured(measured, judged, columns)
         notes = (*self.source.notes, *self.panel.trained_notes(self.questions), *notes)
-        result = _Evaluated(self, measured, judged, notes).result(budget, states)
+        result = _Evaluated(self, panel, measured, judged, notes).result(budget, states)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
         return result
 
     def _judge(
         self, answers: Sequence[SystemAnswer], journal: Journal, budget: Budget
-    ) -> tuple[list[Measured], Judged, tuple[str, ...]]:
+    ) -> tuple[Panel, list[Measured], Judged, tuple[str, ...]]:
         by_group = {one.group: one for one in self.questions}
         rows = [ReadRow(item_of(by_group[one.question], one)) for one in answers if one.answer is not None]
         write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in rows))
-        judged, notes = self.panel.judge(rows, journal=journal, options=self.options, budget=budget)
+        panel, judged, notes = self.panel.judge(rows, journal=journal, options=self.options, budget=budget)
         measured = [
-            self.panel.measured(by_group[one.question], one, judged.get((one.system, one.question), {}))
-            for one in answers
+            panel.measured(by_group[one.question], one, judged.get((one.system, one.question), {})) for one in answers
         ]
-        return measured, judged, notes
+        return panel, measured, judged, notes
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,7 @@ class _Evaluated:
     """A run whose answers were judged."""
 
     run: EvaluateRun
+    panel: Panel
     measured: Sequence[Measured]
     judged: Judged
     notes: tuple[str, ...]
@@ -123,8 +123,8 @@ class _Evaluated:
             not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
             best=best,
             curves=curves,
-            judges=run.panel.measured_by(),
-            corrected=corrected_systems(run.panel, measured, self.judged),
+            judges=self.panel.measured_by(),
+            corrected=corrected_systems(self.panel, measured, self.judged),
             by_complexity=by_complexity(measured, run.questions),
             by_tag=by_tag(measured, run.questions),
             failures=self._failures(),

@@ -100,10 +100,11 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
         yield from _economy(result)
     if kind in ("tied", "cannot tell") and result.best.runner_up is not None:
         yield _more_questions(result)
-    for one in result.judges:
-        if one.column == "correctness" and one.lock is None:
-            yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
-        elif one.column == "correctness" and one.agreement is not None:
+    of_correctness = [one for one in result.judges if one.column == "correctness"]
+    if any(one.lock is None for one in of_correctness):
+        yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
+    for one in of_correctness:
+        if one.agreement is not None:
             yield f"The judge of correctness agrees with people by {numbers.estimate(one.agreement, 2)}."
     n_unscored = sum(one.n_unscored for one in result.systems)
     if n_unscored:
