@@ -86,6 +86,10 @@ def list_signatures(workspace: Workspace) -> list[str]:
 def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
     """Load a signature by name from the workspace, or by path.
 
+    >>> found = judgecal.load_signature("correctness_v3")
+    >>> str(found.scale), found.verdict, found.inputs
+    ('percentage', 'correctness_percentage', ('question', 'reference_answer', 'answer_under_test'))
+
     Raises:
         InputError: there is no such signature, or the file cannot be used; the message says why and what to do.
     """

@@ -79,7 +79,8 @@ def test_the_navigation_has_every_page() -> None:
 @pytest.mark.parametrize(
     "name", [name for name in judgecal.__all__ if ">>>" in (getattr(judgecal, name).__doc__ or "")]
 )
-def test_examples_of_docstrings_run(name: str) -> None:
+def test_examples_of_docstrings_run(name: str, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace_dir)
     value: Any = getattr(judgecal, name)
     test = doctest.DocTestParser().get_doctest(value.__doc__, {"judgecal": judgecal}, name, None, None)
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test).failed == 0

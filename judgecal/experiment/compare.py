@@ -308,6 +308,10 @@ def compare(
 ) -> Comparison:
     """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
 
+    >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
+    >>> found.decision, found.why
+    ('cannot tell', '4 groups: fewer than 10 give no interval')
+
     With a gold set the two sides are `Judgement` rows, as `judgecal.score` gives them, and the set says labels, scale
     and questions. Where they are of test items, that is a look: it is written into `experiments/test_looks.jsonl` of
     the workspace, said on stderr, and the decision is taken at the level that it leaves. Arrays do not say whether they

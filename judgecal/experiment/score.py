@@ -334,6 +334,10 @@ def score(
 
     Gives one row for each labelled item and repeat, unscored ones included.
 
+    >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
+    >>> [row.verdict for row in rows], len(rows.unscored)
+    ([0.0, 0.0, 0.0], 0)
+
     Args:
         split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left out.
         limit: only the first so many items.

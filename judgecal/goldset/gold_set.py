@@ -209,6 +209,10 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None, l
     """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held against the
     format. While people are `labelling` it, their first labels may lie in a small part of the scale.
 
+    >>> gold = judgecal.load_gold("starter")
+    >>> len(gold.items), gold.raters
+    (220, ('curator_a', 'curator_b'))
+
     InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
     """
     folder = _find(name_or_path, workspace)

@@ -75,6 +75,10 @@ def __getattr__(name: str) -> Any:
 def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) -> PromptJudge | FunctionJudge:
     """The judge of a string, of whatever kind; `workspace` is the current one by default.
 
+    >>> judge = judgecal.Judge("token_f1@local")
+    >>> judge.kind, str(judge.scale), judge.unit
+    ('local', 'percentage', 'item')
+
     Raises:
         InputError: the string names something that is not there or cannot judge.
     """
