@@ -284,9 +284,10 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert re.fullmatch(
         r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"cost at most \d+\.\d{4} USD, time unknown before the first calls\n" + re.escape(f"{look}\n" if look else ""),
-        text.out,
+        r"cost at most \d+\.\d{4} USD, time unknown before the first calls" + re.escape(f" {look}" if look else ""),
+        text.said,
     )
+    assert [line for line in text.out.splitlines() if len(line) > 80] == []
 
 
 def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Path) -> None:

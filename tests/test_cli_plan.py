@@ -40,7 +40,7 @@ def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path
     assert (found["a"], found["b"], found["metric"], found["difference"]) == ("sharp", "dull", "macro_agreement", 0.03)
     assert found["n_questions"] == N and found["smallest_detectable"] > 0.03 and found["questions"] > N
     assert f"{found['questions']:,} questions" in found["headline"]["sentence"]
-    assert found["headline"]["next"] == f"judgecal report {found['experiment']} --format html"
+    assert found["headline"]["next"] == f"judgecal report {found['experiment']} --open"
     sizes = [point["difference"] for point in found["curve"]]
     assert sizes == sorted(sizes, reverse=True) and sizes[-1] < 0.03
     least = next(one for one in found["rows"] if one["what"] == "the least of its interval")

@@ -9,7 +9,7 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.ci_files import CiFiles
-from judgecal.cli.output import Decided, print_line, print_result
+from judgecal.cli.output import Decided, print_prose, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -78,4 +78,4 @@ def _preview(planned: Gate, *, json: bool) -> None:
     shared.show_plan(planned.preview(), json=json)
     more = planned.repeats_max - 1
     if more and not json:
-        print_line(f"That is one pass; where it cannot tell, up to {more} more take as much each.")
+        print_prose(f"That is one pass; where it cannot tell, up to {more} more take as much each.")

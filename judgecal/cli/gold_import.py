@@ -296,6 +296,7 @@ def _imported(
             force=how.force,
             labels_by=table.labels_by,
             progress=progress,
+            quiet=how.dry_run,  # the result names the columns that are left
             **into,
         )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_line, print_result
+from judgecal.cli.output import print_prose, print_result
 
 
 def optimize(
@@ -54,7 +54,7 @@ def optimize(
         look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
         shared.show_plan(preview.plan, json=call.json, look=look)
         if preview.own_calls and not call.json:
-            print_line(preview.own_calls)
+            print_prose(preview.own_calls)
         return
     result = run.run()
     print_result(result, optimize_document(result), json=call.json, full=call.full)

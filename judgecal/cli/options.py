@@ -16,7 +16,7 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from judgecal.cli.completion import completer
-from judgecal.cli.output import print_json, print_line
+from judgecal.cli.output import print_json, print_prose
 from judgecal.cli.streams import uncoloured
 from judgecal.errors import notice
 
@@ -245,12 +245,12 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> Non
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
     if plan.usd_in_batches not in (None, usd):
         cost += f" ({plan.usd_in_batches:.4f} USD with --batch)"
-    print_line(
+    print_prose(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
     )
     if look is not None:
-        print_line(look)
+        print_prose(look)
 
 
 def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str = "") -> str | None:
@@ -266,7 +266,7 @@ def show_look(look: str | None, *, json: bool) -> None:
     if json:
         print_json({"test_look": look})
     else:
-        print_line(look or "A run would spend no look at test: no test item is among these.")
+        print_prose(look or "A run would spend no look at test: no test item is among these.")
 
 
 def say_unscored(n: int, journal: Path) -> None:

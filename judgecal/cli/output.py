@@ -6,6 +6,7 @@ import json as json_module
 import os
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -36,6 +37,12 @@ def print_text(text: str) -> None:
 def print_line(text: str) -> None:
     """One line on stdout, whatever the names in it hold."""
     print_text(visible_line(text))
+
+
+def print_prose(text: str) -> None:
+    """A sentence or two on stdout at the terminal's width; a path stays in one piece."""
+    width = shutil.get_terminal_size((80, 24)).columns
+    print_text(textwrap.fill(visible_line(text), max(width, 40), break_long_words=False, break_on_hyphens=False))
 
 
 def print_result(result: Result, document: Document, *, json: bool, full: bool = False) -> None:

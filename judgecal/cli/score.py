@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_line
+from judgecal.cli.output import print_prose
 from judgecal.cli.table_file import JudgementFiles, show_agreement
 from judgecal.errors import InputError
 
@@ -54,7 +54,7 @@ def score(
         run.check()
         shared.show_plan(run.plan(), json=call.json)
         if run.tied and not call.json:
-            print_line(_of_ties(len(run.tied)))
+            print_prose(_of_ties(len(run.tied)))
         return
     result, stored = run.run()
     show_agreement(workspace, (result, stored), table, json=call.json, full=call.full)

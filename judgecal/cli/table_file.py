@@ -56,7 +56,7 @@ class TableFile:
 
             frame = result.frame() if parts else result.numbers()
             write_frame(self.output, frame)
-            notice(f"judgecal: {frame.height:,} rows in {self.output}")
+            notice(f"judgecal: {frame.height:,} row{'s' * (frame.height != 1)} in {self.output}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class LabelProgress(Result):
         rate: the share of right answers, or the mean label as a share of the scale; None of a nominal scale.
         half_width: of the rate, of `level` 0.95; None while there is no interval.
         with_judge: whether the half widths are those of the rate that a judge's verdicts stand beside.
-        half_width_more: with 50 labels more. target: what is asked for.
+        half_width_more: with `n_more` labels more. target: what is asked for.
         enough: whether the half width is there.
     """
 
@@ -71,6 +71,11 @@ class LabelProgress(Result):
     enough: bool
     with_judge: bool = False
     scale: str = field(default="", metadata={"json": False})
+
+    @property
+    def n_more(self) -> int:
+        """The labels that are looked ahead: as many as `MORE`, or as are left."""
+        return min(MORE, self.n_items - self.n_labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def label_progress(
     n_overlap = sum(count > 1 for count in counts.values())
     rate, rate_of, half = _rate(gold, [one for one in items if one.item_id in counts and one.item_id in gold.labels])
     half = None if half is None else half * math.sqrt(judge_leaves)
-    n = 0 if rate is None else rate.n
+    n, more = 0 if rate is None else rate.n, min(MORE, len(items) - len(counts))
     return LabelProgress(
         set_=gold.name,
         n_items=len(items),
@@ -122,7 +127,7 @@ def label_progress(
         rate=rate,
         rate_of=rate_of,
         half_width=half,
-        half_width_more=None if half is None else half * math.sqrt(n / (n + MORE)),
+        half_width_more=None if half is None else half * math.sqrt(n / (n + more)),
         target=target,
         enough=half is not None and half <= target,
         with_judge=judge_leaves < 1.0,

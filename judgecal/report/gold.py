@@ -10,7 +10,7 @@ from judgecal.goldset import GoldCheck, GoldChecks, GoldList, ListedSet, Problem
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.numbers import between, count, estimate, plain
+from judgecal.report.numbers import between, count, count_of, estimate, plain
 from judgecal.report.wording import sentence
 from judgecal.stats import columns_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED
@@ -48,7 +48,7 @@ def check_document(result: GoldCheck) -> Document:
     """The counts of a set, what a constant reaches on it, and its findings."""
     still_open = [problem for problem in result.problems if problem.explained is None]
     if still_open:
-        found = f"{_counted(len(still_open), 'finding')} of {_counted(len(_by_kind(still_open)), 'kind')}"
+        found = f"{count_of(len(still_open), 'finding')} of {count_of(len(_by_kind(still_open)), 'kind')}"
         headline = Headline("findings", f"{result.set_} has {found}.", next=f"judgecal gold check {result.set_} --full")
     else:
         found = "no findings but those that the card explains" if result.problems else "no findings"
@@ -61,7 +61,7 @@ def checks_document(result: GoldChecks) -> Document:
     n = sum(problem.explained is None for one in result.sets for problem in one.problems)
     headline = Headline(
         "findings" if n else "sound",
-        f"{_counted(len(result.sets), 'gold set')} checked: {_counted(n, 'finding')}.",
+        f"{count_of(len(result.sets), 'gold set')} checked: {count_of(n, 'finding')}.",
         next="judgecal gold check SET --full",
     )
     sections = []
@@ -135,17 +135,13 @@ def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
     return kinds
 
 
-def _counted(n: int, word: str) -> str:
-    return f"{n:,} {word}{'s' * (n != 1)}"
-
-
 def agreement_document(result: RaterAgreement) -> Document:
     """A table a pair of raters, and one of all of them."""
     n = len(result.raters) - len(result.tie_breakers)
     blocks: list[Block] = _ceiling(result)
     blocks += [Paragraph(f"{rater} is in no ceiling: {why}.", short=True) for rater, why in result.tie_breakers.items()]
     for pair in result.pairs:
-        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {_counted(pair.n, 'item')} with both"))
+        blocks.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
         blocks += _estimates(pair.agreement)
     if result.reliability:
         together = {name: found for name, found in result.reliability.items() if "[" not in name}
@@ -157,7 +153,7 @@ def agreement_document(result: RaterAgreement) -> Document:
         for rater, count in result.saw_draft.items()
     ]
     blocks += [
-        Paragraph(f"{rater} could not tell {_counted(count, 'item')}: no number here counts them", short=True)
+        Paragraph(f"{rater} could not tell {count_of(count, 'item')}: no number here counts them", short=True)
         for rater, count in result.cannot_tell.items()
     ]
     section = Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)
@@ -203,7 +199,7 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     what = what or f"People agree with each other to {reach} on {result.set_}."
     n = len(result.raters) - len(result.tie_breakers)
     how = f"{metric_facts(leading).name} of {n} people; Krippendorff's alpha {estimate(alpha)}"
-    return Headline("raters", what, (f"{sentence(how)} It rests on {_counted(alpha.n, 'item')}.",), next=again)
+    return Headline("raters", what, (f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}.",), next=again)
 
 
 def _estimates(found: Mapping[str, Estimate]) -> list[Block]:
@@ -222,6 +218,6 @@ def sheets_document(result: Sheets, following: str) -> Document:
     """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
     rows = [(path, str(result.n_items)) for path in result.sheets]
     blocks: list[Block] = [Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)]
-    written = f"{_counted(len(result.sheets), 'sheet')} of {_counted(result.n_items, 'item')} of {result.set_}."
+    written = f"{count_of(len(result.sheets), 'sheet')} of {count_of(result.n_items, 'item')} of {result.set_}."
     headline = Headline("written", written, next=following)
     return Document(f"Sheets of {result.set_}", "", headline, [Section("sheets", "Sheets", "", blocks)])

@@ -45,7 +45,7 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
     return Document(
         title=f"{result.experiment}: answers judged",
         about=(
-            f"{result.experiment} · {numbers.count(result.n)} rows of {result.input}, judged by {result.judge} "
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
             f"({result.lock}){mark}; rows with their verdicts: {result.output}"
         ),
         headline=_headline(result),

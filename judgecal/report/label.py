@@ -49,10 +49,11 @@ def _facts(result: LabelProgress) -> list[str]:
             alpha = estimate(result.agreement, 2)
             facts.append(f"Krippendorff's alpha of these raters: {alpha}, on {count_of(result.n_overlap, 'item')}.")
     if result.half_width is not None and result.half_width_more is not None and result.rate is not None:
+        then = f"; {count_of(result.n_more, 'label')} more: ±{100.0 * result.half_width_more:.1f}"
         known = "known with the judge's verdicts beside them" if result.with_judge else "known"
         facts.append(
             f"The rate of these labels alone ({result.rate_of}) is {percent(result.rate.value)}, {known} to "
-            f"±{100.0 * result.half_width:.1f} points; 50 labels more: ±{100.0 * result.half_width_more:.1f}."
+            f"±{100.0 * result.half_width:.1f} points{then if result.n_more else ''}."
         )
     return facts
 

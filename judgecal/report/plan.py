@@ -207,7 +207,7 @@ def _questions_headline(result: QuestionsResult, needed: str) -> Headline:
         ("Whether the two differ by so much: no number of questions makes a difference that is not there.",),
         f"judgecal compare {result.compared_from} {result.a} {result.b}"
         if result.questions is not None and result.questions <= result.n_questions
-        else f"judgecal report {result.experiment} --format html",
+        else f"judgecal report {result.experiment} --open",
     )
 
 

@@ -38,7 +38,7 @@ def rate_document(result: RateResult) -> Document:
     return Document(
         title=f"{result.experiment}: how many answers are right",
         about=(
-            f"{result.experiment} · {numbers.count(result.n)} rows of {result.input}, judged by {result.judge} "
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
             f"({result.lock}); {_labels_in_words(result)}"
         ),
         headline=_headline(result),
@@ -149,7 +149,7 @@ def _next(result: RateResult) -> str:
     if result.labels is None:
         return f"judgecal gold sheet {result.input} -n {n}{strata} -o sheet.csv"
     if result.next_labels is None:
-        return f"judgecal report {result.experiment} --format html"
+        return f"judgecal report {result.experiment} --open"
     return f"judgecal gold sheet {result.input} -n {n}{strata} --labels {result.labels} -o sheet-2.csv"
 
 

@@ -32,7 +32,7 @@ def suite_document(result: SuiteResult) -> Document:
     return Document(
         title=f"{result.experiment}: rows judged by a suite",
         about=(
-            f"{result.experiment} · {numbers.count(result.n)} rows of {result.input}, judged by "
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
             f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their verdicts: "
             f"{result.output}"
         ),

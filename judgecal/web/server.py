@@ -29,7 +29,7 @@ from judgecal.errors import InputError, notice, visible
 from judgecal.goldset import GoldSet
 from judgecal.records import as_plain
 from judgecal.report.html import rendered
-from judgecal.report.numbers import estimate, percent
+from judgecal.report.numbers import count_of, estimate, percent
 from judgecal.web.choices import choices_of, typed_of
 from judgecal.web.desk import Desk, Refusal
 
@@ -329,8 +329,10 @@ def progress_words(found: LabelProgress, rater: str) -> dict[str, Any]:
 
 
 def _agreement(found: LabelProgress) -> str:
+    from judgecal.experiment.label_progress import OVERLAP_LEAST
+
     if found.agreement is None:
-        return f"too early: {found.n_overlap} of 20 items that two have labelled"
+        return f"too early: {found.n_overlap} of {OVERLAP_LEAST} items that two have labelled"
     why = f"; {found.agreement.reason}" if found.agreement.reason else ""
     return f"alpha {estimate(found.agreement, 2)} on {found.n_overlap} items{why}"
 
@@ -339,7 +341,8 @@ def _half(found: LabelProgress) -> str:
     if found.half_width is None or found.half_width_more is None:
         return "too early"
     now, more = (f"{100.0 * one:.1f}" for one in (found.half_width, found.half_width_more))
-    return f"±{now} points now, ±{more} after 50 labels more"
+    after = f", ±{more} after {count_of(found.n_more, 'label')} more" if found.n_more else ""
+    return f"±{now} points now{after}"
 
 
 def _advice(found: LabelProgress) -> str:
