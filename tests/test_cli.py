@@ -276,7 +276,7 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
-    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "seconds"}
+    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds"}
     would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
     assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0
@@ -304,7 +304,7 @@ def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Pat
 
 def test_a_dry_run_without_a_price_says_so(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "judgecal.toml").write_text('[models.free]\nid = "nowhere/free"\n')
-    assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").out
+    assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").said
 
 
 def test_a_finished_run_needs_no_key(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,9 +128,7 @@ def import_gold(
     rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
     another split because a set grew. `force` takes labels that use a small part of the scale, `labels_by` is people or
     project; `quiet` names no column that is left on stderr. InputError lists the first `LISTED` problems; then nothing
-    has been written.
-
-    Rows are written as they are read; only a JSON array and a data set of the Hub are held whole.
+    has been written. Rows are written as they are read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
     mapping, beside = mapping or {}, beside or Beside()
@@ -152,9 +150,7 @@ def import_gold(
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
         draft.complete(_said(card, labels_by), readme=readme_of(card.name))
-    unused = tuple(tables.left_out(columns, (*typed.names, *dict(beside.where))))
-    if unused and not quiet:
-        notice(f"judgecal: not taken over: {listed(unused, _NAMED)} (--context, --field and --tag take columns)")
+    unused = _left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))), quiet=quiet)
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
     notes = (*tables.notes, *reading.notes(), *kept, *missing)
     return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
@@ -206,6 +202,13 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
     if not 0.0 <= pass_at <= 1.0:
         raise InputError(f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too")
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
+
+
+def _left_out(columns: list[str], *, quiet: bool) -> tuple[str, ...]:
+    """The columns that nothing is taken from, which are named on stderr."""
+    if columns and not quiet:
+        notice(f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)")
+    return tuple(columns)
 
 
 def _command(
