@@ -165,7 +165,7 @@ def _best(result: EvaluateResult) -> Section:
         [
             one.system,
             numbers.estimate(one.total, 2),
-            numbers.plain(bounds[one.system].loss_at_most, 2),
+            numbers.plain(bounds[one.system].loss_at_most if len(result.systems) > 1 else None, 2),
             numbers.money(one.usd_per_1k),
             numbers.seconds(one.latency_s.p50),
             numbers.seconds(one.latency_s.p95),
