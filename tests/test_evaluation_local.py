@@ -349,3 +349,15 @@ def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspa
         )
     ]  # fmt: skip
     assert all(one["n"] == 12 and one["n_unscored"] == 0 for one in result["systems"])
+
+
+def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(
+    judgecal: Callable[..., Ran], workspace: Workspace
+) -> None:
+    table = ['name = "ours"', 'kind = "local"', 'index = "embed:hosted_vllm/nobody"', 'answerer = { model = "llama3" }']
+    text = ["schema = 1", "[questions]", 'gold = "starter"', "[[systems]]", *table]
+    (workspace.root / "sweep.toml").write_text("\n".join(text))
+    ran = judgecal("evaluate", "sweep.toml", "--limit", "2", "--budget-usd", "1")
+    assert ran.code == 2
+    assert "--budget-usd: the price of hosted_vllm/nobody is not known" in " ".join(ran.err.split())
+    assert not (workspace.root / "experiments").exists()

@@ -27,6 +27,7 @@ from judgecal.errors import InputError, unknown_name
 from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
 from judgecal.experiment import CostEstimate
+from judgecal.models import ModelSpec
 from judgecal.records import Failure
 from judgecal.signatures import read_source, run_source
 
@@ -80,6 +81,10 @@ class FunctionSystem:
     def config(self) -> dict[str, Any]:
         """The function, and the text of the file that it stands in: another text is asked anew."""
         return {"function": self._config.function, "sha256": hashlib.sha256(self._loaded[1].encode()).hexdigest()}
+
+    def models(self) -> Sequence[ModelSpec]:
+        """None that we know: the function calls its own."""
+        return ()
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from being asked: it cannot be loaded, or does not take a question."""

@@ -34,6 +34,7 @@ from judgecal.evaluation.http_config import (
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
 from judgecal.experiment import CostEstimate
 from judgecal.goldset import Document
+from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, digest
 from judgecal.workspace import write_text
 
@@ -88,6 +89,10 @@ class HttpSystem:
             texts = [[one.document_id, one.title, one.text] for one in self._documents()]
             table["documents"] = digest(texts)
         return table
+
+    def models(self) -> Sequence[ModelSpec]:
+        """None that we know: the service calls its own."""
+        return ()
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from being asked: the table, and variables that are not set."""

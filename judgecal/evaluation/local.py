@@ -21,8 +21,9 @@ from judgecal.evaluation.local_index import Retrieved, added, price_of
 from judgecal.evaluation.local_rerank import once
 from judgecal.evaluation.local_retrieval import Retrieval
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
-from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows, together
+from judgecal.experiment import CostEstimate, models_of, open_journal, plan_calls, run_trials, stored_rows, together
 from judgecal.goldset import Document
+from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace
 
@@ -72,6 +73,11 @@ class LocalSystem:
     def config(self) -> dict[str, Any]:
         """The documents, what decides the contexts and what decides the answer; no setting that decides nothing."""
         return {"retrieval": self._retrieval.config(), "answerer": self._answerer.config()}
+
+    def models(self) -> Sequence[ModelSpec]:
+        """Those of who answers, reranks, summarises and embeds; InputError: there is no such model."""
+        asked = [self._answerer, *(respondent() for respondent in self._retrieval.respondents())]
+        return models_of(one for one in asked if one is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from answering: settings, names, keys that are not set, and documents that lack."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from judgecal.answering.outcomes import ITEMS_FILE, answered_items
 from judgecal.answering.questions import Question
-from judgecal.engine import Budget
+from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, refuse
 from judgecal.evaluation.asked import QuestionSource, read_documents, read_questions
 from judgecal.evaluation.config import ConfiguredSystem, ReadConfig, SystemMaker
@@ -133,6 +133,7 @@ class EvaluatePlan:
                 problems += error.problems
         refuse(list(dict.fromkeys(problems)))
         refuse([*self._system_problems(), *self.panel.lacking(self.questions), *self._cost_problems()])
+        require_prices([model for one in self.systems for model in one.system.models()], self.options.limit_usd)
         self.panel.check(self.options)
 
     def _system_problems(self) -> Iterator[str]:

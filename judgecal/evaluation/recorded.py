@@ -19,6 +19,7 @@ from judgecal.answering import Question, RecordedAnswers, read_answers
 from judgecal.errors import InputError, listed, notice, unknown_name
 from judgecal.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.experiment import CostEstimate
+from judgecal.models import ModelSpec
 from judgecal.records import ErrorKind, Failure
 from judgecal.tables import Table, read_table
 
@@ -72,6 +73,10 @@ class RecordedSystem:
             **self._config.model_dump(exclude={"answers"}),
             "sha256": hashlib.sha256(self._path.read_bytes()).hexdigest(),
         }
+
+    def models(self) -> Sequence[ModelSpec]:
+        """None: the answers are there."""
+        return ()
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What of the file cannot be used."""

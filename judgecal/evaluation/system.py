@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from judgecal.answering.questions import Question
 from judgecal.engine import Budget
 from judgecal.experiment import CostEstimate, RunOptions
+from judgecal.models import ModelSpec
 from judgecal.records import Context, Failure
 
 Setting = str | int | float | bool
@@ -82,6 +83,14 @@ class System(Protocol):
 
     def config(self) -> dict[str, Any]:
         """Everything that decides what it answers, as JSON values and without a key: what a run resumes by."""
+        ...
+
+    def models(self) -> Sequence[ModelSpec]:
+        """The models that it calls through the engine, whose prices a budget must know.
+
+        Raises:
+            InputError: there is no such model.
+        """
         ...
 
     def check(self, questions: Sequence[Question]) -> list[str]:
