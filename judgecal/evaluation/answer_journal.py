@@ -97,11 +97,6 @@ def _settled(latest: Mapping[str, SystemAnswer], question: Question, *, retry_un
     return None if retry_unscored or row.error.kind in RETRIED_ON_RESUME else row
 
 
-def stored_answers(system: System, questions: Sequence[Question], asking: Asking) -> dict[str, SystemAnswer]:
-    """Group -> the answer that makes asking needless, of those that the folder holds; nothing is written."""
-    return stored_in(asking.folder / FILE, system.config(), questions, asking.options)
-
-
 def stored_in(
     path: Path, config: dict[str, Any], questions: Sequence[Question], options: RunOptions
 ) -> dict[str, SystemAnswer]:
@@ -113,7 +108,7 @@ def stored_in(
 
 def preview_asking(system: System, questions: Sequence[Question], asking: Asking) -> CostEstimate:
     """Of a system that has no price: how many questions are due, and how many are answered."""
-    stored = len(stored_answers(system, questions, asking))
+    stored = len(stored_in(asking.folder / FILE, system.config(), questions, asking.options))
     return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
 

@@ -122,8 +122,3 @@ def lexically_easy(questions: Sequence[Question], documents: Sequence[Document])
     scores = index.scores([words(one.question) for one in naming])
     easy = (row[own[one.group]].max() >= row.max() for one, row in zip(naming, scores, strict=True))
     return int(sum(easy))
-
-
-def without_reference(questions: Sequence[Question]) -> list[str]:
-    """Groups of the questions that nothing says the right answer of."""
-    return [one.group for one in questions if not one.reference_answers]
