@@ -338,7 +338,7 @@ def test_a_key_that_is_not_set_is_named(workspace: Workspace) -> None:
 
 def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspace: Workspace) -> None:
     shutil.copytree(ROOT / "examples", workspace.root / "examples")
-    ran = judgecal("evaluate", "examples/sweep.toml", "--limit", "12", "--json")
+    ran = judgecal("evaluate", "examples/sweep.toml", "--limit", "8", "--json")
     assert ran.code == 0, ran.err
     result = json.loads(ran.out)
     assert [one["system"] for one in result["systems"]] == [
@@ -348,7 +348,7 @@ def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspa
             (1024, 2, "plain"),
         )
     ]  # fmt: skip
-    assert all(one["n"] == 12 and one["n_unscored"] == 0 for one in result["systems"])
+    assert all(one["n"] == 8 and one["n_unscored"] == 0 for one in result["systems"])
 
 
 def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(

@@ -1,8 +1,8 @@
 """A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
 
 Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what was found
-for each question and how long that took, `reranking.jsonl` the reranker's judgements, `replies.jsonl` those of the
-model that answers. So what an interrupted run has paid for is not asked again.
+for each question and how long that took, `embeddings.jsonl`, `summaries.jsonl` and `reranking.jsonl` what models gave
+for that, `replies.jsonl` those of the model that answers. So an interrupted run asks nobody again who has replied.
 """
 
 from __future__ import annotations
