@@ -18,7 +18,7 @@ from judgecal.cli import app
 from judgecal.cli.help import EXAMPLES, GROUPS, summary
 from tests.support.every_command import RUNS, commands
 
-HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy")
+HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy", "asyncio", "rich")
 _AFTER = """
 import contextlib, io, json, sys
 code, out = 0, io.StringIO()

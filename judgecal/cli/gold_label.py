@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shlex
 import sys
@@ -369,6 +368,8 @@ def _serve(server: DeskServer, serve: ServeArguments) -> None:
             )
         if not serve.no_open and sys.stderr.isatty():
             webbrowser.open(next(iter(links.values())))
+
+    import asyncio  # with ssl and more, a tenth of what `judgecal --help` takes
 
     run: Callable[[Any], Any] = asyncio.run
     try:

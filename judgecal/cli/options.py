@@ -185,6 +185,7 @@ def _innermost(kind: Any) -> Any:
     return _innermost(inner[0]) if inner else kind
 
 
+@functools.cache
 def _options_of(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     empty = inspect.Parameter.empty

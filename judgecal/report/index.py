@@ -11,6 +11,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from judgecal.engine import Progress
 from judgecal.errors import InputError
 from judgecal.experiment.folder import code_sha, read_config
 from judgecal.report.experiments import KINDS, PAGE, report_of
@@ -59,7 +60,11 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
     path = workspace.experiments / "index.html"
     if not path.exists():
         write_text(path, "")  # so that the pages made now link to it
-    listed = [_listed(workspace, folder, margin) for folder in folders]
+    progress, listed = Progress("pages", len(folders)), list[Listed]()
+    for folder in folders:
+        listed.append(_listed(workspace, folder, margin))
+        progress.add(scored=True, cost_usd=0.0)
+    progress.close()
     listed.sort(key=lambda one: (one.state != "done", one.slug))
     write_text(path, index_page(listed))
     return path

@@ -32,6 +32,7 @@ _REDIRECTS = 5
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _CHUNK = 1 << 18
 _ABANDONED_S = 3600.0
+_TOLD_S = 30.0  # between two lines that say how much has come
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _MARKUP = (b"<!doctype html", b"<html", b"<head")
 
@@ -173,7 +174,7 @@ def _network(error: Exception, limits: Limits) -> str:
 def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -> tuple[str, int]:
     limits, end = until
     announced = _announced(answer, url, limits)
-    digest, n_bytes = hashlib.sha256(), 0
+    digest, n_bytes, told = hashlib.sha256(), 0, time.monotonic()
     while chunk := answer.read1(_CHUNK):
         if not n_bytes and chunk.lstrip()[:15].lower().startswith(_MARKUP):
             raise InputError(
@@ -186,6 +187,9 @@ def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -
             raise InputError(f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later")
         digest.update(chunk)
         file.write(chunk)
+        if time.monotonic() - told >= _TOLD_S:
+            told = time.monotonic()
+            notice(f"judgecal: {n_bytes >> 20:,} MB of {f'{announced >> 20:,} MB' if announced else url}")
     if announced is not None and n_bytes != announced:
         raise InputError(
             f"{url}: broke off: {announced:,} bytes were announced, {n_bytes:,} came; nothing is kept, run the command "
