@@ -8,10 +8,10 @@ from pathlib import Path
 import dspy
 import pytest
 
-from judgecal.engine import Journal
+from judgecal.engine import Journal, Progress
 from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, plan_calls, require_keys, run_trials, stored_rows
-from judgecal.judges import JudgeAdapter, PromptJudge, item_inputs
+from judgecal.judges import JudgeAdapter, PromptJudge, item_inputs, judge_named
 from judgecal.judges.chat import neutralised
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
@@ -107,3 +107,26 @@ def test_an_item_asked_for_twice_is_called_once(judge: PromptJudge) -> None:
         rows = run_trials([judge], [item, item], journal=journal, options=QUIET)
     assert [row.verdict for row in rows] == [rows[0].verdict] * 2
     assert rows[0] is rows[1]
+
+
+def test_there_is_one_progress_over_all_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its total is what is due of all of them; its label says whose turn it is."""
+    made: list[Progress] = []
+    said: list[str] = []
+
+    class Told(Progress):
+        def __init__(self, label: str, total: int) -> None:
+            super().__init__(label, total)
+            made.append(self)
+
+        def add(self, *, scored: bool, cost_usd: float | None) -> None:
+            super().add(scored=scored, cost_usd=cost_usd)
+            said.append(self.label)
+
+    monkeypatch.setattr("judgecal.experiment.trials.Progress", Told)
+    judges = [judge_named("wer@local"), judge_named("token_f1@local")]
+    items = [an_item("at noon", f"i{n}") for n in range(3)]
+    run_trials(judges, items, journal=Journal(None), options=RunOptions(repeats=2))
+    (one,) = made
+    assert (one.total, one.done) == (len(said), len(said)) and one.total >= 6
+    assert list(dict.fromkeys(said)) == ["wer@local (1 of 2)", "token_f1@local (2 of 2)"]

@@ -15,6 +15,7 @@ import pytest
 
 import judgecal
 from judgecal.stats.metrics import METRICS
+from tests import ten_minutes
 from tests.support.command import ROOT, SHARED_DATA
 from tests.support.handbook import DOCS, needs_data, pages, refreshed, runs, stable
 from tests.support.reference import GENERATED
@@ -94,3 +95,11 @@ def test_every_extra_is_named() -> None:
 def test_every_metric_has_its_formula() -> None:
     text = _read(DOCS / "statistics.md")
     assert [name for name in METRICS if f"`{name}`" not in text] == []
+
+
+def test_the_welcome_plays_what_a_newcomer_reads() -> None:
+    """`make welcome` takes the commands of these pages, all of them."""
+    for name in ten_minutes.PAGES:
+        page = _read(ROOT / name)
+        played = ten_minutes.commands(page)
+        assert played[:2] == ["judgecal init demo", "cd demo"] and len(played) == len(re.findall(r"(?m)^\$ ", page))
