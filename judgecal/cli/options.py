@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -17,7 +18,7 @@ from typer.models import OptionInfo, ParameterInfo
 
 from judgecal.cli.completion import completer
 from judgecal.cli.output import print_json, print_prose
-from judgecal.cli.streams import uncoloured
+from judgecal.cli.streams import at_work, uncoloured
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -151,10 +152,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
+        serves = "no_open" in values  # a page, and waits for people
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
             values[name] = group(**{field: values.pop(field) for field in fields})
-        with uncoloured():
+        with uncoloured(), contextlib.nullcontext() if serves else at_work():
             try:
                 command(**values)
             except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1

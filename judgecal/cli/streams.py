@@ -14,11 +14,16 @@ import io
 import os
 import re
 import sys
+import threading
+import time
 import unicodedata
 from collections.abc import Iterator
 from typing import Any, TextIO
 
 from judgecal.errors import ERASE_LINE, visible
+
+SILENT_S = 30.0
+"""Seconds of silence on stderr after which a command says that it is at work."""
 
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 _PLAINER = {
@@ -56,12 +61,14 @@ class SafeStream(io.TextIOBase):
     Attributes:
         coloured: whether colours pass, as the parser's help has them on a terminal; never while a command runs.
         lost: why the stream takes nothing any more; None as long as it does.
+        written: when something was written last, by the monotonic clock.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self.coloured = stream.isatty()
         self.lost: OSError | None = None
+        self.written = time.monotonic()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -70,6 +77,7 @@ class SafeStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write a text, made harmless; after the stream was lost, nothing."""
+        self.written = time.monotonic()
         if self.lost is None:
             with self._losing():
                 self._stream.write(encodable(self._harmless(text), self.encoding))
@@ -157,6 +165,26 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
         for stream in safe:
             stream.flush()
         sys.stdout, sys.stderr = before
+
+
+@contextlib.contextmanager
+def at_work() -> Iterator[None]:
+    """While a command runs and stderr stays silent, as through long statistics, say each half a minute that it runs."""
+    stream, started, ended = sys.stderr, time.monotonic(), threading.Event()
+
+    def watch() -> None:
+        while isinstance(stream, SafeStream) and not ended.wait(min(1.0, SILENT_S)):
+            if time.monotonic() - stream.written >= SILENT_S:
+                stream.write(f"judgecal: at work for {time.monotonic() - started:.0f} s\n")
+                stream.flush()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 @contextlib.contextmanager
