@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from judgecal.goldset import load_gold
 from judgecal.goldset.export_labels import scale_told
 from judgecal.tables import exports
 from judgecal.tables.exports import ExportFormat
-from tests.support.command import Ran, Run, one_object
+from tests.support.command import ROOT, Ran, Run, one_object
 from tests.support.made_up_tool import MADE_UP, is_made_up, items, read_made_up, scores
 
 AGREE = ("agreement", "--gold", "brought", "--name", "seen")
@@ -402,3 +403,12 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     assert ran.code == 2 and "two items with other texts have the id 'a'" in ran.err
     ran = bring(PEOPLE, "--replace", these=[])
     assert ran.code == 2 and "holds no item (a score of an item that the export does not hold: 80)" in ran.err
+
+
+def test_labels_of_the_project_are_called_so(judgecal: Run) -> None:
+    for file in ("promptfoo.json", "mlflow_traces.jsonl"):
+        assert judgecal("gold", "import", ROOT / "examples" / file, "--as", "ours", "--labels-by", "project",
+                        "--replace").code == 0  # fmt: skip
+        assert load_gold("gold/ours").card.labels_by == "project"
+        assert judgecal("gold", "import", ROOT / "examples" / file, "--as", "ours", "--replace").code == 0
+        assert load_gold("gold/ours").card.labels_by == "project"  # as its card says by now

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from judgecal.goldset.understood import Understood
     from judgecal.workspace import Workspace
 
-_OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings")
+_OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings", "--labels-by")
 _OF_RATINGS = ("--item", "--rater")
 
 
@@ -103,6 +103,7 @@ class ImportArguments(ColumnArguments):
             ratings=self.ratings,
             item=self.item,
             rater=self.rater,
+            labels_by=self.labels_by,
         )
 
     def of_rules(self, files: Sequence[str]) -> bool:

@@ -51,7 +51,7 @@ def import_export(
     export.settle()
     source = f"{tool}: {', '.join(file.name for file in files)}"
     fresh = _card(name, source, people, _command(files, name, tool, people, options))
-    card, kept = keep_card(fresh, workspace.gold / name / CARD)
+    card, kept = keep_card(fresh, workspace.gold / name / CARD, labels_by=options.labels_by)
     gold = write_gold(
         card,
         map(loadable, export.items.values()),
@@ -160,4 +160,5 @@ def _command(files: Sequence[Path], name: str, tool: str, people: Labels, option
     words += [part for cell, to in options.mapping.items() for part in ("--map", f"{cell}={to}")]
     words += ["--scale", "fraction" if people.scale.from_fraction else str(people.scale)]
     words += [] if options.pass_at is None else ["--pass-at", f"{options.pass_at:g}"]
+    words += [] if options.labels_by is None else ["--labels-by", options.labels_by]
     return shlex.join([*words, *["--force"] * options.force])

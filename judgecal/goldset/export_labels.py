@@ -44,6 +44,7 @@ class LabelOptions:
         labels: the name of the scores that are the label; of `ratings` the columns, one a rater, by default `label`.
         scale, pass_at, mapping, force: as `import_gold` has them; without a scale the labels tell it.
         ratings: a table of people's labels, for an export without any.
+        labels_by: who gave them, people or project; people where it is None.
         item, rater: its columns of the items' ids (by default `item_id`) and of who gave the one label (`rater`).
     """
 
@@ -55,6 +56,7 @@ class LabelOptions:
     ratings: str | Path | None = None
     item: str | None = None
     rater: str | None = None
+    labels_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,17 +148,12 @@ def import_gold(
         refuse(problems + reading.problems.told(), most=LISTED)
         assert draft is not None
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
-        card, kept = keep_card(reading.card(command), workspace.gold / name / CARD)
-        draft.complete(_said(card, labels_by), readme=readme_of(card.name))
+        card, kept = keep_card(reading.card(command), workspace.gold / name / CARD, labels_by=labels_by)
+        draft.complete(card, readme=readme_of(card.name))
     unused = _left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))), quiet=quiet)
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
     notes = (*tables.notes, *reading.notes(), *kept, *missing)
     return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
-
-
-def _said(card: Card, labels_by: str | None) -> Card:
-    """The card with what is said of who gave the labels."""
-    return card if labels_by is None else replace(card, labels_by=labels_by)
 
 
 def _imported(
@@ -237,8 +232,9 @@ def _splits(card: Path) -> Splits:
         return Splits()
 
 
-def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
-    """The new card with what people wrote into the one that it replaces."""
+def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
+    """The new card with what people wrote into the one that it replaces, and who is said to have given the labels."""
+    card = replace(card, labels_by=labels_by or card.labels_by)
     if not old_path.exists():
         return card, []
     try:
@@ -249,6 +245,8 @@ def keep_card(card: Card, old_path: Path) -> tuple[Card, list[str]]:
     kept = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
     if "explained" in kept:
         kept["explained"] = {**old.explained, **card.explained}
+    if labels_by is not None:
+        kept["labels_by"] = labels_by
     if old.licence == UNKNOWN_LICENCE:  # nobody wrote that: what the source says now goes before it
         del kept["licence"]
     anchors = old.anchors if str(old.scale) == str(card.scale) else {}
