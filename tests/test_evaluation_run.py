@@ -23,6 +23,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.report.evaluate import evaluate_document
+from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
 from tests.support.locks import lock_file
@@ -396,6 +397,26 @@ def test_a_lock_takes_a_column_and_corrects_it(judgecal: Run, workspace_dir: Pat
     check_estimate(corrected["raw"])
     check_estimate(corrected["corrected"])
     assert corrected["raw"]["n_expected"] == found["questions"]["n"] == system["n_expected"]
+
+
+def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspace_dir: Path) -> None:
+    """The map of a lock is applied to what goes into every number, and the raw verdict stands in state 3."""
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    where = Workspace(workspace_dir, workspace_dir / "experiments")
+    by_hand = Calibration(cuts=(30.0,), values=(10.0, 80.0), n=100, n_groups=50)
+    judge = PromptJudge("correctness_v3@embedded", workspace=where)
+    lock_file(workspace_dir / "a.lock.json", judge, gold, calibration=by_hand)
+    (workspace_dir / "echo.py").write_text(ECHO)
+    text = ONE.format(judges='locks = { correctness = "a.lock.json" }\n') + 'function = "echo.py:echo"\n'
+    (workspace_dir / "one.toml").write_text(text)
+    found = one_object(judgecal("evaluate", "one.toml", "--json"))
+    assert [one["calibrated"] for one in found["judges"] if one["lock"]] == [True]
+    rows = polars.read_parquet(found["states"]["measured"])
+    raw, share = rows["correctness_raw"].to_list(), rows["correctness_share"].to_list()
+    assert share == [0.1 if value < 0.3 else 0.8 for value in raw] and len(set(raw)) > 2
+    assert rows["answered_raw"].to_list() == rows["answered_share"].to_list()
+    mean = sum(one for one, said in zip(share, rows["answered"], strict=True) if said) / sum(rows["answered"])
+    assert found["systems"][0]["answer_correctness"]["value"] == pytest.approx(mean)
 
 
 def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:

@@ -32,6 +32,7 @@ from judgecal.experiment import (
 from judgecal.judges import Judge, JudgeName, lacking_inputs, units_of
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.records import Estimate, Item, Key
+from judgecal.scale import Label, Scale
 from judgecal.selection.mosaic_rows import ReadRow
 from judgecal.selection.pass_rates import chance
 from judgecal.selection.suite_columns import Measure, Member
@@ -51,12 +52,15 @@ class Verdicts:
     """What the judge of a column said of one answer.
 
     Attributes:
-        shares: the verdict's place on its scale, 0..1, a repeat each; None where unscored.
+        shares: the verdict's place on its scale, 0..1, a repeat each; None where unscored. Where a lock has a map to
+            the people's scale, the place on that of what the map makes of the verdict.
+        raw_shares: the same before any map.
         error: `kind: message` of the first repeat without a verdict; None where all have one.
         passed: whether a verdict passes by its judge's mark, a repeat each; None where that cannot be said.
     """
 
     shares: tuple[float | None, ...]
+    raw_shares: tuple[float | None, ...] = ()
     error: str | None = None
     passed: tuple[bool | None, ...] = ()
 
@@ -132,7 +136,7 @@ class Panel:
         member = self.correctness_by
         if member.lock is None or member.rule.mark is None:
             return None
-        return (member.rule.mark - member.rule.common.low) / member.rule.common.span
+        return _share(member.rule.mark, member.rule.common)
 
     def config(self) -> list[dict[str, Any]]:
         """What a configuration says of the judges; more repeats extend a run."""
@@ -236,7 +240,7 @@ class Panel:
         return replace(self, measures=tuple(one for one in self.measures if one.name in able)), found, notes
 
     def _verdicts(self, journal: Journal, member: Member, item: Item) -> Verdicts:
-        judge, scale = member.judge, item_scale(member.judge)
+        judge = member.judge
         units = [name for name, _ in units_of(judge, item)]
         rows = [
             whole_item([journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units])
@@ -246,11 +250,11 @@ class Panel:
         error = None
         if failed is not None:
             error = f"{failed.error.kind}: {failed.error.message}" if failed.error else "parse: no verdict"
-        return Verdicts(
-            tuple(None if row.verdict is None else (float(row.verdict) - scale.low) / scale.span for row in rows),
-            error,
-            tuple(member.rule.passes(row.verdict) for row in rows),
-        )
+        raw = tuple(_share(row.verdict, item_scale(judge)) for row in rows)
+        shares = raw
+        if member.lock is not None and (to_people := member.lock.calibration) is not None:
+            shares = tuple(_share(to_people.apply(row.verdict), member.rule.people) for row in rows)
+        return Verdicts(shares, raw, error, tuple(member.rule.passes(row.verdict) for row in rows))
 
     def measured(self, question: Question, given: SystemAnswer, said: Mapping[str, Verdicts]) -> Measured:
         """An answer with what was said of it."""
@@ -272,10 +276,16 @@ class Panel:
         )
 
 
+def _share(label: Label | None, scale: Scale) -> float | None:
+    """A label's place on its scale, 0..1; None of none."""
+    return None if label is None else (float(label) - scale.low) / scale.span
+
+
 def _measured_by(measure: Measure, member: Member) -> MeasuredBy:
     lock = member.lock
     agreement = None if lock is None else lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric)
-    return MeasuredBy(measure.name, member.judge.name, member.lock_path, agreement)
+    mapped = lock is not None and lock.calibration is not None
+    return MeasuredBy(measure.name, member.judge.name, member.lock_path, agreement, mapped)
 
 
 def corrected_systems(panel: Panel, measured: Sequence[Measured], judged: Judged) -> tuple[CorrectedSystem, ...]:

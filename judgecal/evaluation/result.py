@@ -70,12 +70,14 @@ class MeasuredBy:
     Attributes:
         lock: the path of its lock; None where nobody knows whether it agrees with people.
         agreement: with people, as the lock confirmed it.
+        calibrated: whether its verdicts are taken to the people's scale by the lock's map.
     """
 
     column: str
     judge: str
     lock: str | None
     agreement: Estimate | None
+    calibrated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.answering.questions import Question
-from judgecal.evaluation.judging import Judged
+from judgecal.evaluation.judging import Judged, mean_of
 from judgecal.evaluation.measured import Measured
 from judgecal.evaluation.question_parts import complexity_of
 from judgecal.evaluation.result import States
@@ -61,8 +61,8 @@ VERDICT_COLUMNS: Mapping[str, tuple[type, str]] = {
     "total": (float, "correctness where it answered, 0 where it refused; empty where either is unscored"),
     "n_unscored": (int, "judgements that were asked for and gave no verdict"),
 }
-"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1, and
-`<column>_error` for each column of the suite."""
+"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1, `<column>_raw`, the
+same before a lock's map to the people's scale, and `<column>_error` for each column of the suite."""
 SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "system": (str, "its name"),
     "document": (str, "over the questions that name it; empty over all questions"),
@@ -112,13 +112,14 @@ class StateFiles:
         """State 3; `columns` are those of the suite."""
         kinds = _kinds(ANSWER_COLUMNS) | _kinds(VERDICT_COLUMNS)
         for name in columns:
-            kinds |= {f"{name}_share": float, f"{name}_error": str}
+            kinds |= {f"{name}_share": float, f"{name}_raw": float, f"{name}_error": str}
         rows = []
         for one in measured:
             verdicts = said.get((one.system, one.question), {})
             shown = one.question not in self.sealed
             errors = {f"{name}_error": verdicts[name].told(shown) for name in columns if name in verdicts}
-            rows.append({**self._answer(one.given), **_verdict_row(one, columns), **errors})
+            raw = {f"{name}_raw": mean_of(verdicts[name].raw_shares) for name in columns if name in verdicts}
+            rows.append({**self._answer(one.given), **_verdict_row(one, columns), **raw, **errors})
         self._write(2, rows, kinds)
 
     def write_summary(self, summaries: Sequence[SystemSummary], columns: Sequence[str]) -> None:

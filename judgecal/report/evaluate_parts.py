@@ -299,6 +299,10 @@ def judges_section(result: EvaluateResult) -> Section:
         "Serves whoever relies on the numbers: who judged, and whether that was held against people. A judge without "
         "a lock is used all the same, and nobody knows whether it agrees with people."
     )
+    if any(one.calibrated for one in result.judges):
+        caption += (
+            " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in state 3."
+        )
     return Section(
         "judges", "Who judged", caption, [Table(["column", "judge", "lock", "agreement with people"], rows, left=3)]
     )

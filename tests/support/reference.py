@@ -173,7 +173,11 @@ def states_page() -> str:
     )
     verdicts = {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS}
     verdicts |= {
-        "<column>_share": (float, "of each column of the suite: the verdict's place on its scale, 0..1"),
+        "<column>_share": (
+            float,
+            "of each column of the suite: the verdict's place on its scale, 0..1; by a lock's map, on the people's",
+        ),
+        "<column>_raw": (float, "the same before a lock's map to the people's scale"),
         "<column>_error": (str, "kind: message of the first judgement that gave no verdict"),
     }
     summary = {**states.SUMMARY_COLUMNS, "<column>": (float, "of each column of the suite: the mean, 0..1")}
