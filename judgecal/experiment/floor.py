@@ -76,8 +76,14 @@ def floor_judges(workspace: Workspace, table: Table, judges: Iterable[str]) -> t
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have one
     floor; so it is where there is no prompt judge, or its signature is gone.
     """
+    signatures = prompt_signatures(judges)
+    return tuple(dict.fromkeys(_floor_below(one, workspace, table) for one in signatures)) or (FLOOR_JUDGE,)
+
+
+def prompt_signatures(judges: Iterable[str]) -> list[str]:
+    """The signatures of the prompt judges among some."""
     names = [name for judge in judges if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
-    return tuple(dict.fromkeys(_floor_below(name.signature, workspace, table) for name in names)) or (FLOOR_JUDGE,)
+    return [name.signature for name in names]
 
 
 def _floor_below(signature: str, workspace: Workspace, table: Table) -> str:

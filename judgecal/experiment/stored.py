@@ -15,7 +15,7 @@ from typing import Any
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.chunks import mean_scale, whole_items
-from judgecal.experiment.floor import FLOOR_JUDGE
+from judgecal.experiment.floor import FLOOR_JUDGE, prompt_signatures
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
@@ -142,8 +142,7 @@ def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgeme
 
 def _floor_names(command: str, asked: Iterable[str]) -> list[str]:
     """The judges of the floor that a journal may hold: `floor_judges` ran those that fit."""
-    names = [name for judge in asked if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
-    own = [f"{name.signature}@{EMBEDDED}" for name in names if command != "optimize"]
+    own = [f"{signature}@{EMBEDDED}" for signature in prompt_signatures(asked) if command != "optimize"]
     return list(dict.fromkeys([FLOOR_JUDGE, *own]))
 
 
