@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from judgecal.answering.questions import Question
+from judgecal.artefacts import validated
 from judgecal.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
-from judgecal.workspace import validated
 
 FILE = """
 import asyncio, pathlib, time

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from judgecal.answering.questions import Question
+from judgecal.artefacts import validated
 from judgecal.errors import InputError
 from judgecal.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
 from judgecal.evaluation.http_client import Received
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
-from judgecal.workspace import validated
 from tests.support.rag_service import DOCUMENTS, RagService, rag_service
 from tests.support.raw_host import RawHost, Sent, moved, raw_host
 

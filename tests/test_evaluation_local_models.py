@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from judgecal.answering.questions import Question
+from judgecal.artefacts import validated
 from judgecal.engine import Budget
 from judgecal.engine.transport.litellm_client import LitellmTransport
 from judgecal.errors import AuthError
@@ -20,7 +21,7 @@ from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Document
 from judgecal.models import for_task, load_catalogue
-from judgecal.workspace import Workspace, find_workspace, validated
+from judgecal.workspace import Workspace, find_workspace
 from tests.support.server import Answer, StubServer, as_answer, failing, running
 
 WORDS = ("crane", "mill", "soup", "school")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from judgecal.answering import Question
+from judgecal.artefacts import validated
 from judgecal.evaluation import recorded
 from judgecal.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.records import Context, Failure
 from judgecal.tables import read_table
-from judgecal.workspace import validated
 
 QUESTIONS = [Question(f"q{k}", f"What is {k}?", (), ()) for k in range(3)]
 ROWS: list[dict[str, Any]] = [

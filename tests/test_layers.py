@@ -15,8 +15,9 @@ PACKAGE = ROOT / "judgecal"
 
 # Low to high, as the design lists them; a room that is not built yet may stand here already.
 LAYERS = (
-    "errors", "scale", "records", "workspace", "models", "signatures", "tables", "goldset", "stats", "engine", "judges",
-    "retrieval", "experiment", "optimize", "selection", "answering", "evaluation", "report", "web", "cli",
+    "errors", "scale", "records", "artefacts", "workspace", "models", "signatures", "tables", "goldset", "stats",
+    "engine", "judges", "retrieval", "experiment", "optimize", "selection", "answering", "evaluation", "report", "web",
+    "cli",
 )  # fmt: skip
 # `python -m judgecal` is the command line by another door, and pytest's fixture the gate of it.
 ENTRY = {"__main__": "cli", "pytest_plugin": "cli"}

@@ -10,6 +10,7 @@ from html import unescape
 import pytest
 from rich.cells import cell_len
 
+from judgecal.artefacts import validated
 from judgecal.evaluation.measured import Measured
 from judgecal.evaluation.question_parts import COMPLEXITY_RULE
 from judgecal.evaluation.result import EvaluateResult, FailedAnswers
@@ -20,7 +21,6 @@ from judgecal.report.evaluate_names import labels
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
-from judgecal.workspace import validated
 from tests.support.evaluated import evaluated, measured, questions, settings, swept, without_factors
 from tests.support.pages import ATTACK, HOSTILE, Parsed
 

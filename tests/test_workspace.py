@@ -13,19 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
+from judgecal.artefacts import check_keys, json_object, read_toml, toml_text, validated
 from judgecal.errors import InputError, listed, refuse
 from judgecal.workspace import (
     Workspace,
-    check_keys,
     find_workspace,
     init_workspace,
-    json_object,
     name_problem,
-    read_toml,
     replacing,
     starter_root,
-    toml_text,
-    validated,
     write_text,
 )
 

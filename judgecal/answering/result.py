@@ -14,12 +14,13 @@ from typing import Any
 from judgecal.answering.answerer import GradedBy
 from judgecal.answering.outcomes import Outcome, SystemEntry
 from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, SystemLoss, SystemPair, system_loss
+from judgecal.artefacts import toml_text
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, read_config
 from judgecal.judges import JudgeName
 from judgecal.records import Result
 from judgecal.scale import Scale
-from judgecal.workspace import Workspace, toml_text
+from judgecal.workspace import Workspace
 
 _MIDDLE = 50.0
 _OTHER = {"controlled": "topk", "topk": "controlled"}

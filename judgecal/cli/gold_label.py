@@ -164,7 +164,7 @@ def _notes(desk: Desk) -> list[str]:
     unknown = [rater for rater in desk.task.raters if rater not in desk.gold.card.raters and desk.queue.done[rater]]
     if not unknown:
         return []
-    from judgecal.workspace import toml_key
+    from judgecal.artefacts import toml_key
 
     who = ", ".join(map(repr, unknown))
     return [f"judgecal: say in card.toml who {who} is: [raters.{toml_key(unknown[0])}] who = ..."]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from judgecal.artefacts import SCHEMA
 from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.cache import RequestKeys
 from judgecal.engine.calls import Call, Message
@@ -22,7 +23,6 @@ from judgecal.engine.journal import Journal
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import digest
-from judgecal.workspace import SCHEMA
 
 _FILE = "batches.jsonl"
 _ID_DIGITS = 32

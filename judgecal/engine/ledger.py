@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from judgecal.artefacts import SCHEMA
 from judgecal.errors import InputError
-from judgecal.workspace import SCHEMA, write_text
+from judgecal.workspace import write_text
 
 _WRITTEN_AHEAD = 0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
 _WRITTEN_AHEAD_USD = 1e-4  # and not more often than that

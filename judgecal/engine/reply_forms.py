@@ -17,11 +17,12 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from judgecal.artefacts import SCHEMA
 from judgecal.engine.calls import Reply
 from judgecal.engine.reply_schema import ReplySchema, SchemaForm
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, digest
-from judgecal.workspace import SCHEMA, write_text
+from judgecal.workspace import write_text
 
 _FILE = "structured.json"
 _KEPT_S = 7 * 24 * 3600.0  # then the server is asked again: it may have learnt it

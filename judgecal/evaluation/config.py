@@ -42,6 +42,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, refuse
 from judgecal.evaluation.comparisons import Design
 from judgecal.evaluation.factors import Variant, factors_of, problems_of, variants
@@ -50,7 +51,7 @@ from judgecal.evaluation.http import HttpSystem
 from judgecal.evaluation.recorded import RecordedSystem
 from judgecal.evaluation.system import System
 from judgecal.goldset import Document
-from judgecal.workspace import Workspace, read_toml, shown, validated
+from judgecal.workspace import Workspace, shown
 
 SystemKind = Literal["local", "http", "python", "answers"]
 

@@ -17,19 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
 from judgecal.records import Result, as_plain, digest
-from judgecal.workspace import (
-    SCHEMA,
-    Workspace,
-    check_schema,
-    name_problem,
-    read_json,
-    read_toml,
-    toml_text,
-    validated,
-    write_text,
-)
+from judgecal.workspace import Workspace, name_problem, write_text
 
 _CONFIG = "experiment.toml"
 _OUTPUT = "output.json"  # of `judge`: which file it wrote

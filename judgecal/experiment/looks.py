@@ -28,10 +28,10 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
+from judgecal.artefacts import SCHEMA, check_schema, json_object, read_json
 from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
 from judgecal.records import Item, digest
-from judgecal.workspace import SCHEMA, check_schema, json_object, read_json
 
 LOOKS_FILE = "test_looks.jsonl"
 _LOCK_FILE = ".test_looks.lock"

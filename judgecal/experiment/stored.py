@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.chunks import mean_scale, whole_items
@@ -27,7 +28,7 @@ from judgecal.models import EMBEDDED
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import load_signature
-from judgecal.workspace import Workspace, read_json
+from judgecal.workspace import Workspace
 
 _READ = ("score", "agreement", "optimize")
 

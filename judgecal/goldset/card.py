@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, ValidationError, with_config
 
+from judgecal.artefacts import SCHEMA, read_toml, schema_problems, toml_text
 from judgecal.errors import InputError
 from judgecal.scale import Label, Scale
 from judgecal.tables import decode, read_bytes
-from judgecal.workspace import SCHEMA, read_toml, schema_problems, shown, toml_text
+from judgecal.workspace import shown
 
 CARD_KEPT = ("splits", "licence", "sampling", "labels_by", "rubric", "rubric_sha256", "explained")
 """What an import that replaces a set keeps of its card, beside its raters and anchors."""

@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import ConfigDict, with_config
 
+from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset.columns import Columns
-from judgecal.workspace import read_toml, validated
 
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 """The file that comes with judgecal."""

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.artefacts import check_keys
 from judgecal.errors import InputError
 from judgecal.goldset.card import plain_label
 from judgecal.records import CANNOT_TELL, Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.tables import decode, json_lines, read_bytes
-from judgecal.workspace import check_keys, shown
+from judgecal.workspace import shown
 
 _ITEM_KEYS = frozenset({
     "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents", "document_id",

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import dspy
 from pydantic import ConfigDict
 
+from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, Reading, ReplySchema
 from judgecal.errors import InputError
 from judgecal.judges.chat import JudgeAdapter, reply_schema
@@ -28,7 +29,7 @@ from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest
 from judgecal.scale import Scale
 from judgecal.signatures import LoadedSignature, load_signature
-from judgecal.workspace import SCHEMA, Workspace, check_schema, find_workspace, read_json, validated, write_text
+from judgecal.workspace import Workspace, find_workspace, write_text
 
 PROBE = Item("", "", "", "", reference_answers=("",))
 """An empty item: the messages of a judge about it hold everything of the prompt but the item's own text."""

@@ -21,10 +21,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import ITEM_UNIT
-from judgecal.workspace import Workspace, read_toml, validated
+from judgecal.workspace import Workspace
 
 Aggregate = Literal["rating", "precision", "share"]
 """What of a judge's verdicts goes into the columns: `rating` the verdict on an item with its rationale, `precision`

@@ -15,11 +15,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator
 
+from judgecal.artefacts import check_keys, read_toml, validated
 from judgecal.errors import InputError, unknown_name
 from judgecal.models.address import shown_address
 from judgecal.models.prices import price_row
 from judgecal.models.providers import PROVIDERS, Provider
-from judgecal.workspace import Workspace, check_keys, read_toml, validated
+from judgecal.workspace import Workspace
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"

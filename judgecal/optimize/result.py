@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from judgecal.artefacts import read_json
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.result import labelled_by, unscored_counts_as
@@ -13,7 +14,7 @@ from judgecal.judges import JudgeName
 from judgecal.optimize.decision import OnTest, Tried
 from judgecal.records import Estimate, Result
 from judgecal.signatures import load_signature
-from judgecal.workspace import Workspace, read_json
+from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from judgecal import __version__
+from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.errors import InputError, listed
 from judgecal.experiment import Judgements
 from judgecal.goldset import GoldSet
@@ -28,7 +29,7 @@ from judgecal.records import Estimate, as_plain, digest
 from judgecal.scale import Label
 from judgecal.selection.locked_code import alone, check_name, home_of_signature
 from judgecal.stats import Calibration
-from judgecal.workspace import SCHEMA, Workspace, check_schema, read_json, validated, write_text
+from judgecal.workspace import Workspace, write_text
 
 _SHA = "sha256"
 _NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")

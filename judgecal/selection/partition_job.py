@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from judgecal.artefacts import read_json
 from judgecal.engine import Budget
 from judgecal.errors import BusyError, InputError
 from judgecal.experiment import CostEstimate, RunOptions, stored_rows
@@ -24,7 +25,7 @@ from judgecal.selection.production import ProductionRun
 from judgecal.selection.production_result import Counted
 from judgecal.selection.row_items import RowReader
 from judgecal.tables import NoRowsError, Partition, Place, Stamp, open_source
-from judgecal.workspace import Workspace, read_json, write_text
+from judgecal.workspace import Workspace, write_text
 
 _BUSY_S = 10.0  # a worker that was killed lets go of its journal when the system has cleared it away
 

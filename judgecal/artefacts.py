@@ -1,0 +1,261 @@
+"""The TOML and JSON files that judgecal keeps: read with the line of a mistake, held against their shape, written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+from judgecal.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+SCHEMA = 1
+"""The schema of every TOML and JSON artefact that this version writes; a higher one is refused."""
+
+_T = TypeVar("_T")
+At = Callable[[Sequence[str]], str]
+"""From the keys that lead to a value to `file:line`, as messages name it."""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML artefact and hold its `schema` against ours (absent counts as 1).
+
+    Raises:
+        InputError: the file is missing, no UTF-8, no TOML, or of a later schema; the message names the line.
+    """
+    try:
+        table = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}:{line}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
+    except RecursionError:
+        raise InputError(f"{path}: no TOML of ours: nested too deeply") from None
+    except ValueError as error:  # tomllib's own, and that of a number of thousands of digits
+        raise InputError(f"{path}: {error}") from None
+    check_schema(table, str(path))
+    return table
+
+
+def read_json(path: Path, *, absent: str) -> dict[str, Any]:
+    """Read a JSON artefact: one object; `absent` says who writes such a file.
+
+    Raises:
+        InputError: the file is missing, or `json_object` refuses it; the message names it.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: {absent}") from None
+    return json_object(data, str(path))
+
+
+def json_object(data: bytes, where: str) -> dict[str, Any]:
+    """A JSON object of texts that have a UTF-8 form and numbers that a double holds, no key of it twice.
+
+    Raises:
+        InputError: it is no such object, or nested too deeply.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            parse_constant=_no_number,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_once_each,
+        )
+        if b"\\u" in data:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: a text in it holds half of a character (an unpaired surrogate)") from None
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InputError(f"{where}:{line}: not UTF-8 (byte {error.start})") from None
+    except RecursionError:
+        raise InputError(f"{where}: no JSON of ours: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where}: no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: must hold a JSON object, found {_JSON_KINDS[type(value)]}")
+    return value
+
+
+_JSON_KINDS = {
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "a truth value",
+    NoneType: "null",
+}
+_MAX_DIGITS = 300  # a double holds whole numbers of up to 308
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:40]} is too large a number")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits is too large")
+    return int(text)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice[:80]!r} stands twice in one object")
+    return table
+
+
+def check_schema(table: Mapping[str, Any], where: str) -> None:
+    """Refuse an artefact written by a later judgecal.
+
+    Raises:
+        InputError: its `schema` is no whole number or above `SCHEMA`.
+    """
+    schema = table.get("schema", SCHEMA)
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
+    if schema > SCHEMA:
+        raise InputError(f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal")
+
+
+def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
+    """The problems of a table's keys: each unknown one, with the nearest valid one."""
+    names = sorted(known)
+    return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
+
+
+def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
+    """An artefact's table as its schema has it; `schema` itself is held against ours and left out.
+
+    `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file, or where
+    in it the keys lead to.
+
+    Raises:
+        InputError: lists every problem: where, which key, what was found, and the nearest valid key.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    check_schema(table, at if isinstance(at, str) else at(()))
+    try:
+        return TypeAdapter(model).validate_python({k: v for k, v in table.items() if k != "schema"})
+    except ValidationError as error:
+        raise InputError(schema_problems(error, model, at)) from None
+
+
+_EXPECTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dataclass_type": "a table",
+}
+
+
+def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
+    """pydantic's errors in our words, one message each."""
+    return [_schema_problem(dict(one), model, at) for one in error.errors(include_url=False)]
+
+
+def _schema_problem(one: Mapping[str, Any], model: Any, at: str | At) -> str:
+    keys = [str(part) for part in one["loc"]]
+    name, kind, value = ".".join(keys), one["type"], one["input"]
+    where = at if isinstance(at, str) else at(keys)
+    if kind == "missing":
+        what = f"no {name}: add it"
+    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        what = str(unknown_name("key", keys[-1], sorted(_keys_of(model, keys[:-1]))))
+    elif kind == "string_type":
+        what = f"{name} must be text, found {value!r}: put it in quotes"
+    elif kind in _EXPECTED:
+        what = f"{name} must be {_EXPECTED[kind]}, found {value!r}"
+    elif kind == "literal_error":
+        words = one["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
+        what = f"{name} must be one of {words}, found {value!r}"
+    elif kind == "value_error":  # from a validator of ours
+        what = ": ".join(filter(None, (name, str(one["ctx"]["error"]))))
+    else:
+        what = f"{name}: {one['msg']}, found {value!r}"
+    return f"{where}: {what}"
+
+
+def _keys_of(model: Any, path: Sequence[str]) -> Iterable[str]:
+    """The keys that a table within a schema may have."""
+    for key in path:
+        model = _fields_of(model).get(key, model)
+    return _fields_of(model)
+
+
+def _fields_of(kind: Any) -> Mapping[str, Any]:
+    """Key -> type of a model or a dataclass, found within `X | None`, lists and mappings of them too."""
+    fields = getattr(kind, "model_fields", None)
+    if fields is not None:
+        return {field.alias or name: field.annotation for name, field in fields.items()}
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return get_type_hints(kind)
+    return next((found for part in get_args(kind) if (found := _fields_of(part))), {})
+
+
+def toml_text(table: Mapping[str, Any]) -> str:
+    """A table as TOML: plain values first, then its sub-tables; lists hold plain values or inline tables.
+
+    A JSON string is a TOML basic string, so texts need no rules of their own. None values are left out.
+
+    Raises:
+        TypeError: a value has no TOML form.
+    """
+    return "\n".join(_toml_lines(table, ())) + "\n"
+
+
+def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
+    if path and (plain or not table):
+        yield f"\n[{'.'.join(toml_key(part) for part in path)}]"
+    for key, value in plain.items():
+        yield f"{toml_key(key)} = {_toml_value(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _toml_lines(value, (*path, key))
+
+
+def toml_key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _toml_value(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None)
+        return "{ " + inner + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no TOML form: {value!r}")
