@@ -7,6 +7,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
 from judgecal.evaluation.measured import Measured
+from judgecal.evaluation.system import Setting
 from tests.benchmarks.sweeps import KINDS, TABLES, Published, simulate, told_apart
 from tests.support.measured import measured_row, of_totals
 
@@ -64,6 +65,7 @@ def test_alike_and_too_few() -> None:
     assert "fewer than 10" in (few.reason or "")
     alone = best_of(values_of(of_totals("a", [1.0, 0.0] * 10)))
     assert (alone.best, alone.runner_up, len(alone.not_told_apart)) == (None, None, 1)
+    assert alone.not_told_apart[0].loss_at_most is None  # there is none that it could lose against
 
 
 SETTINGS = {
@@ -102,6 +104,16 @@ def test_curves_of_one_at_a_time_hold_the_others_at_the_base() -> None:
     lacking = SETTINGS | {"more": {"top_n": 2}}
     with pytest.raises(InputError, match="more: its factors are top_n, and those of the first system chunk, top_n"):
         factor_curves(rows, lacking, table="ours", design="one_at_a_time", base="base")
+
+
+def test_the_best_of_a_curve_pays_for_all_curves() -> None:
+    """Six questions of 83 that differ show it at 0.95, as above, and not at 0.975."""
+    rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * 6 + [1.0] * 77)
+    settings: dict[str, dict[str, Setting]] = {"a": {"top_n": 1}, "b": {"top_n": 2}}
+    (alone,) = factor_curves(rows, settings, table="ours", design="grid")
+    (of_two,) = factor_curves(rows, settings, table="ours", design="grid", n_curves=2)
+    assert (alone.best_of.best, of_two.best_of.best) == ("1", None)
+    assert alone.levels == of_two.levels
 
 
 def test_a_single_best_is_called_where_it_is_and_hardly_elsewhere() -> None:

@@ -54,7 +54,8 @@ class Candidate:
     Attributes:
         value: of the measure, unscored questions as 0.
         loss: how far it lies below the best value seen; 0 for that one.
-        loss_at_most: what it loses against the truly best lies below this, for all at once; None without bounds.
+        loss_at_most: what it loses against the truly best lies below this, for all at once; None without bounds, and
+            where there is but one.
     """
 
     name: str
@@ -201,7 +202,7 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
     for name in ranked:
         if name in left:
             loss = losses.by_judge[name]
-            at_most = 0.0 if shown else loss.upper
+            at_most = 0.0 if shown else loss.upper if len(ranked) > 1 else None
             candidates.append(Candidate(name, loss.value, loss.loss, at_most))
     runner_up = ranked[1] if len(ranked) > 1 else None
     return BestOf(
@@ -224,6 +225,7 @@ def factor_curves(
     table: str,
     design: Design,
     base: str | None = None,
+    n_curves: int = 1,
     metric: str = "total",
     level: float = LEVEL,
     seed: int = 0,
@@ -233,6 +235,8 @@ def factor_curves(
     Args:
         settings: system -> factor -> value, of every system that was measured, with the same factors.
         table: the name of their table in the configuration.
+        n_curves: of all tables together: what is called the best of a curve is held at a level that pays for all of
+            them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
         design: `one_at_a_time` takes the systems that differ from the base in this factor alone; `grid` all of them.
         base: the system that the others differ from; needed for `one_at_a_time`.
         metric: as `values_of`.
@@ -260,7 +264,7 @@ def factor_curves(
         if len(found) > 1:
             by_level = {str(one): _averaged(values, names) for one, names in found.items()}
             levels = tuple(_factor_level(values, one, names, level=level) for one, names in found.items())
-            best = best_of(by_level, metric=metric, level=level, seed=seed)
+            best = best_of(by_level, metric=metric, level=1.0 - (1.0 - level) / n_curves, seed=seed)
             curves.append(FactorCurve(table, factor, metric, levels, best))
     return tuple(curves)
 

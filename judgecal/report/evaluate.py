@@ -209,7 +209,7 @@ def _curves(result: EvaluateResult) -> Section:
     caption = (
         f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each level by "
         "itself; levels answer the same questions, so that lines which overlap may still differ: the table says which "
-        "may be the best."
+        f"may be the best, at {result.best.level:.0%} for all factors together."
     )
     pictures = Gallery([_curve_picture(result, curve) for curve in result.curves])
     return Section("factors", "What each factor does", caption, [pictures, table])
