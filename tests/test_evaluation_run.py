@@ -150,7 +150,7 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
     first = result.worst[0]
-    assert (first.question, first.mean_total) == ("What is 1?", 0.5)
+    assert (first.question, first.mean_score) == ("What is 1?", 0.5)
     assert [one.retrieved for one in first.answers][1] is None
 
 
@@ -283,7 +283,7 @@ def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     with pytest.raises(InputError) as error:
         run_of(workspace).check()
     said = "\n".join(error.value.problems)
-    assert "none.jsonl" in said and "'correctnes': did you mean correctness?" in said
+    assert "none.jsonl: there is no such file or folder" in said and "'correctnes': did you mean correctness?" in said
 
 
 def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
@@ -293,8 +293,7 @@ def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
 
 
 def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspace) -> None:
-    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
-    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    use_weak_alone(workspace)
     result = run_of(workspace).run()
     assert list(result.systems[0].measures) == ["correctness", "answered"]
     assert any(note.startswith("faithfulness is left out: there is no context") for note in result.notes)
@@ -302,8 +301,7 @@ def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspa
 
 def test_a_run_without_a_single_answer_ends(workspace: Workspace) -> None:
     (workspace.root / "systems.py").write_text("def weak(question):\n    raise RuntimeError('no')\n")
-    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
-    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+    use_weak_alone(workspace)
     result = run_of(workspace).run()
     assert (result.n_unscored, result.systems[0].total.value, result.best.best) == (N, 0.0, None)
     assert evaluate_document(result).headline.sentence
@@ -331,11 +329,45 @@ def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None
         run_of(workspace).check()
 
 
+def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
+    path = workspace.root / "questions.csv"
+    text = path.read_text(encoding="utf-8")
+    for n in (1, 2):
+        text = text.replace(f",It is {n}.,", ",The answer is not in the document.,")
+    path.write_text(text, encoding="utf-8")
+    use_weak_alone(workspace)
+    result = run_of(workspace).run()
+    worst = {one.question: one.mean_score for one in result.worst}
+    assert "What is 1?" not in worst and worst["What is 2?"] == worst["What is 5?"] == 0.0
+    assert result.systems[0].outcomes.right_refusal.count == 1
+
+
+def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspace) -> None:
+    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
+        file.write("What is 1?,It is one.,d1\n" * 2)
+    pages = workspace.root / "pages"
+    pages.mkdir()
+    (pages / "d0.txt").write_text("What is 0? It is 0.", encoding="utf-8")
+    (pages / "d1.xyz").write_text("It is 1.", encoding="utf-8")
+    use_weak_alone(workspace, '[documents]\npath = "pages"\n')
+    result = run_of(workspace).run()
+    assert any(note.startswith("1 question stands in several rows with different refer") for note in result.notes)
+    assert any("d1.xyz" in note for note in result.notes)
+    assert (result.questions.n, result.questions.n_with_document, result.questions.n_lexically_easy) == (N, 8, 8)
+
+
+def use_weak_alone(workspace: Workspace, more: str = "") -> None:
+    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
+    (workspace.root / "sweep.toml").write_text(text + more, encoding="utf-8")
+
+
 def test_the_command(judgecal: Run, workspace: Workspace) -> None:
     config = workspace.root / "sweep.toml"
     plan = one_object(judgecal("--workspace", workspace.root, "evaluate", config, "--dry-run", "--json"))
     assert (plan["calls"], plan["usd_at_most"]) == (2 * N, 0.0)
     assert not workspace.experiments.exists()
+    ran = judgecal("--workspace", workspace.root, "evaluate", config, "--repeats", "0")
+    assert ran.code == 2 and "--repeats must be from 1 to" in ran.err
     ran = judgecal("--workspace", workspace.root, "evaluate", config, "--json", "--name", "mine")
     found = one_object(ran, code=4)
     assert "2 of 48 answers are unscored" in ran.err

@@ -38,7 +38,7 @@ def evaluate(
     run = EvaluateRun(
         workspace=shared.workspace_of(ctx),
         config=read_evaluate_config(config),
-        options=call.options(repeats=repeats or 1),
+        options=call.options(repeats=1 if repeats is None else repeats),
         repeats=repeats,
         wrong_costs=wrong_costs,
         refusal_costs=refusal_costs,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judgecal.answering.questions import Question, by_group, questions_of
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, listed, refuse
 from judgecal.evaluation.config import QuestionsTable
 from judgecal.goldset import Columns, Document, GoldSet, load_gold
+from judgecal.records import Item
 from judgecal.retrieval import FileColumns, collection_of_files
 from judgecal.retrieval.sources import references_in
 from judgecal.tables import read_table
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,31 +95,47 @@ def _of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
     if not items:
         raise InputError(f"{table.where}: holds no question")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return QuestionSource(path.stem, sha256, by_group(items), notes=tuple(table.notes))
+    return QuestionSource(path.stem, sha256, by_group(items), notes=(*table.notes, *_differing(items)))
 
 
-def read_documents(path: Path) -> tuple[Document, ...]:
-    """A table, a folder of files, or one file. InputError: it cannot be read, or holds none."""
-    found = collection_of_files(path, None, columns=FileColumns()).documents
-    if not found:
-        raise InputError(f"{path}: holds no document")
-    return found
+def _differing(items: Sequence[Item]) -> Iterator[str]:
+    """A note on the questions that stand in several rows with different references."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for item in items:
+        found.setdefault(item.group, set()).add(item.reference_answers)
+    several = [name for name, references in found.items() if len(references) > 1]
+    if several:
+        n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
+        yield f"{n} in several rows with different references, each of which is taken as right: {listed(several)}"
 
 
-def lexically_easy(questions: Sequence[Question], documents: Sequence[Document]) -> int | None:
-    """How many questions have a document of their own that BM25 ranks first; None where none names one that is there.
+def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """Those of a table, a folder of files, or one file, and what was noticed while they were read.
 
-    A tie for the first place counts.
+    Raises:
+        InputError: it is not there, cannot be read, or holds none.
+    """
+    if not path.exists():
+        raise InputError(f"documents: {shown(path)}: there is no such file or folder")
+    found = collection_of_files(path, None, columns=FileColumns())
+    if not found.documents:
+        raise InputError(f"{shown(path)}: holds no document")
+    return found.documents, found.notes
+
+
+def lexically_easy(questions: Sequence[Question], documents: Sequence[Document]) -> tuple[int, int | None]:
+    """How many questions name a document that is there, and of how many of these BM25 ranks it first; None where there
+    is none of them. A tie for the first place counts.
     """
     place = {one.document_id: number for number, one in enumerate(documents)}
     own = {one.group: [place[name] for name in one.reference_documents if name in place] for one in questions}
     naming = [one for one in questions if own[one.group]]
     if not naming:
-        return None
+        return 0, None
     from judgecal.retrieval.bm25 import Bm25, tokenizer_named
 
     words = tokenizer_named("words")
     index = Bm25.of([words(f"{one.title or ''} {one.text}") for one in documents])
     scores = index.scores([words(one.question) for one in naming])
     easy = (row[own[one.group]].max() >= row.max() for one, row in zip(naming, scores, strict=True))
-    return int(sum(easy))
+    return len(naming), int(sum(easy))

@@ -61,10 +61,19 @@ class EvaluatePlan:
         return self.source.asked[: self.options.limit or self.config.tables.questions.limit]
 
     @cached_property
+    def _collection(self) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+        path = self.config.tables.documents.path
+        return (self.source.documents, ()) if path is None else read_documents(self.config.folder / path)
+
+    @property
     def documents(self) -> tuple[Document, ...]:
         """Those that systems search; empty where there are none."""
-        path = self.config.tables.documents.path
-        return self.source.documents if path is None else read_documents(self.config.folder / path)
+        return self._collection[0]
+
+    @property
+    def input_notes(self) -> tuple[str, ...]:
+        """What was noticed while questions and documents were read."""
+        return (*self.source.notes, *self._collection[1])
 
     @cached_property
     def systems(self) -> tuple[ConfiguredSystem, ...]:

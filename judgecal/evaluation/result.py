@@ -33,7 +33,8 @@ class AskedQuestions:
         n_answerable: those whose reference gives an answer.
         n_sealed: those of test, whose text is shown nowhere.
         made_by: people, llm or project, as the set's card says; None where nothing says so.
-        n_lexically_easy: questions whose own document BM25 ranks first; None where they name no document.
+        n_with_document: those that name a document that is there.
+        n_lexically_easy: of these, whose own document BM25 ranks first; None where there is none.
     """
 
     source: str
@@ -42,6 +43,7 @@ class AskedQuestions:
     n_answerable: int
     n_sealed: int
     made_by: str | None
+    n_with_document: int
     n_lexically_easy: int | None
 
 
@@ -119,13 +121,15 @@ class WorstAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WorstQuestion:
-    """A question with the lowest mean `total` over all systems, an unscored one as 0; none of test."""
+    """A question with the lowest mean score over all systems; none of test. The score of an answer is its `total`, an
+    unscored one as 0; where there is no answer to give, a refusal scores 1 and anything else 0.
+    """
 
     question: str
     text: str
     reference: tuple[str, ...]
     documents: tuple[str, ...]
-    mean_total: float
+    mean_score: float
     answers: tuple[WorstAnswer, ...]
 
 

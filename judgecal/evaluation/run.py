@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from judgecal.evaluation.result import (
 )
 from judgecal.evaluation.states import StateFiles
 from judgecal.evaluation.summary import summarise, summarise_documents
-from judgecal.evaluation.system import SystemAnswer
+from judgecal.evaluation.system import Setting, SystemAnswer
 from judgecal.experiment import RunOptions, full_name, open_experiment, open_journal, stored_rows
 from judgecal.goldset import item_row
 from judgecal.selection.mosaic_rows import ReadRow
@@ -71,7 +72,7 @@ class EvaluateRun(EvaluatePlan):
             panel, measured, judged, notes = self._judge(answers, journal, budget)
         columns = [one.name for one in panel.measures]
         states.write_measured(measured, judged, columns)
-        notes = (*self.source.notes, *self.panel.trained_notes(self.questions), *notes)
+        notes = (*self.input_notes, *self.panel.trained_notes(self.questions), *notes)
         result = _Evaluated(self, panel, measured, judged, notes).result(budget, states)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
@@ -138,6 +139,7 @@ class _Evaluated:
 
     def _questions(self) -> AskedQuestions:
         source, asked = self.run.source, self.run.questions
+        n_with_document, n_lexically_easy = lexically_easy(asked, self.run.documents)
         return AskedQuestions(
             source=source.name,
             sha256=source.sha256,
@@ -145,19 +147,25 @@ class _Evaluated:
             n_answerable=sum(one.answerable for one in asked),
             n_sealed=sum(one.group in source.sealed for one in asked),
             made_by=source.made_by,
-            n_lexically_easy=lexically_easy(asked, self.run.documents),
+            n_with_document=n_with_document,
+            n_lexically_easy=n_lexically_easy,
         )
 
     def _curves(self) -> Iterator[FactorCurve]:
         """Of each table with factors, from its own systems."""
         design = self.run.config.tables.design
-        tables = dict.fromkeys(one.table for one in self.run.systems if one.system.settings)
-        for table in tables if design is not None else ():
-            own = {one.system.name: one.system.settings for one in self.run.systems if one.table == table}
+        tables: dict[str, dict[str, Mapping[str, Setting]]] = {}
+        for one in self.run.systems if design is not None else ():
+            if one.system.settings:
+                tables.setdefault(one.table, {})[one.system.name] = one.system.settings
+        levels = {(table, *level) for table, own in tables.items() for each in own.values() for level in each.items()}
+        n_curves = sum(n > 1 for n in Counter((table, factor) for table, factor, _ in levels).values())
+        for table, own in tables.items():
             base = next((one.system.name for one in self.run.systems if one.table == table and one.is_base), None)
             rows = [one for one in self.measured if one.system in own]
             assert design is not None
-            yield from factor_curves(rows, own, table=table, design=design, base=base, seed=self.run.seed)
+            how: dict[str, Any] = {"base": base, "n_curves": max(n_curves, 1), "seed": self.run.seed}
+            yield from factor_curves(rows, own, table=table, design=design, **how)
 
     def _failures(self) -> tuple[FailedAnswers, ...]:
         """By system and kind; a message may quote the question, so none of a sealed one is told."""
@@ -171,12 +179,12 @@ class _Evaluated:
         return tuple(sorted(found.values(), key=lambda row: -row.n))
 
     def _worst(self) -> Iterator[WorstQuestion]:
-        """The lowest mean total first; a question that every system got right is none."""
+        """The lowest mean score first; a question that every system got right is none."""
         answers: dict[str, list[Measured]] = {}
         for one in self.measured:
             if one.question not in self.run.source.sealed:
                 answers.setdefault(one.question, []).append(one)
-        means = {group: statistics.fmean(one.total or 0.0 for one in own) for group, own in answers.items()}
+        means = {group: statistics.fmean(map(_score, own)) for group, own in answers.items()}
         by_group = {one.group: one for one in self.run.questions}
         for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[:_WORST]:
             question = by_group[group]
@@ -185,7 +193,7 @@ class _Evaluated:
                 text=question.question,
                 reference=question.reference_answers,
                 documents=question.reference_documents,
-                mean_total=means[group],
+                mean_score=means[group],
                 answers=tuple(map(_worst_answer, answers[group])),
             )
 
@@ -204,6 +212,11 @@ class _Evaluated:
             f"suite:{run.panel.suite}|judges:{judges}|repeats:{run.panel.repeats}|level:{LEVEL:g}|seed:{run.seed}|"
             f"version:{__version__}"
         )
+
+
+def _score(one: Measured) -> float:
+    """By which questions went well or badly: a right refusal is worth a right answer."""
+    return (one.total or 0.0) if one.answerable else float(one.answered is False)
 
 
 def _worst_answer(one: Measured) -> WorstAnswer:
@@ -240,7 +253,13 @@ def evaluate(
     Raises:
         InputError: lists every problem of the configuration.
     """
-    options = RunOptions(limit=limit, budget_usd=budget_usd, use_cache=use_cache, retry_unscored=retry_unscored)
+    options = RunOptions(
+        repeats=1 if repeats is None else repeats,
+        limit=limit,
+        budget_usd=budget_usd,
+        use_cache=use_cache,
+        retry_unscored=retry_unscored,
+    )
     options.check()
     return EvaluateRun(
         workspace=find_workspace(None if workspace is None else Path(workspace)),

@@ -1,6 +1,6 @@
 """The four states of an evaluation as files: Parquet and CSV, each written whole when it is reached.
 
-Texts of test questions, and what was answered to them, stand in no file: these rows are `sealed` and counted.
+Texts of test questions, and what was answered to them, stand in none of them: these rows are `sealed` and counted.
 """
 
 from __future__ import annotations

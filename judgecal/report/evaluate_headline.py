@@ -170,10 +170,12 @@ def _unknown(result: EvaluateResult, kind: str) -> Iterator[str]:
 def made_by_model(result: EvaluateResult) -> str:
     """What questions of a model's own making are worth."""
     text = "a model made these questions, and answers that stand wholly in one passage are easier than what users ask"
-    easy, n = result.questions.n_lexically_easy, result.questions.n
+    easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
     if easy is None:
         return text
-    return f"{text}; {numbers.count(easy)} of {numbers.count(n)} are lexically easy: BM25 ranks their document first"
+    return (
+        f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks it first"
+    )
 
 
 def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:

@@ -29,15 +29,16 @@ def corrected_section(result: EvaluateResult) -> list[Section]:
             one.system,
             numbers.DASH if one.corrected is None else in_percent(one.corrected),
             in_percent(one.raw),
+            f"{one.raw.n:,}/{one.raw.n_expected:,}",
             one.method or one.reason or numbers.DASH,
         ]
         for one in result.corrected
     ]
     caption = (
         "Serves the report of quality: the share that people would call right, if the judge errs here as on the set "
-        "that it was locked on."
+        "that it was locked on. Of the n questions that it gave a verdict on."
     )
-    header = ["system", "corrected", "raw", "made by"]
+    header = ["system", "corrected", "raw", "n", "made by"]
     return [Section("corrected", "Right answers, corrected for the judge's errors", caption, [Table(header, rows)])]
 
 
@@ -52,6 +53,12 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
         "these questions would show in four runs of five."
     )
     pairs = sorted(result.comparisons, key=lambda one: one.p_adjusted if one.p_adjusted is not None else 1.0)
+    best = result.best.best
+    if best is not None and any(best in (one.a, one.b) and one.decision not in ("A", "B") for one in pairs):
+        text += (
+            f" That {best} is shown to be the best is one question, asked of the highest alone: it needs no correction "
+            "for the number of pairs, so that single pairs may stay open here."
+        )
     blocks: list[Block] = [Paragraph(text), *_long(_pairs(pairs))]
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
 
@@ -220,16 +227,16 @@ def worst_section(result: EvaluateResult) -> list[Section]:
             textwrap.shorten(one.text, _WIDTH, placeholder=" ..."),
             ", ".join(one.documents) or numbers.DASH,
             _found_by(one),
-            numbers.plain(one.mean_total, 2),
+            numbers.plain(one.mean_score, 2),
         ]
         for one in result.worst
     ]
     caption = (
-        "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean total over all "
-        f"{len(result.systems)} {'systems' if result.design is None else 'settings'}; questions of test are counted "
-        "and not shown."
+        "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score over all "
+        f"{len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, and where there is no "
+        "answer to give 1 for a refusal and 0 for an answer. Questions of test are counted and not shown."
     )
-    table = Table(["question", "reference document", "retrieved by", "mean total"], rows, left=3)
+    table = Table(["question", "reference document", "retrieved by", "mean score"], rows, left=3)
     blocks: list[Block] = [table, Folded("What each answered, and from what", list(map(_record, result.worst)))]
     return [Section("worst", "Worst questions", caption, blocks)]
 
@@ -251,7 +258,7 @@ def _record(one: WorstQuestion) -> Record:
         ("Document", ", ".join(one.documents) or "none named"),
         *((each.system, _answer(each)) for each in one.answers),
     ]
-    return Record(one.text, facts, f"{one.question} · mean total {numbers.plain(one.mean_total, 2)}")
+    return Record(one.text, facts, f"{one.question} · mean score {numbers.plain(one.mean_score, 2)}")
 
 
 def _answer(one: WorstAnswer) -> str:

@@ -126,7 +126,7 @@ def evaluated(
         experiment="evaluate-sweep",
         states=States("1.parquet", "2.parquet", "3.parquet", "4.parquet"),
         questions=AskedQuestions(
-            "starter", "ab" * 32, len(asked), sum(one.answerable for one in asked), len(asked) // 4, made_by, 61
+            "starter", "ab" * 32, len(asked), sum(one.answerable for one in asked), len(asked) // 4, made_by, 75, 61
         ),
         design="one_at_a_time" if factors else None,
         bases=(base,) if base else (),
@@ -180,7 +180,7 @@ def _worst(rows: Sequence[Measured], asked: Sequence[Question], most: int = 5) -
         found.append(
             WorstQuestion(one.group, one.question, one.reference_answers, one.reference_documents, mean, answers)
         )
-    return tuple(sorted(found, key=lambda one: one.mean_total))
+    return tuple(sorted(found, key=lambda one: one.mean_score))
 
 
 @functools.cache
