@@ -230,7 +230,7 @@ def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
     first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and first.endswith(".")
     assert "@embedded was taken, though it is not shown to agree with people better than the best constant." in first
-    assert "On test (96 items, 0 unscored) it agrees with people to " in first
+    assert "On test (96 items, 0 unscored) it agrees with the project's own labels to " in first
     assert "Locked in deep/l.json" in ran.out
     full = judgecal("select", scored, *ANY, "-o", "deep/l.json", "--full").said
     for part in ("through its calibration map", "confirmed on test", "flip rate 0.000", "run: gold:starter@"):

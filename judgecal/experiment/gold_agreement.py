@@ -52,6 +52,7 @@ class RaterAgreement(Result):
     sha256: str = field(default="", metadata={"json": False})
     scale: str = field(default="", metadata={"json": False})
     raters: tuple[str, ...] = field(default=(), metadata={"json": False})
+    labels_by: str = field(default="", metadata={"json": False})
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
@@ -70,6 +71,7 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
         gold.sha256,
         str(gold.scale),
         gold.raters,
+        gold.card.labels_by,
     )
 
 

@@ -191,14 +191,15 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     alpha = result.reliability.get("krippendorff_alpha")
     many = [one for one in result.ceiling if one.n >= MIN_SHARED]
     if alpha is None or alpha.value is None or not many:
-        return Headline("raters", f"{len(result.raters)} people rated {result.set_}.", next=again)
+        return Headline("raters", f"{len(result.raters)} raters rated {result.set_}.", next=again)
     leading = columns_of(many[0].agreement, result.scale)[0]
     reach = between([one.agreement[leading].value for one in many])
     on = "to" if leading == "macro_agreement" and result.scale != "binary" else "on"
-    what = f"People agree with each other {on} {reach} of {result.set_}." if on == "on" else ""
-    what = what or f"People agree with each other to {reach} on {result.set_}."
+    who = "The project's raters" if result.labels_by == "project" else "People"
+    of = "of" if on == "on" else "on"
+    what = f"{who} agree with each other {on} {reach} {of} {result.set_}."
     n = len(result.raters) - len(result.tie_breakers)
-    how = f"{metric_facts(leading).name} of {n} people; Krippendorff's alpha {estimate(alpha)}"
+    how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
     return Headline("raters", what, (f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}.",), next=again)
 
 

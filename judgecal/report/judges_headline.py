@@ -101,12 +101,14 @@ class Reach:
     Attributes:
         value: of the leading metric, where it asks for that once calibrated (`mapped` says whether it is).
         scale: of the labels, by its name.
-        people, beside: each person's agreement with the others, and the judge's on the same items.
+        labels_by: who gave the labels, as the set's card says.
+        people, beside: each rater's agreement with the others, and the judge's on the same items.
         floor: what `constant` reaches, in words.
     """
 
     value: Estimate
     scale: str
+    labels_by: str
     mapped: bool
     people: Sequence[float | None]
     beside: Sequence[float | None]
@@ -117,10 +119,11 @@ class Reach:
         """All of it, of a judge by its name or as a pronoun."""
         graded = self.scale not in ("binary", "nominal")
         to = "to" if graded else "on"
-        parts = [f"{who} agrees with people {to} {_share(self.value, graded)}{self._weighing}"]
+        whom, raters = raters_in_words(self.labels_by)
+        parts = [f"{who} agrees with {whom} {to} {_share(self.value, graded)}{self._weighing}"]
         if self.people:
             own, its = numbers.between(self.people), numbers.between(self.beside)
-            parts.append(f"people agree with each other {to} {own}, and it with each of them {to} {its}")
+            parts.append(f"{raters} agree with each other {to} {own}, and it with each of them {to} {its}")
         parts.append(f"{self.constant} reaches {numbers.percent(self.floor, 1)}")
         return "; ".join(parts) + "."
 
@@ -134,6 +137,11 @@ class Reach:
         return f"{' once calibrated' * self.mapped}, low, middle and high labels weighing alike"
 
 
+def raters_in_words(labels_by: str) -> tuple[str, str]:
+    """Whom a judge agrees with, and who agrees with each other: only people's labels are called theirs."""
+    return ("the project's own labels", "its raters") if labels_by == "project" else ("people", "people")
+
+
 def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
     result, metric = found.result, found.metric
@@ -143,6 +151,7 @@ def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
     reach = Reach(
         value=deciding(entry, metric),
         scale=result.gold.scale,
+        labels_by=result.gold.labels_by,
         mapped=bool(entry.calibrated),
         people=[deciding(one, metric).value for one in people],
         beside=[deciding(one, metric).value for one in beside],

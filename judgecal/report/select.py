@@ -89,7 +89,8 @@ def _reached(result: SelectResult) -> Iterator[str]:
         return
     beside = result.stand_in.raters.values() if result.stand_in else ()
     people, judge = [one.person for one in beside], [one.judge for one in beside]
-    reach = Reach(found, result.gold.scale, mapped, people, judge, result.floor.value, "the best constant")
+    of = (result.gold.scale, result.gold.labels_by)
+    reach = Reach(found, *of, mapped, people, judge, result.floor.value, "the best constant")
     yield reach.sentence(f"{items} it")
 
 
