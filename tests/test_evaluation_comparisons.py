@@ -60,6 +60,7 @@ def test_those_that_may_be_the_best() -> None:
 def test_alike_and_too_few() -> None:
     twins = best_of(values_of(of_totals("a", [1.0, 0.5] * 20) + of_totals("b", [1.0, 0.5] * 20)))
     assert (twins.best, len(twins.not_told_apart), twins.questions_needed) == (None, 2, None)
+    assert [one.loss_at_most for one in twins.not_told_apart] == [None, None]  # nothing is known of their spread
     few = best_of(values_of(of_totals("a", [1.0] * 9) + of_totals("b", [0.0] * 9)))
     assert few.best is None and len(few.not_told_apart) == 2
     assert "fewer than 10" in (few.reason or "")

@@ -64,6 +64,16 @@ def test_pairs_that_stay_open_beside_a_best_are_explained() -> None:
     assert said not in unescape(html(evaluate_document(dataclasses.replace(led, comparisons=pairs))))
 
 
+def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep: EvaluateResult) -> None:
+    systems = tuple(dataclasses.replace(one, n=0) for one in sweep.systems)
+    document = evaluate_document(dataclasses.replace(sweep, systems=systems, failures=()))
+    assert document.headline.kind == "none" and not document.facts
+    because = "The judge of faithfulness gave no verdict on 3 answers, by parse: no verdict in the reply: 'maybe'."
+    assert document.headline.because[0] == because
+    page = unescape(html(document))
+    assert "Answers without a verdict" in page and "Questions without an answer" not in page
+
+
 def test_few_questions() -> None:
     found = headline(swept(9))
     assert found.kind == "too few" and found.sentence.startswith("Too few questions to decide anything: 9 questions")

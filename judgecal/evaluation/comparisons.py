@@ -55,7 +55,7 @@ class Candidate:
         value: of the measure, unscored questions as 0.
         loss: how far it lies below the best value seen; 0 for that one.
         loss_at_most: what it loses against the truly best lies below this, for all at once; None without bounds, and
-            where there is but one.
+            where there is no other that it was seen to differ from.
     """
 
     name: str
@@ -202,7 +202,8 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
     for name in ranked:
         if name in left:
             loss = losses.by_judge[name]
-            at_most = 0.0 if shown else loss.upper if len(ranked) > 1 else None
+            alike = loss.upper is not None and loss.upper <= (loss.loss or 0.0)
+            at_most = 0.0 if shown else None if alike else loss.upper
             candidates.append(Candidate(name, loss.value, loss.loss, at_most))
     runner_up = ranked[1] if len(ranked) > 1 else None
     return BestOf(

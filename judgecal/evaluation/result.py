@@ -107,6 +107,18 @@ class FailedAnswers:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedVerdicts:
+    """On how many answers a column's judge gave no verdict, in some repeat at least, for one kind of failure, and what
+    the first said; None where all of them are to questions of test.
+    """
+
+    column: str
+    kind: str
+    n: int
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WorstAnswer:
     """What a system made of a question. `retrieved` are the documents of its contexts, best first; None where it
     shows none.
@@ -152,6 +164,7 @@ class EvaluateResult(Result):
         corrected: of systems whose correctness is judged by a lock that has a pass mark.
         by_complexity, by_tag: each system on parts of the questions.
         failures: why there are no answers, by system and kind, the most frequent first.
+        failed_verdicts: why there are no verdicts on answers, by column and kind, the most frequent first.
         worst: the questions that went worst, with what was retrieved.
         usd: what the calls of this run cost; None where a price is not known.
     """
@@ -174,6 +187,7 @@ class EvaluateResult(Result):
     by_complexity: tuple[QuestionPart, ...]
     by_tag: tuple[QuestionPart, ...]
     failures: tuple[FailedAnswers, ...]
+    failed_verdicts: tuple[FailedVerdicts, ...]
     worst: tuple[WorstQuestion, ...]
     costs: Costs
     n_unscored: int

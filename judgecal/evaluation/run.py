@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from judgecal.evaluation.result import (
     AskedQuestions,
     EvaluateResult,
     FailedAnswers,
+    FailedVerdicts,
     SystemSetting,
     WorstAnswer,
     WorstQuestion,
@@ -129,6 +130,7 @@ class _Evaluated:
             by_complexity=by_complexity(measured, run.questions),
             by_tag=by_tag(measured, run.questions),
             failures=self._failures(),
+            failed_verdicts=self._failed_verdicts(),
             worst=tuple(self._worst()),
             costs=run.costs,
             n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
@@ -168,15 +170,36 @@ class _Evaluated:
             yield from factor_curves(rows, own, table=table, design=design, **how)
 
     def _failures(self) -> tuple[FailedAnswers, ...]:
-        """By system and kind; a message may quote the question, so none of a sealed one is told."""
-        found: dict[tuple[str, str], FailedAnswers] = {}
-        for one in self.measured:
-            if one.given.error is not None:
-                key, sealed = (one.system, one.given.error.kind), one.question in self.run.source.sealed
-                row = found.get(key, FailedAnswers(*key, 0, None))
-                message = row.message or (None if sealed else one.given.error.message)
-                found[key] = replace(row, n=row.n + 1, message=message)
-        return tuple(sorted(found.values(), key=lambda row: -row.n))
+        """By system and kind."""
+        errors = [
+            (one.system, one.question, f"{error.kind}: {error.message}")
+            for one in self.measured
+            if (error := one.given.error) is not None
+        ]
+        return tuple(FailedAnswers(*row) for row in self._tallied(errors))
+
+    def _failed_verdicts(self) -> tuple[FailedVerdicts, ...]:
+        """By column and kind."""
+        errors = [
+            (column, question, verdicts.error)
+            for (_, question), said in self.judged.items()
+            for column, verdicts in said.items()
+            if verdicts.error is not None
+        ]
+        return tuple(FailedVerdicts(*row) for row in self._tallied(errors))
+
+    def _tallied(self, errors: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, int, str | None]]:
+        """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent first.
+
+        A message may quote the question, so none of a sealed one is told.
+        """
+        found: dict[tuple[str, str], list[str | None]] = {}
+        for name, question, error in errors:
+            kind, _, message = error.partition(": ")
+            sealed = question in self.run.source.sealed
+            found.setdefault((name, kind), []).append(None if sealed else message)
+        rows = [(*key, len(said), next(filter(None, said), None)) for key, said in found.items()]
+        return sorted(rows, key=lambda row: -row[2])
 
     def _worst(self) -> Iterator[WorstQuestion]:
         """The lowest mean score first; a question that every system got right is none."""

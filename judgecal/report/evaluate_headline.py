@@ -19,6 +19,8 @@ from judgecal.report.wording import in_a_row, path_from_here, sentence
 _NAMED = 3
 _FEWEST = 10
 """Questions from which on anything is decided, as everywhere in judgecal."""
+_OF_TOTAL = ("correctness", "answered")
+"""The columns that the total is made of."""
 _TO_LABEL = 60
 """Answers for people to label, where nobody has labelled any."""
 
@@ -93,6 +95,10 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     if kind == "none" and result.failures:
         first = result.failures[0]
         yield f"{numbers.count(first.n)} answers of {first.system} failed by {first.kind}: {_brief(first.message)}."
+    elif kind == "none" and result.failed_verdicts:
+        failed = max(result.failed_verdicts, key=lambda one: (one.column in _OF_TOTAL, one.n))
+        on = numbers.count_of(failed.n, "answer")
+        yield f"The judge of {failed.column} gave no verdict on {on}, by {failed.kind}: {_brief(failed.message)}."
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             highest = next(one for one in result.systems if one.system == result.best.highest)
@@ -200,6 +206,8 @@ def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
     """The large numbers under the headline."""
     result = with_labels(result)
     best, n = result.best, len(result.systems)
+    if not any(one.n for one in result.systems):
+        return
     highest = next(one for one in result.systems if one.system == best.highest)
     yield Fact(numbers.estimate(highest.total, 2), "is the highest total." if n > 1 else "is its total.")
     if n > 1 and best.best is None:

@@ -271,24 +271,39 @@ def _answer(one: WorstAnswer) -> str:
 
 
 def failures_section(result: EvaluateResult) -> list[Section]:
-    """Why there are no answers; none where every question has one."""
-    if not result.failures:
-        return []
+    """Why there are no answers, and no verdicts on answers; none where nothing failed."""
+    tables = [
+        _failed(
+            "Questions without an answer",
+            ["system", "questions"],
+            [(one.system, one.kind, one.message, one.n) for one in result.failures],
+        ),
+        _failed(
+            "Answers without a verdict",
+            ["column", "answers"],
+            [(one.column, one.kind, one.message, one.n) for one in result.failed_verdicts],
+        ),
+    ]
+    blocks: list[Block] = [table for table in tables if table.rows]
+    caption = (
+        "Serves whoever runs the systems and the judges: what came instead of an answer, or of a verdict on one, with "
+        "the first message of its kind. A question without an answer counts as 0 in the total, and so does one "
+        "without a verdict that the total needs."
+    )
+    return [Section("failures", "What failed", caption, blocks)] if blocks else []
+
+
+def _failed(title: str, names: Sequence[str], failures: Sequence[tuple[str, str, str | None, int]]) -> Table:
     rows = [
         [
-            one.system,
-            one.kind,
-            textwrap.shorten(one.message or "(of test questions alone: not shown)", 3 * _WIDTH, placeholder=" ..."),
-            numbers.count(one.n),
+            who,
+            kind,
+            textwrap.shorten(message or "(of test questions alone: not shown)", 3 * _WIDTH, placeholder=" ..."),
+            numbers.count(n),
         ]
-        for one in result.failures
+        for who, kind, message, n in failures
     ]
-    caption = (
-        "Serves whoever runs the system: what came instead of an answer, with the first message of its kind. Such a "
-        "question counts as 0 in the total."
-    )
-    table = Table(["system", "failure", "the first said", "questions"], rows, left=3)
-    return [Section("failures", "Questions without an answer", caption, [table])]
+    return Table([names[0], "failure", "the first said", names[1]], rows, left=3, title=title)
 
 
 def judges_section(result: EvaluateResult) -> Section:

@@ -17,6 +17,7 @@ from judgecal.evaluation.result import (
     CorrectedSystem,
     EvaluateResult,
     FailedAnswers,
+    FailedVerdicts,
     MeasuredBy,
     States,
     SystemSetting,
@@ -153,6 +154,7 @@ def evaluated(
             for name in names
             if (n := sum(row.system == name and row.given.error is not None for row in rows))
         ),
+        failed_verdicts=(FailedVerdicts("faithfulness", "parse", 3, "no verdict in the reply: 'maybe'"),),
         worst=_worst(rows, asked),
         costs=Costs(),
         n_unscored=sum(one.total is None for one in rows),
