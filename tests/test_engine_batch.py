@@ -247,7 +247,7 @@ def test_a_key_that_is_refused_for_every_row_ends_the_run_and_not_the_next_one(t
     with batches_at("openai", lambda _, before: "5" if before else 401) as server:
         with pytest.raises(AuthError, match="refused the key"):
             batched(server.model(), tmp_path, 3)
-        assert events(tmp_path) == ["intended", "submitted", "read"]
+        assert events(tmp_path) == ["intended", "submitted", "reading", "read"]
         batched(server.model(), tmp_path, 3)
     assert set(verdicts(tmp_path).values()) == {5.0}
 

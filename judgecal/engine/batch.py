@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from judgecal.engine.batch_client import BatchClient, BatchPolicy, NotHandedIn, Results
-from judgecal.engine.batch_log import Batch, BatchLog, batches_beside, ids_in, new_name, request_id
+from judgecal.engine.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
+from judgecal.engine.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.call_runner import Outcome
 from judgecal.engine.calls import Call, CallFailed, Message
 from judgecal.engine.journal import Journal
-from judgecal.engine.reply_forms import ReplyForms
+from judgecal.engine.reply_forms import LateForms, ReplyForms
 from judgecal.engine.run import Progress, clock, judgement_of, run_calls, run_to_end
 from judgecal.engine.transport.batches import BatchState, Spool
 from judgecal.errors import AuthError, JudgecalError, notice
@@ -79,16 +79,6 @@ async def _all(runs: Sequence[_BatchRun]) -> None:
     await asyncio.gather(*(run.work() for run in runs))
 
 
-@dataclass(slots=True)
-class _Part:
-    """A batch that is being filled; `ids` are a set in order."""
-
-    name: str
-    spool: Spool
-    ids: dict[str, None] = field(default_factory=dict)
-    usd_at_most: float = 0.0
-
-
 class _BatchRun:
     """The batches of one model."""
 
@@ -112,9 +102,10 @@ class _BatchRun:
         self._format = self._client.format
         self._cheap = spec.in_batches()
         self._key_of = RequestKeys(spec)
-        self._forms = ReplyForms(spec, cache_folder())
+        self._forms = LateForms(ReplyForms(spec, cache_folder()))
         self._open = log.open_of(spec)
         self._waiting = ids_in(self._open)
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)  # name of a batch -> what this run asks for of it
         self._tries: dict[str, int] = {}
         self._given_up: set[Key] = set()  # an error may be due again at once, for the next run
         self._short = 0  # times that the budget held fewer requests than were due
@@ -126,7 +117,7 @@ class _BatchRun:
 
         A batch would say so in hours. The same call finds out whether the key and the model are right.
         """
-        if not self._forms.unknown:
+        if not ReplyForms(self._spec, cache_folder()).unknown:
             return
         for call in self._calls():
             if call.schema is None:
@@ -136,7 +127,7 @@ class _BatchRun:
             if one not in self._waiting and not stored:
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
-        self._forms = ReplyForms(self._spec, cache_folder())
+        self._forms = LateForms(ReplyForms(self._spec, cache_folder()))
 
     def _record(self, row: Judgement) -> None:
         if row.error is not None:
@@ -149,7 +140,7 @@ class _BatchRun:
     async def work(self) -> None:
         """Hand in, wait and read until nothing is due."""
         try:
-            for batch in [one for one in self._open if one.provider_id is None]:
+            for batch in list(self._open):
                 await self._locate(batch)
             while await self._hand_in():
                 await self._wait_and_read()
@@ -159,7 +150,7 @@ class _BatchRun:
     def still_waiting(self) -> Iterator[str]:
         """What a user must hear of batches that go on without this process."""
         for batch in self._open:
-            if batch.wanted:
+            if self._asked[batch.name]:
                 yield (
                     f"judgecal: batch {batch.provider_id or batch.name} of {len(batch.ids):,} requests goes on at "
                     f"{self._spec.provider} and is paid for there; the same command takes its replies; to stop it, "
@@ -168,62 +159,79 @@ class _BatchRun:
 
     async def _locate(self, batch: Batch) -> None:
         """Find a batch that was noted, and whose id was not; one that is in no list was never made."""
-        self._tell([batch], "looking for a batch that may have been handed in")
-        if await self._client.look_for(batch):
-            self._log.note(batch, "submitted")
-        else:
-            self._close(batch, made=False)
+        async with self._log.locating:
+            if batch.provider_id is None and self._log.is_open(batch):
+                self._tell([batch], "looking for a batch that may have been handed in")
+                if await self._client.look_for(batch):
+                    self._log.note(batch, "submitted")
+                else:
+                    self._close(batch, made=False)
+        if not self._log.is_open(batch):
+            self._forget(batch, batch.ids)
 
     def _close(self, batch: Batch, *, made: bool = True) -> None:
-        self._log.note(batch, "read" if made else "void")
-        self._budget.release(batch.usd_at_most)
-        self._open.remove(batch)
-        for one in batch.ids:
-            self._waiting.pop(one, None)
+        if self._log.is_open(batch):
+            self._log.note(batch, "read" if made else "void")
+            self._budget.release(batch.usd_at_most)
+        self._forget(batch, batch.ids)
+
+    def _forget(self, batch: Batch, ids: Iterable[str]) -> None:
+        """Requests that wait in a batch no longer, as far as this run goes."""
+        for one in ids:
+            if self._waiting.get(one) is batch:
+                del self._waiting[one]
+        self._asked.pop(batch.name, None)
+        if not self._log.is_open(batch) and batch in self._open:
+            self._open.remove(batch)
+
+    def _waited_for(self) -> list[Batch]:
+        return [batch for batch in self._open if self._asked[batch.name]]
 
     async def _hand_in(self) -> bool:
         """Hand in what is due and waits in no batch; whether anything waits now."""
-        for batch in self._open:
-            batch.wanted = False
+        self._asked.clear()
         self._short += 1
         short = False
-        part: _Part | None = None
+        part: Part | None = None
         for call in self._still_due():
             key, one, messages = request_id(self._key_of, call)
             if batch_of_it := self._waiting.get(one):
-                batch_of_it.wanted = True
+                self._asked[batch_of_it.name].add(one)
                 continue
             if self._cache and (stored := self._cache.get(key)):
                 self._record(judgement_of(call, Outcome(stored, cached=True)))
                 continue
             if part and one in part.ids:
                 continue
-            request = self._request(call, messages)
+            request = self._request(call, one, messages)
             if request is None:
                 continue
-            if part and self._is_full(part, request):
+            if part and part.is_full(request):
                 await self._submit(part)
                 part = None
-                if sum(batch.wanted for batch in self._open) >= _MOST_AT_ONCE:
+                if len(self._waited_for()) >= _MOST_AT_ONCE:
                     return True
-            part = part or self._new_part()
+            part = part or Part(self._format)
             worst = worst_cost_usd(self._cheap, messages, call.schema)
             reserved = self._budget.reserve(self._spec.alias, worst)
             if reserved is not None:
-                self._add(part, one, request, reserved)
-            elif self._short < self._policy.tries and (part.ids or any(batch.wanted for batch in self._open)):
+                part.add(one, request, reserved)
+            elif self._short < self._policy.tries and (part.ids or self._waited_for()):
                 short = True  # what the batches before it really cost may leave room for it
             else:
                 self._refuse(call, worst)
         if part and part.ids:
             await self._submit(part)
         self._short -= not short
-        return any(batch.wanted for batch in self._open)
+        return bool(self._waited_for())
 
-    def _request(self, call: Call, messages: Sequence[Message]) -> bytes | None:
+    def _request(self, call: Call, one: str, messages: Sequence[Message]) -> bytes | None:
         """The body of a call; None where it cannot be sent, which is its row then."""
+        if failure := self._forms.refusal(one, call.schema):
+            self._record(judgement_of(call, Outcome(failure=failure, attempts=self._tries[one])))
+            return None
         try:
-            body = self._client.transport.encoded(messages, call.schema and self._forms.shape_known(call.schema))
+            body = self._client.transport.encoded(messages, self._forms.shape(one, call.schema))
             if len(body) > self._format.most_bytes // 2:
                 raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
             return body
@@ -235,29 +243,14 @@ class _BatchRun:
         failure = Failure("budget", self._budget.refuse(self._spec.alias, worst_usd))
         self._record(judgement_of(call, Outcome(failure=failure)))
 
-    def _new_part(self) -> _Part:
-        part = _Part(new_name(), Spool())
-        part.spool.add(self._format.frame(part.name)[0])
-        return part
-
-    def _is_full(self, part: _Part, body: bytes) -> bool:
-        margin = 1000  # what stands around a body, and at the end
-        too_many = len(part.ids) >= self._format.most_requests
-        return too_many or part.spool.size + len(body) + margin > self._format.most_bytes
-
-    def _add(self, part: _Part, one: str, body: bytes, usd: float) -> None:
-        between = self._format.frame(part.name)[1] if part.ids else b""
-        mark = part.name.rpartition("-")[2]
-        part.spool.add(between, self._format.request(f"{one}-{mark}", body))
-        part.ids[one] = None
-        part.usd_at_most += usd
-
-    async def _submit(self, part: _Part) -> None:
+    async def _submit(self, part: Part) -> None:
         """Note the batch, hand it in, and note its id."""
-        part.spool.add(self._format.frame(part.name)[2])
+        part.finish()
+        self._budget.cover()  # before the batch is noted: whoever finds it there takes its money out again
         batch = self._log.intend(part.name, self._spec, tuple(part.ids), usd_at_most=part.usd_at_most)
         self._open.append(batch)
         self._waiting |= ids_in([batch])
+        self._asked[batch.name] = set(part.ids)
         self._tell([batch], "handing in")
         try:
             await self._client.hand_in(batch, part.spool)
@@ -271,7 +264,10 @@ class _BatchRun:
     async def _wait_and_read(self) -> None:
         """Until every batch with a call of this run has ended and is read."""
         asked = 0
-        while waiting := [batch for batch in self._open if batch.wanted]:
+        until = time.monotonic() + self._policy.longest_s
+        while waiting := self._waited_for():
+            if time.monotonic() > until:
+                raise self._client.never_ends(waiting[0])
             states = {batch.name: await self._client.state(batch) for batch in waiting}
             done = sum(state.done for state in states.values())
             self._tell(waiting, f"{done:,} of {sum(len(batch.ids) for batch in waiting):,} done")
@@ -285,8 +281,11 @@ class _BatchRun:
         """Make rows of what ended batches hold; what failed there, and may go into another batch, is none yet."""
         results = Results(Spool(), states)
         try:
-            busy = any(batch.wanted and batch not in ended for batch in self._open)
+            busy = any(batch not in ended for batch in self._waited_for())
             ours = [batch for batch in ended if await self._fetch(batch, results, busy=busy)]
+            for one_of_ours in ours:
+                one_of_ours.left -= self._asked[one_of_ours.name]
+                self._log.note(one_of_ours, "reading")
             names = {batch.name for batch in ours}
             tried = {name for name in names if not (busy and states[name].refused)}
             met: set[str] = set()
@@ -310,7 +309,11 @@ class _BatchRun:
         if self._cache:
             self._cache.flush(now=True)
         for batch in ours:
-            self._close(batch)
+            if batch.left:  # for a run that asks for more
+                self._log.note(batch, "taken")
+                self._forget(batch, self._asked[batch.name])
+            else:
+                self._close(batch)
         if stop is not None:
             raise stop
 
@@ -362,11 +365,15 @@ class _BatchRun:
         except CallFailed as failed:
             if failed.billed and not again:
                 self._budget.settle_request(self._spec.alias, worst, Bill(worst))
-            if failed.retry and tries < self._policy.tries:
+            failure = Failure(failed.kind, str(failed))
+            if not again:
+                self._forms.heard(one, call.schema, failure)
+            if (failed.retry or self._forms.changed(one)) and tries < self._policy.tries:
                 return None
-            return judgement_of(call, Outcome(failure=Failure(failed.kind, str(failed)), attempts=tries))
+            return judgement_of(call, Outcome(failure=failure, attempts=tries))
         if again:
             return judgement_of(call, Outcome(reply, cached=True))
+        self._forms.heard(one, call.schema, reply)
         self._budget.settle_request(self._spec.alias, worst, bill)
         if self._cache:
             self._cache.put(key, reply)

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from judgecal.engine.batch_log import Batch, BatchLog
+from judgecal.engine.batch_log import Batch, BatchLog, mark_of, new_name
 from judgecal.engine.calls import CallFailed, Reply
 from judgecal.engine.replies import MOST_BYTES, too_large
-from judgecal.engine.transport.batches import BatchState, BatchTransport, Sought, Spool
-from judgecal.errors import AuthError, JudgecalError
+from judgecal.engine.transport.batches import BatchFormat, BatchState, BatchTransport, Sought, Spool
+from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec
 from judgecal.records import ErrorKind
 
@@ -29,16 +29,20 @@ class BatchPolicy:
 
     Attributes:
         tries: batches that one request goes into at most.
-        attempts: tries of one message to the provider, such as handing a batch in or asking how it stands.
+        attempts: tries of handing a batch in.
+        questions: tries of asking how a batch stands, and of fetching what it holds: an hour, for it waits for many.
         first_wait_s, longest_wait_s: between two questions how a batch stands, and before such a try.
         settle_s: how long after it was sent a batch that is in no list may still come up.
+        longest_s: how long one run waits for a batch; providers end each within two days.
     """
 
     tries: int = 3
     attempts: int = 8
+    questions: int = 70
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
     settle_s: float = 30.0
+    longest_s: float = 72 * 3600.0
 
     def wait(self, tried: int) -> float:
         """Seconds after so many tries or questions."""
@@ -82,12 +86,18 @@ class BatchClient:
                         return
                 if not failed.retry:
                     raise NotHandedIn(str(self.gave_up("takes no batch", failed))) from failed
-                await self._wait_after(failed, tried, "takes no batch")
+                await self._wait_after(failed, tried, self.policy.attempts, "takes no batch")
 
     async def find(self, batch: Batch) -> bool:
         """Look for a batch in the provider's list, and set its id."""
         sought = Sought(batch.name, len(batch.ids), batch.at)
-        listed = await self._patiently(lambda: self.format.find(self.transport.http, sought))
+        try:
+            listed = await self._patiently(lambda: self.format.find(self.transport.http, sought), self.policy.attempts)
+        except AuthError as error:
+            raise JudgecalError(
+                f"{error}: this was asked to find {batch.name} of {len(batch.ids):,} requests, which may have been "
+                f"handed in: let the key list batches; to pay these requests again if it was, delete {self._log.path}"
+            ) from error
         known = batch.foreign | self._log.provider_ids
         batch.provider_id = next((one for one in listed if one not in known), None)
         batch.found = batch.provider_id is not None
@@ -97,7 +107,7 @@ class BatchClient:
         """`find`, until the batch is old enough to be in the list if it was ever made."""
         if await self.find(batch):
             return True
-        left = batch.at + self.policy.settle_s - time.time()
+        left = min(batch.at - time.time(), 0.0) + self.policy.settle_s  # a clock that was put back is no reason to wait
         if left <= 0:
             return False
         await self.sleep(left)
@@ -110,17 +120,15 @@ class BatchClient:
             JudgecalError: the provider does not say, or does not know it.
         """
         there = _id_of(batch)
-        try:
-            return await self._patiently(lambda: self.format.state(self.transport.http, there))
-        except AuthError as error:
-            raise JudgecalError(
-                f"{error}: this was asked about batch {there}, noted in {self._log.path}: are the key and the address "
-                "those that it was handed in with? To pay its requests again, delete that file"
-            ) from error
+        return await self._known(batch, lambda: self.format.state(self.transport.http, there))
 
     async def fetch(self, batch: Batch, results: Results) -> int:
-        """Write the lines of a batch into the file; how many there were. Those of other marks are not ours."""
-        return await self._patiently(lambda: self._fetch(batch, results))
+        """Write the lines of a batch into the file; how many there were. Those of other marks are not ours.
+
+        Raises:
+            JudgecalError: as `state`.
+        """
+        return await self._known(batch, lambda: self._fetch(batch, results))
 
     async def _fetch(self, batch: Batch, results: Results) -> int:
         number = 0
@@ -165,20 +173,78 @@ class BatchClient:
             await asyncio.sleep(min(_SHOWN_EVERY_S, left))
             self._show()
 
-    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """What the provider says, asked again where that can help."""
+    def never_ends(self, batch: Batch) -> JudgecalError:
+        """The error of a batch that was waited for in vain."""
+        return JudgecalError(
+            f"batch {batch.provider_id} of {len(batch.ids):,} requests has not ended at {self._spec.provider} after "
+            f"{self.policy.longest_s / 3600:.0f} hours: look at it there ({self.format.where}); once it is cancelled, "
+            "the same command takes what it holds and hands in the rest again"
+        )
+
+    async def _known(self, batch: Batch, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """What the provider says of a batch that it must know."""
+        try:
+            return await self._patiently(ask, self.policy.questions)
+        except AuthError as error:
+            raise JudgecalError(
+                f"{error}: this was asked about batch {_id_of(batch)}, noted in {self._log.path}: are the key and the "
+                "address those that it was handed in with, and are its results still kept? To pay its requests again, "
+                "delete that file"
+            ) from error
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_T]], most: int) -> _T:
+        """What the provider says, asked so many times at most, where that can help."""
         tried = 0
         while True:
             tried += 1
             try:
                 return await ask()
             except CallFailed as failed:
-                await self._wait_after(failed, tried, "does not say how a batch stands")
+                what = "does not say how a batch stands"
+                if failed.retry and tried == self.policy.attempts < most:
+                    notice(f"judgecal: model {self._spec.alias}: {self._spec.provider} {what} ({failed}); waiting on")
+                await self._wait_after(failed, tried, most, what)
 
-    async def _wait_after(self, failed: CallFailed, tried: int, what: str) -> None:
-        if not failed.retry or tried >= self.policy.attempts:
+    async def _wait_after(self, failed: CallFailed, tried: int, most: int, what: str) -> None:
+        if not failed.retry or tried >= most:
             raise self.gave_up(what, failed) from failed
         await self.sleep(max(self.policy.wait(tried), min(failed.retry_after or 0.0, _LONGEST_ASKED_WAIT_S)))
+
+
+class Part:
+    """A batch that is being filled, in the format of a provider.
+
+    Attributes:
+        name: ours.
+        spool: what is handed in.
+        ids: of the requests, a set in order.
+        usd_at_most: what was reserved for them.
+    """
+
+    def __init__(self, form: BatchFormat) -> None:
+        self.name, self.spool = new_name(), Spool()
+        self.ids: dict[str, None] = {}
+        self.usd_at_most = 0.0
+        self._form = form
+        self._before, self._between, self._after = form.frame(self.name)
+        self.spool.add(self._before)
+
+    def is_full(self, body: bytes) -> bool:
+        """Whether one more request would be too much."""
+        margin = 1000  # what stands around a body, and at the end
+        too_many = len(self.ids) >= self._form.most_requests
+        return too_many or self.spool.size + len(body) + margin > self._form.most_bytes
+
+    def add(self, one: str, body: bytes, usd: float) -> None:
+        """One more request, by its id."""
+        between = self._between if self.ids else b""
+        self.spool.add(between, self._form.request(f"{one}-{mark_of(self.name)}", body))
+        self.ids[one] = None
+        self.usd_at_most += usd
+
+    def finish(self) -> None:
+        """No more requests."""
+        self.spool.add(self._after)
 
 
 @dataclass(slots=True)

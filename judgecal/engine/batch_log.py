@@ -1,12 +1,14 @@
 """`batches.jsonl`: which batches wait at providers for an experiment, noted before they are sent.
 
 A line is an event of one batch: `intended` (with a digest of each request, before anything is sent), `submitted`
-(with its id at the provider), `read` (its results are in the journal) or `void` (it never came to be). A batch without
-the last two is open: its requests are paid for, or may be.
+(with its id at the provider), `reading` (a run is about to take replies; `left` are the requests that it does not ask
+for), `taken` (it has them), `read` (so that no reply is left) or `void` (it never came to be). A batch without the last
+two is open: its requests are paid for, or may be.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
@@ -26,7 +28,8 @@ from judgecal.records import digest
 
 _FILE = "batches.jsonl"
 _ID_DIGITS = 32
-_Event = Literal["submitted", "read", "void"]
+_Event = Literal["submitted", "reading", "taken", "read", "void"]
+_CLOSING = ("read", "void")
 
 
 @dataclass(slots=True)
@@ -41,7 +44,8 @@ class Batch:
         at: when it was about to be sent, in seconds since 1970.
         provider_id: None until the provider has given it.
         found: that id comes from the provider's list; where batches have no names, it may be somebody else's.
-        wanted: a call of this run is in it.
+        waiting: those of `ids` whose replies may not be in the journal.
+        left: those of them that no run has asked for since the batch ended.
         foreign: ids at the provider that turned out to be somebody else's.
     """
 
@@ -52,13 +56,19 @@ class Batch:
     at: float
     provider_id: str | None = None
     found: bool = False
-    wanted: bool = False
+    waiting: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
     foreign: set[str] = field(default_factory=set)
 
     @property
     def mark(self) -> str:
         """The end of each request's id at the provider, by which a batch is known from others of the same requests."""
-        return self.name.rpartition("-")[2]
+        return mark_of(self.name)
+
+
+def mark_of(name: str) -> str:
+    """The mark of a batch's requests."""
+    return name.rpartition("-")[2]
 
 
 def model_digest(spec: ModelSpec) -> str:
@@ -71,6 +81,7 @@ class BatchLog:
 
     Attributes:
         provider_ids: of all batches of the file that are known to be those, the ones that are read among them.
+        locating: held by who looks for a batch in the provider's list; two runs may be after the same one.
 
     Raises:
         BusyError: another process holds it.
@@ -79,6 +90,7 @@ class BatchLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.locating = asyncio.Lock()
         self._file = AppendedFile(path, "batches")
         try:
             self._open, self.provider_ids = _read(path)
@@ -97,9 +109,13 @@ class BatchLog:
         model = model_digest(spec)
         return [batch for batch in self._open.values() if batch.model == model]
 
+    def is_open(self, batch: Batch) -> bool:
+        """Whether neither `read` nor `void` was noted of it."""
+        return batch.name in self._open
+
     def intend(self, name: str, spec: ModelSpec, ids: Sequence[str], *, usd_at_most: float) -> Batch:
         """Note a batch that is about to be sent."""
-        batch = Batch(name, model_digest(spec), ids, usd_at_most, time.time(), wanted=True)
+        batch = Batch(name, model_digest(spec), ids, usd_at_most, time.time(), waiting=set(ids), left=set(ids))
         said = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
         self._write({"schema": SCHEMA, "batch": name, "event": "intended", **said})
         self._open[name] = batch
@@ -109,8 +125,15 @@ class BatchLog:
         """Note what became of a batch; for `submitted` its id is set by then."""
         if batch.provider_id is not None and (event == "read" or not batch.found):
             self.provider_ids.add(batch.provider_id)
-        self._write({"batch": batch.name, "event": event, "provider_id": batch.provider_id, "found": batch.found})
-        if event != "submitted":
+        told: dict[str, Any] = {"batch": batch.name, "event": event}
+        if event == "reading":
+            told["left"] = sorted(batch.left)
+        elif event != "taken":
+            told |= {"provider_id": batch.provider_id, "found": batch.found}
+        self._write(told)
+        if event == "taken":
+            batch.waiting &= batch.left
+        elif event in _CLOSING:
             del self._open[batch.name]
 
     def _write(self, line: dict[str, Any]) -> None:
@@ -149,11 +172,16 @@ def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
     name, event = line["batch"], line["event"]
     if event == "intended":
         requests = tuple(line["ids"])
-        found[name] = Batch(name, line["model"], requests, float(line["usd_at_most"]), float(line["at"]))
+        usd, at = float(line["usd_at_most"]), float(line["at"])
+        found[name] = Batch(name, line["model"], requests, usd, at, waiting=set(requests), left=set(requests))
     if event == "read" or (event == "submitted" and not line["found"]):
         ids.add(line["provider_id"])
     if event == "submitted":
         found[name].provider_id, found[name].found = line["provider_id"], line["found"]
+    elif event == "reading":
+        found[name].left = set(line["left"])
+    elif event == "taken":
+        found[name].waiting &= found[name].left
     elif event != "intended":
         del found[name]
 
@@ -217,5 +245,5 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
 
 
 def ids_in(batches: Iterable[Batch]) -> dict[str, Batch]:
-    """Digest of each request -> the batch that it is in."""
-    return {one: batch for batch in batches for one in batch.ids}
+    """Digest of each request whose reply is still to be taken -> the batch that it is in."""
+    return {one: batch for batch in batches for one in batch.waiting}

@@ -191,6 +191,11 @@ class Budget:
             self.limit_usd = self._smaller_limit()
         self.reserved_usd += usd
 
+    def cover(self) -> None:
+        """Have the ledger hold what is reserved, for whoever may have to go on after this process."""
+        with self._lock:
+            self._cover()
+
     def settle_request(self, model: str, worst_usd: float, bill: Bill) -> None:
         """Book what the reply to a request of a batch cost; what was set aside stays so until `release`."""
         with self._lock:

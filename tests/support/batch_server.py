@@ -55,6 +55,7 @@ class BatchServer:
         live: calls that came outside batches.
         broken: statuses that the next requests are answered with in place of an answer.
         losing: the next batch is taken, and the answer to it lost.
+        endless: lists of batches claim a next page, and ignore which one is asked for.
         queue: requests that may wait at once at OpenAI; a batch beyond that fails as a whole.
     """
 
@@ -71,6 +72,7 @@ class BatchServer:
     paths: list[str] = field(default_factory=list)
     broken: list[int] = field(default_factory=list)
     losing: bool = False
+    endless: bool = False
     queue: int = 10**9
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -224,7 +226,7 @@ def _openai(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
         assert len(bodies) == len(rows)
         return 200, shown(stub.take(asked["metadata"]["judgecal"], bodies), False)
     if path.startswith("/v1/batches?"):
-        return 200, {"data": [shown(one, False) for one in reversed(stub.batches)], "has_more": False}
+        return 200, {"data": [shown(one, False) for one in reversed(stub.batches)], "has_more": stub.endless}
     if (found := re.fullmatch(r"/v1/batches/(\w+)", path)) and found[1] in stub.batches:
         shown(found[1], False)  # is it over the limit?
         return 200, shown(found[1], stub.batches[found[1]].over or stub.ended(found[1]))
@@ -264,7 +266,7 @@ def _anthropic(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)
         return 200, shown(stub.take("", {row["custom_id"]: row["params"] for row in rows}), False)
     if path.startswith("/v1/messages/batches?"):
-        return 200, {"data": [shown(one, False) for one in reversed(stub.batches)], "has_more": False}
+        return 200, {"data": [shown(one, False) for one in reversed(stub.batches)], "has_more": stub.endless}
     if found := re.fullmatch(r"/v1/messages/batches/(\w+)", path):
         return 200, shown(found[1], stub.ended(found[1]))
     if found := re.fullmatch(r"/v1/messages/batches/(\w+)/results", path):
@@ -305,7 +307,8 @@ def _gemini(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
         bodies = {one["metadata"]["key"]: one["request"] for one in rows}
         return 200, shown(stub.take(asked["display_name"], bodies), False)
     if path.startswith("/v1beta/batches?"):
-        return 200, {"operations": [shown(one, False) for one in reversed(stub.batches)]}
+        more = {"nextPageToken": "again"} if stub.endless else {}
+        return 200, {"operations": [shown(one, False) for one in reversed(stub.batches)], **more}
     if found := re.fullmatch(r"/v1beta/(batches/\w+)", path):
         return 200, shown(found[1], stub.ended(found[1]))
     return _NOT_THERE

@@ -11,7 +11,7 @@ from judgecal.engine.transport.http import count
 from judgecal.engine.transport.provider_errors import at
 
 _PER_PAGE = 1000
-_CLOCKS_DIFFER_S = 300.0  # at most, the provider's and ours
+_CLOCKS_DIFFER_S = 3600.0  # at most, the provider's and ours
 _COUNTS = ("succeeded", "errored", "canceled", "expired")
 
 
@@ -47,7 +47,9 @@ class Batches:
             found += [id_in(one, "id") for one in young if _n_requests(one) == sought.n]
             if not page.get("has_more") or len(young) < len(listed) or not listed:
                 return found[::-1]
-            after = f"&after_id={id_in(listed[-1], 'id')}"
+            before, after = after, f"&after_id={id_in(listed[-1], 'id')}"
+            if after == before:  # a server without pages
+                return found[::-1]
 
     async def state(self, http: BatchHttp, batch: str) -> BatchState:
         """Its counts, which stay at 0 until it has ended."""

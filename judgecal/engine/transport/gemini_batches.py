@@ -52,7 +52,8 @@ class Batches:
             listed = [one for one in page.get("operations") or [] if isinstance(one, dict)]
             if found := [id_in(one, "name") for one in listed if at(one, "metadata", "displayName") == sought.name]:
                 return found
-            if not isinstance(following := page.get("nextPageToken"), str) or not following:
+            following = page.get("nextPageToken")
+            if not isinstance(following, str) or not following or token == f"&pageToken={following}":
                 return []
             token = f"&pageToken={following}"
 

@@ -62,7 +62,9 @@ class Batches:
             oldest = min((count(one.get("created_at")) or 0 for one in listed), default=0)
             if not page.get("has_more") or not listed or oldest < sought.at - _CLOCKS_DIFFER_S:
                 return []
-            after = f"&after={id_in(listed[-1], 'id')}"
+            before, after = after, f"&after={id_in(listed[-1], 'id')}"
+            if after == before:  # a server without pages
+                return []
 
     async def state(self, http: BatchHttp, batch: str) -> BatchState:
         """Its counts; a batch whose file is refused fails as a whole."""

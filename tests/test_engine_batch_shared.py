@@ -1,0 +1,176 @@
+"""Batches that a later run asks only in part, or together with another model's: nothing is paid twice or forgotten."""
+
+from __future__ import annotations
+
+import functools
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.engine import Budget, Call, Journal, Ledger, read_journal
+from judgecal.engine.batch import run_batches
+from judgecal.engine.reply_schema import ReplySchema
+from judgecal.errors import AuthError, JudgecalError
+from tests.support.batch_runs import QUICK, batched, due_calls, killed
+from tests.support.batch_server import KINDS, BatchServer, batches_at, text_of
+
+N = 20
+
+
+def says(body: dict[str, Any], _: int) -> str:
+    return str(int(text_of(body).rpartition(" ")[2]) % 7)
+
+
+def spent(folder: Path) -> float:
+    return float(json.loads((folder / "spending.json").read_text())["spent_usd"])
+
+
+def test_what_a_smaller_run_leaves_in_a_batch_is_taken_by_the_next_one(tmp_path: Path) -> None:
+    with batches_at("openai", says) as server:
+        run = functools.partial(batched, server.model(), tmp_path, ledger=True)
+        assert killed("while it waits", lambda: run(N)) == signal.SIGKILL
+        run(5)
+        assert killed("half journalled", lambda: run(12), after=2) == signal.SIGKILL
+        run(12)
+        run(N)
+        assert len(server.batches) == 1
+        assert set(server.billed.values()) == {1}
+    rows = list(read_journal(tmp_path / "judgements.jsonl"))
+    assert {row.item_id: row.verdict for row in rows} == {f"i{n}": n % 7 for n in range(N)}
+    assert len(rows) == N
+    assert sum(row.cost_usd or 0.0 for row in rows) <= spent(tmp_path)
+
+
+def test_what_waits_counts_as_spent_when_a_process_is_killed(tmp_path: Path) -> None:
+    Ledger(tmp_path / "spending.json").settle(1.0)
+    with batches_at("openai", says) as server:
+        run = functools.partial(batched, server.model(), tmp_path, N, ledger=True)
+        assert killed("while it waits", run) == signal.SIGKILL
+        run()
+    cost = sum(row.cost_usd or 0.0 for row in read_journal(tmp_path / "judgements.jsonl"))
+    assert spent(tmp_path) >= 1.0 + cost
+
+
+def two_settings(server: BatchServer, folder: Path) -> None:
+    """Judge some items by one model at two temperatures."""
+
+    def due(journal: Journal, judge: str) -> list[Call]:
+        calls = [replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, N)]
+        return [call for call in calls if journal.settled(call.key, retry_unscored=False) is None]
+
+    with Journal(folder / "judgements.jsonl") as journal:
+        asked = [
+            (replace(server.model(), alias=f"t{t}", temperature=t), functools.partial(due, journal, f"t{t}"))
+            for t in (0.0, 1.0)
+        ]
+        run_batches(asked, journal=journal, budget=Budget(None), policy=QUICK)
+
+
+def test_two_settings_of_one_model_resume_each_its_own_batch(tmp_path: Path) -> None:
+    with batches_at("anthropic", lambda *_: "5", pending=6) as server:
+        assert killed("while it waits", lambda: two_settings(server, tmp_path), after=3) == signal.SIGKILL
+        two_settings(server, tmp_path)
+        assert len(server.batches) == 2
+        assert set(server.billed.values()) == {1}
+    assert len(list(read_journal(tmp_path / "judgements.jsonl"))) == 2 * N
+
+
+def test_two_settings_look_once_for_a_batch_whose_id_is_lost(tmp_path: Path) -> None:
+    with batches_at("openai", lambda *_: "5") as server:
+        assert killed("before the id is noted", lambda: two_settings(server, tmp_path), after=2) == signal.SIGKILL
+        two_settings(server, tmp_path)
+        assert len(server.batches) == 2
+        assert set(server.billed.values()) == {1}
+    assert len(list(read_journal(tmp_path / "judgements.jsonl"))) == 2 * N
+
+
+TEXT = {"type": "string"}
+TAKEN = ReplySchema({"reasoning": TEXT, "verdict": {"type": "integer", "minimum": 0, "maximum": 3}})
+UNKNOWN = ReplySchema({"reasoning": TEXT, "grade": {"type": "integer", "minimum": 0, "maximum": 3}})
+
+
+def test_a_schema_that_is_refused_in_a_batch_is_left_out_of_the_next_one(tmp_path: Path) -> None:
+    def refuses(body: dict[str, Any], before: int) -> str | int:
+        return 400 if "grade" in json.dumps(body) or says(body, before) == "2" else says(body, before)
+
+    def due(journal: Journal) -> list[Call]:
+        schemas = (TAKEN, UNKNOWN)
+        return [
+            replace(call, schema=schemas[int(call.key.item_id[1:]) % 2])
+            for call in due_calls(journal, 7)
+            if journal.settled(call.key, retry_unscored=False) is None
+        ]
+
+    with batches_at("openai", refuses) as server, Journal(tmp_path / "judgements.jsonl") as journal:
+        asked = [(server.model(), functools.partial(due, journal))]
+        run_batches(asked, journal=journal, budget=Budget(None), policy=QUICK)
+        sizes = [len(batch.bodies) for batch in server.batches.values()]
+    rows = {row.item_id: row for row in read_journal(tmp_path / "judgements.jsonl")}
+    assert {name: row.verdict for name, row in rows.items()} == {f"i{n}": None if n == 2 else n for n in range(7)}
+    assert rows["i2"].error is not None
+    assert (rows["i2"].error.kind, rows["i2"].attempts, rows["i3"].attempts) == ("refused", 1, 2)
+    assert (len(server.live), sizes) == (1, [6, 3])
+
+
+def test_a_list_whose_key_may_not_read_it_leaves_the_batch_as_it_is(tmp_path: Path) -> None:
+    with batches_at("openai", says) as server:
+        server.losing = True
+        with pytest.raises(JudgecalError, match="which may have been handed in: let the key list batches"):
+            _refusing_the_list(lambda: batched(server.model(), tmp_path, N))
+        batched(server.model(), tmp_path, N)
+        assert len(server.batches) == 1
+
+
+def _refusing_the_list(run: Callable[[], object]) -> None:
+    """A run while the key may not list batches."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        async def refused(*_: Any) -> list[str]:
+            raise AuthError("HTTP 403: this key may not list batches")
+
+        patch.setattr("judgecal.engine.transport.openai_batches.Batches.find", refused)
+        run()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_list_that_never_ends_is_read_once(kind: str, tmp_path: Path) -> None:
+    with batches_at(kind, says) as server:
+        assert killed("before it is sent", lambda: batched(server.model(), tmp_path, N)) == signal.SIGKILL
+        server.take("else", {"other": {"messages": [{"content": "x 1"}], "contents": [{"parts": [{"text": "x 1"}]}]}})
+        server.endless = True
+        batched(server.model(), tmp_path, N)
+        assert set(server.billed.values()) == {1}
+
+
+def test_a_batch_that_never_ends_is_not_waited_for_forever(tmp_path: Path) -> None:
+    with batches_at("gemini", says, pending=10**9) as server:
+        with pytest.raises(JudgecalError, match=r"batches/0000 of 20 requests has not ended at gemini .* cancelled"):
+            batched(server.model(), tmp_path, N, policy=replace(QUICK, longest_s=0.2))
+        server.pending = 0
+        batched(server.model(), tmp_path, N)
+        assert len(server.batches) == 1
+
+
+def test_a_provider_that_is_away_for_a_while_does_not_end_the_waiting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with batches_at("anthropic", says, pending=3) as server:
+        server.broken = [0, *[503] * 30]
+        batched(server.model(), tmp_path, N)
+        assert len(server.batches) == 1
+    assert capsys.readouterr().err.count("anthropic does not say how a batch stands") == 1
+
+
+def test_a_clock_that_was_put_back_is_not_waited_for(tmp_path: Path) -> None:
+    with batches_at("openai", says) as server:
+        assert killed("before it is sent", lambda: batched(server.model(), tmp_path, N)) == signal.SIGKILL
+        path = tmp_path / "batches.jsonl"
+        line = json.loads(path.read_text())
+        path.write_text(json.dumps({**line, "at": line["at"] + 86_400.0}) + "\n")
+        batched(server.model(), tmp_path, N)
+        assert len(server.batches) == 1
