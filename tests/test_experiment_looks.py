@@ -125,7 +125,8 @@ def test_a_result_whose_every_log_is_gone_counts(tmp_path: Path, gold: GoldSet) 
         ("[]", "InputError"),
         ('{"gold": "s"}', "TypeError"),
         ('{"gold": {"set": "s"}, "test_look": null}', None),
-        ('{"reference_document_score": null}', None),  # the retriever's, which has no gold set
+        ('{"reference_document_score": null}', None),  # the retriever's, over files
+        ('{"gold": "s", "reference_document_score": {}}', None),  # ... and over the questions of a gold set
     ],
 )
 def test_a_result_that_cannot_be_read_is_named_once(
