@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.cli.options import show_plan
+from judgecal.experiment.costs import CostEstimate
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace
@@ -56,6 +58,14 @@ def test_a_dry_run_shows_both_prices(judgecal: Callable[..., Ran], server: Batch
     assert found["usd_in_batches"] == pytest.approx(found["usd_at_most"] / 2)
     assert "USD with --batch)" in judgecal(*SCORE[:-1], "--dry-run").out
     assert not server.paths
+
+
+def test_a_command_without_batches_shows_no_price_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = CostEstimate(2, 0, 100, 1.0, None, usd_in_batches=0.5)
+    show_plan(plan, json=False, live_only=True)
+    show_plan(plan, json=True, live_only=True)
+    text, whole = capsys.readouterr().out.split("{")
+    assert "at most 1.0000 USD, time" in " ".join(text.split()) and json.loads("{" + whole)["usd_in_batches"] is None
 
 
 def test_models_without_a_batch_api_are_refused_in_one_message(

@@ -236,18 +236,25 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None) -> None:
-    """Print what `--dry-run` found out; `look` says what a run would take from the test labels."""
-    usd = plan.usd_at_most
+def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live_only: bool = False) -> None:
+    """Print what `--dry-run` found out.
+
+    Args:
+        plan: the calls and their cost.
+        json: as one JSON object.
+        look: what a run would take from the test labels.
+        live_only: the command has no `--batch`, so that there is no price of it to show.
+    """
+    usd, in_batches = plan.usd_at_most, None if live_only else plan.usd_in_batches
     if json:
         values: dict[str, Any] = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
-        values |= {"usd_at_most": usd, "usd_in_batches": plan.usd_in_batches, "seconds": plan.seconds}
+        values |= {"usd_at_most": usd, "usd_in_batches": in_batches, "seconds": plan.seconds}
         print_json({**values, **({"test_look": look} if look else {})})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
-    if plan.usd_in_batches not in (None, usd):
-        cost += f" ({plan.usd_in_batches:.4f} USD with --batch)"
+    if in_batches not in (None, usd):
+        cost += f" ({in_batches:.4f} USD with --batch)"
     print_prose(
         f"{plan.calls} calls to make, {plan.stored} judgements stored already, "
         f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
