@@ -52,12 +52,13 @@ class BusyError(InputError):
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
     """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold set"."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(known, _KNOWN_SHOWN) or 'none'}"
     if kind in _LISTED_BY:
         hint += f" ({_LISTED_BY[kind]} lists all)"
     return InputError(f"unknown {kind} {name!r}: {hint}")
 
 
+_KNOWN_SHOWN = 12  # names, where none is near
 _LISTED_BY = {
     "model": "judgecal models",
     "signature": "judgecal signature list",

@@ -354,7 +354,7 @@ def test_a_changed_prompt_of_the_same_name_is_another_judge(judgecal: Run, works
 
 def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     for options, message in (
-        (("--to", "nobody"), "--to nobody: no signature of the workspace"),
+        (("--to", "nobody"), "--to nobody: unknown signature"),
         (("--to", "answer_v1"), "cannot judge"),
         (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
         (("--to", "correctness_v1", "--question", "q"), "--question without --on"),

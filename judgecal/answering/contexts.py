@@ -148,7 +148,8 @@ def corpus_notes(
     if missing and gold.documents:
         notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {named(missing)}")
     if nameless and options.kind != "none":
-        notes.append(f"{len(nameless)} questions name no reference document: {named(nameless)}")
+        what = "question names" if len(nameless) == 1 else "questions name"
+        notes.append(f"{len(nameless)} {what} no reference document: {named(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
         notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")

@@ -41,7 +41,8 @@ def _headline(found: JudgesHere) -> Headline:
     ]
     everything: list[SignatureHere | SuiteHere | LocalHere] = [*found.signatures, *found.suites, *found.local]
     broken = sum(bool(one.problem) for one in everything)
-    because = (f"{numbers.count(broken)} more cannot judge as they are: --full says why.",) if broken else ()
+    they_are = "it is" if broken == 1 else "they are"
+    because = (f"{numbers.count(broken)} more cannot judge as {they_are}: --full says why.",) if broken else ()
     sentence = f"{parts[0]}, {parts[1]} and {parts[2]} can judge here."
     return Headline("judges", sentence, because, next="judgecal score --judge exact_match@local")
 

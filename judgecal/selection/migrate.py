@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError
+from judgecal.errors import InputError, unknown_name
 from judgecal.experiment import (
     Column,
     CostEstimate,
@@ -78,15 +78,14 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     old, locked = JudgeName.parse(lock.judge), lock.signature
     if locked is None:
         raise InputError(f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge")
-    is_signature = to in list_signatures(workspace)
+    signatures = list_signatures(workspace)
+    is_signature = to in signatures
     try:
         load_catalogue(workspace).resolve(to)
     except InputError as error:
         if is_signature:
             return judge_named(JudgeName(to, old.model), workspace=workspace)
-        raise InputError(
-            f"--to {to}: no signature of the workspace ({', '.join(list_signatures(workspace))}), and {error}"
-        ) from None
+        raise InputError(f"--to {to}: {unknown_name('signature', to, signatures)}; {error}") from None
     if is_signature:
         raise InputError(f"--to {to}: a signature and a model have this name: write signature@model")
     check_name(locked.name, f"{lock.judge}: signature.name of its lock")
