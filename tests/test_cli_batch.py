@@ -62,8 +62,8 @@ def test_a_dry_run_shows_both_prices(judgecal: Callable[..., Ran], server: Batch
 
 def test_a_command_without_batches_shows_no_price_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     plan = CostEstimate(2, 0, 100, 1.0, None, usd_in_batches=0.5)
-    show_plan(plan, json=False, live_only=True)
-    show_plan(plan, json=True, live_only=True)
+    show_plan(plan, json=False, live=True)
+    show_plan(plan, json=True, live=True)
     text, whole = capsys.readouterr().out.split("{")
     assert "at most 1.0000 USD, time" in " ".join(text.split()) and json.loads("{" + whole)["usd_in_batches"] is None
 

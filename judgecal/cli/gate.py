@@ -75,7 +75,7 @@ def gate(
 
 
 def _preview(planned: Gate, *, json: bool) -> None:
-    shared.show_plan(planned.preview(), json=json, live_only=True)
+    shared.show_plan(planned.preview(), json=json, live=True)
     more = planned.repeats_max - 1
     if more and not json:
         print_prose(f"That is one pass; where it cannot tell, up to {more} more take as much each.")

@@ -74,7 +74,7 @@ def make_command(
     )
     run = plan_make(given, out=call.name)
     if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json, live_only=True)
+        shared.show_plan(run.preview(), json=call.json, live=True)
         return
     result = run.run()
     again = shared.typed_command(ctx, "gold make", without=("json", "full"))

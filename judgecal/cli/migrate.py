@@ -76,8 +76,7 @@ def migrate(
         out=call.name,
     )
     if call.dry_run:
-        look = shared.would_look(run.foresee(), run.gold.name)
-        shared.show_plan(run.preview(), json=call.json, look=look, live_only=True)
+        shared.show_plan(run.preview(), json=call.json, look=shared.would_look(run.foresee(), run.gold.name), live=True)
         return
     result = run.run()
     print_result(result, document := migrate_document(result), json=call.json, full=call.full)

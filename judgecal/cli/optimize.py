@@ -52,7 +52,7 @@ def optimize(
     if call.dry_run:
         preview = preview_optimize(run)
         look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
-        shared.show_plan(preview.plan, json=call.json, look=look, live_only=True)
+        shared.show_plan(preview.plan, json=call.json, look=look, live=True)
         if preview.own_calls and not call.json:
             print_prose(preview.own_calls)
         return

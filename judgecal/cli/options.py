@@ -236,16 +236,16 @@ def names(text: str | None) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part))
 
 
-def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live_only: bool = False) -> None:
+def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: bool = False) -> None:
     """Print what `--dry-run` found out.
 
     Args:
         plan: the calls and their cost.
         json: as one JSON object.
         look: what a run would take from the test labels.
-        live_only: the command has no `--batch`, so that there is no price of it to show.
+        live: the command has no `--batch`, so that there is no price of it to show.
     """
-    usd, in_batches = plan.usd_at_most, None if live_only else plan.usd_in_batches
+    usd, in_batches = plan.usd_at_most, None if live else plan.usd_in_batches
     if json:
         values: dict[str, Any] = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
         values |= {"usd_at_most": usd, "usd_in_batches": in_batches, "seconds": plan.seconds}

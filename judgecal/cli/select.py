@@ -113,7 +113,7 @@ def select(
     )
     if call.dry_run:
         look = shared.would_look(run.foresee(), stored.gold.name)
-        shared.show_plan(run.preview(), json=call.json, look=look, live_only=True)
+        shared.show_plan(run.preview(), json=call.json, look=look, live=True)
         return
     result = run.run()
     print_result(result, select_document(result), json=call.json, full=call.full)
