@@ -13,6 +13,7 @@ from judgecal.engine import Reply, ReplyCache, cache_folder
 from judgecal.engine.cache import RequestKeys, cache_key
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
+from tests.support.command import Run, one_object
 
 SPEC = ModelSpec("a", "openai/x", temperature=0.0, max_tokens=10)
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -173,3 +174,25 @@ def test_no_lock_is_held_between_batches(tmp_path: Path) -> None:
         other.flush(now=True)
         one.flush(now=True)
         assert (one.get("b"), other.get("a")) == (Reply("2", "m"), Reply("1", "m"))
+
+
+def test_the_store_is_shown_and_emptied(judgecal: Run) -> None:
+    found = one_object(judgecal("cache", "path", "--json"))
+    assert (found["n"], found["n_deleted"]) == (0, None) and not Path(found["path"]).exists()
+    assert one_object(judgecal("cache", "clear", "--json"))["n_deleted"] == 0
+    with ReplyCache(cache_folder()) as cache:
+        cache.put("a", Reply("x" * 100_000, "m"))
+        cache.put("b", Reply("y", "m"))
+    before = one_object(judgecal("cache", "path", "--json"))
+    assert before["n"] == 2 and before["n_bytes"] > 100_000
+    assert judgecal("cache", "clear").said.startswith("2 replies deleted from ")
+    after = one_object(judgecal("cache", "path", "--json"))
+    assert after["n"] == 0 and after["n_bytes"] < 50_000
+
+
+def test_a_store_that_is_damaged_is_named(judgecal: Run) -> None:
+    cache_folder().mkdir()
+    (cache_folder() / "replies.sqlite").write_bytes(b"no store at all" * 100)
+    for word in ("path", "clear"):
+        ran = judgecal("cache", word)
+        assert ran.code == 2 and "the store of replies cannot be used" in ran.err

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from judgecal.cli import cache as cache_group
 from judgecal.cli import completion
 from judgecal.cli import gold as gold_group
 from judgecal.cli import signature as signature_group
@@ -58,6 +59,7 @@ app = typer.Typer(
 
 app.add_typer(gold_group.app, name="gold")
 app.add_typer(signature_group.app, name="signature")
+app.add_typer(cache_group.app, name="cache")
 for _command in (
     init, models, judges, score, agreement, optimize, compare, select, gate, migrate, judge, rate, plan, retrieval,
     answer, evaluate, rules, report,

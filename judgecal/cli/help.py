@@ -20,6 +20,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "signature list": "",
         "signature new": "policy --scale binary --inputs question,answer_under_test",
         "signature check": "correctness_v3 --gold starter",
+        "cache path": "",
+        "cache clear": "",
     },
     "Gold set": {
         "gold list": "",

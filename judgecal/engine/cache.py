@@ -15,6 +15,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.engine.appended_file import PRIVATE
@@ -23,8 +24,9 @@ from judgecal.engine.journal import DAMAGED, FieldTypes, say_damaged
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
-from judgecal.records import canonical_json
+from judgecal.records import Result, canonical_json
 
+_FILE = "replies.sqlite"
 _MAX_BYTES = 1 << 30
 _STORED = tuple(Reply.__slots__)
 _BATCH = 100
@@ -46,6 +48,31 @@ def cache_folder() -> Path:
     return base / "judgecal"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredReplies(Result):
+    """The store of replies: its file, and how many it holds; `n_deleted` by `cache clear`, else None."""
+
+    path: str
+    n: int
+    n_bytes: int
+    n_deleted: int | None = None
+
+
+def stored_replies(*, clear: bool = False) -> StoredReplies:
+    """What the store holds, after everything in it was deleted where `clear` says so. It is not made for that.
+
+    Raises:
+        InputError: the file cannot be used.
+    """
+    path = cache_folder() / _FILE
+    if not path.exists():
+        return StoredReplies(str(path), 0, 0, 0 if clear else None)
+    with ReplyCache(path.parent) as cache:
+        n_deleted = cache.clear() if clear else None
+        n = len(cache)
+    return StoredReplies(str(path), n, path.stat().st_size, n_deleted)
+
+
 class ReplyCache:
     """The stored replies.
 
@@ -58,7 +85,7 @@ class ReplyCache:
     """
 
     def __init__(self, folder: Path, *, max_bytes: int = _MAX_BYTES) -> None:
-        self.path = folder / "replies.sqlite"
+        self.path = folder / _FILE
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))  # SQLite's own files beside it take its mode
@@ -80,6 +107,25 @@ class ReplyCache:
     def __exit__(self, *_: object) -> None:
         self.flush(now=True)
         self._db.close()
+
+    def __len__(self) -> int:
+        self.flush(now=True)
+        try:
+            return int(self._db.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def clear(self) -> int:
+        """Delete every reply, and give the space back; how many there were. Raises InputError: it cannot be done."""
+        n = len(self)
+        try:
+            with self._transaction():
+                self._db.execute("DELETE FROM replies")
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        return n
 
     def get(self, key: str) -> Reply | None:
         """The reply stored under a key; one that is damaged is named and counts as not there.
