@@ -201,6 +201,21 @@ def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
     assert set(counted(workspace, "asked.log").values()) == {1}
 
 
+def test_the_sheet_that_a_page_asks_for_has_the_references_as_people_read_them(
+    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
+        file.write("What is 1?,It is one.,d1\n")
+    monkeypatch.chdir(workspace.root)
+    result = run_of(workspace).run()
+    command = evaluate_document(result).headline.next.split()
+    assert command[1:3] == ["gold", "sheet"]
+    ran = judgecal("--workspace", ".", *command[1:])
+    assert ran.code == 0, ran.err
+    rows = polars.read_csv("labels.csv").rows(named=True)
+    assert {row["reference_answer"] for row in rows if row["question"] == "What is 1?"} == {"It is 1. | It is one."}
+
+
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

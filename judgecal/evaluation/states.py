@@ -32,7 +32,7 @@ NAMES = ("1_questions", "2_answers", "3_measured", "4_summary")
 QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
     "question_id": (str, "the group of the question"),
     "question": (str, "its wording; empty where it is sealed"),
-    "reference_answers": (str, "a JSON list; empty where it is sealed"),
+    "reference_answer": (str, "a vertical bar stands between equally right ones; empty where it is sealed"),
     "documents": (str, "its reference documents, a JSON list of ids"),
     "tags": (str, "a JSON list"),
     "answerable": (bool, "whether the reference gives an answer"),
@@ -132,7 +132,7 @@ class StateFiles:
         return {
             "question_id": one.group,
             "question": None if sealed else one.question,
-            "reference_answers": None if sealed else _json(one.reference_answers),
+            "reference_answer": None if sealed else " | ".join(one.reference_answers),
             "documents": _json(one.reference_documents),
             "tags": _json(one.tags),
             "answerable": one.answerable,

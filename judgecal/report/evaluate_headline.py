@@ -191,8 +191,7 @@ def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
     if result.questions.made_by not in (None, "llm"):  # neither a file nor drafts
         return f"judgecal score --judge {shlex.quote(one.judge)} --gold {shlex.quote(result.questions.source)}"
     table = path_from_here(Path(result.states.measured).with_suffix(".csv"))
-    how = f"--reference reference_answers --scale binary -n {_TO_LABEL}"
-    return f"judgecal gold sheet {shlex.quote(table)} {how} -o labels.csv"
+    return f"judgecal gold sheet {shlex.quote(table)} --scale binary -n {_TO_LABEL} -o labels.csv"
 
 
 def _next(result: EvaluateResult, kind: str) -> str:
