@@ -276,7 +276,7 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
-    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds"}
+    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds", "waiting"}
     would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
     assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from judgecal.cli.options import show_plan
+from judgecal.errors import InputError
 from judgecal.experiment.costs import CostEstimate
+from judgecal.experiment.score import score
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace
@@ -89,11 +91,24 @@ def test_live_calls_that_wait_in_a_batch_are_refused(
         ran = judgecal(*SCORE, "--batch")
     assert ran.code == 130
     assert "goes on at openai" in ran.err
+    dry = json.loads(judgecal(*SCORE, "--dry-run").out)
+    assert (dry["calls"], dry["waiting"], dry["stored"]) == (0, 19, 1)
+    assert "0 calls to make, 19 wait in a batch" in judgecal(*SCORE[:-1], "--dry-run").out
     live = judgecal(*SCORE)
     assert live.code == 2
     assert "wait in a batch (batch_0000) and are paid for there" in live.err
     assert judgecal(*SCORE, "--batch").code == 0
     assert len(server.batches) == 1
+
+
+def test_score_takes_it_from_python(server: BatchServer, workspace_dir: Path, tmp_path: Path) -> None:
+    judge = PromptJudge("correctness_v3@cheap", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    with pytest.raises(InputError, match="batches need a journal in a file"):
+        score(judge, gold, limit=5, batch=True)
+    found = score(judge, gold, limit=5, batch=True, journal=tmp_path / "judgements.jsonl")
+    assert [row.verdict for row in found] == [50.0] * 5
+    assert (len(server.batches), len(server.live)) == (1, 1)
 
 
 def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path) -> None:

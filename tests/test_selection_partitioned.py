@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget
-from judgecal.errors import InputError
+from judgecal.engine import Budget, held
+from judgecal.errors import BusyError, InputError
 from judgecal.experiment import RunOptions
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
@@ -100,6 +100,14 @@ def test_a_later_run_leaves_alone_what_is_done(lock: Path) -> None:
     assert [len(journals(run)[name]) for name in names] == [10, 10, 10, 11]
     assert read(Path("out", names[3]))[-1]["id"] == "r99"
     assert {name: Path("out", name).stat().st_mtime_ns for name in names}[names[2]] == stamps[names[2]]
+
+
+def test_two_commands_on_one_experiment_do_not_spend_its_money_twice(lock: Path) -> None:
+    write_partitions(Path("in"), 4, 2)
+    run = run_of(lock)
+    with held(run.experiment.journal), pytest.raises(BusyError, match="another judgecal process is working"):
+        run.run()
+    run_of(lock).run()
 
 
 def test_the_limit_counts_over_all_partitions_and_a_plan_calls_nobody(lock: Path) -> None:

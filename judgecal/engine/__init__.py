@@ -1,6 +1,7 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.batch_log import refuse_waiting, require_batches
+from judgecal.engine.appended_file import held
+from judgecal.engine.batch_log import batches_with, refuse_waiting, require_batches
 from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
@@ -33,9 +34,11 @@ __all__ = [
     "Reply",
     "ReplyCache",
     "ReplySchema",
+    "batches_with",
     "cache_folder",
     "counted_remark",
     "expected_seconds",
+    "held",
     "read_guarded",
     "read_journal",
     "refuse_waiting",

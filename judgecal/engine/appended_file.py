@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -133,6 +134,20 @@ def _locked(journal: Path) -> FileLock:
     except Timeout:
         raise _busy(journal) from None
     return lock
+
+
+@contextlib.contextmanager
+def held(journal: Path) -> Iterator[None]:
+    """Hold an experiment whose processes write to other files than its journal.
+
+    Raises:
+        BusyError: another process holds it.
+    """
+    lock = _locked(journal)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def cut_torn_line(path: Path) -> int:

@@ -12,7 +12,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.cache import RequestKeys
 from judgecal.engine.calls import Call, Message
 from judgecal.engine.journal import Journal
+from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import digest
@@ -219,9 +220,9 @@ def batches_beside(journal: Journal) -> Path:
     Raises:
         InputError: the journal is in memory only, where nobody would find a batch again.
     """
-    if journal.path is None:
+    if journal.source is None:
         raise InputError("batches need a journal in a file, so that their replies are found again")
-    return journal.path.parent / _FILE
+    return journal.source.parent / _FILE
 
 
 def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> None:
@@ -230,18 +231,32 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
     Raises:
         InputError: names the batches and what to do; or a line of the file cannot be read.
     """
-    if journal.path is None or not spec.takes_batches or not (path := batches_beside(journal)).exists():
+    batch_of = batches_with(spec, journal)
+    if batch_of is None:
         return
-    model = model_digest(spec)
-    waiting = ids_in(batch for batch in _read(path)[0].values() if batch.model == model)
-    key_of = RequestKeys(spec)
-    found = [batch for call in calls if (batch := waiting.get(request_id(key_of, call)[1]))] if waiting else []
-    if found:
+    if found := [batch for call in calls if (batch := batch_of(call.messages(), call.key.repeat, call.schema))]:
         ids = ", ".join(sorted({batch.provider_id or batch.name for batch in found}))
         raise InputError(
             f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: the same "
-            f"command with --batch takes the replies; to pay them again, delete {path}"
+            f"command with --batch takes the replies; to pay them again, delete {batches_beside(journal)}"
         )
+
+
+def batches_with(
+    spec: ModelSpec, journal: Journal
+) -> Callable[[Sequence[Message], int, ReplySchema | None], Batch | None] | None:
+    """In which batch a request waits, by its messages, repeat and schema; None where no request of the model waits.
+
+    Raises:
+        InputError: a line of the file cannot be read.
+    """
+    if journal.source is None or not spec.takes_batches or not (path := batches_beside(journal)).exists():
+        return None
+    model, key_of = model_digest(spec), RequestKeys(spec)
+    waiting = ids_in(batch for batch in _read(path)[0].values() if batch.model == model)
+    if not waiting:
+        return None
+    return lambda messages, repeat, schema: waiting.get(key_of(messages, repeat, schema)[:_ID_DIGITS])
 
 
 def ids_in(batches: Iterable[Batch]) -> dict[str, Batch]:

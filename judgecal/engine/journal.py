@@ -57,6 +57,11 @@ class Journal:
         """Bytes of a torn last line that were cut off on opening, 0 where there was none."""
         return self._file.mended if self._file else 0
 
+    @property
+    def source(self) -> Path | None:
+        """The file of the rows, also where they are only looked at; None of rows in memory."""
+        return self._source
+
     @classmethod
     def looked_at(cls, path: Path) -> Journal:
         """The rows of a file, read when they are first asked for; what is appended stays in memory."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine import Journal, expected_seconds, worst_cost_usd
+from judgecal.engine import Journal, batches_with, expected_seconds, worst_cost_usd
 from judgecal.experiment.trials import Due, RunOptions
 from judgecal.judges import JudgeName, Respondent, calls_a_model
 from judgecal.records import Item
 
+_InBatch = Callable[..., object] | None  # as `batches_with` gives it
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
@@ -26,6 +27,7 @@ class CostEstimate:
         seconds: about how long the calls take where the provider keeps up; None where no latency of one of these
             models has been measured in this journal.
         usd_in_batches: `usd_at_most` at the price of batches; None where some model has no batch API.
+        waiting: requests that wait in a batch and are paid for there; none of `calls`.
     """
 
     calls: int
@@ -34,6 +36,7 @@ class CostEstimate:
     usd_at_most: float | None
     seconds: float | None = None
     usd_in_batches: float | None = None
+    waiting: int = 0
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
@@ -50,6 +53,7 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
         added([one.usd_at_most for one in estimates]),
         added([one.seconds for one in estimates]),
         added([one.usd_in_batches for one in estimates]),
+        sum(one.waiting for one in estimates),
     )
 
 
@@ -62,12 +66,18 @@ def plan_calls(
     """
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
     measured = _latencies(journal)
-    return together([_plan(judge, Due(judge, items, journal, options), planned, measured) for judge in judges])
+    plans = []
+    for judge in judges:
+        in_batch = None if judge.model is None else batches_with(judge.model, journal)
+        plans.append(_plan(judge, Due(judge, items, journal, options), planned, measured, in_batch=in_batch))
+    return together(plans)
 
 
-def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
+def _plan(
+    judge: Respondent, due: Due, planned: set[int], measured: dict[str, float], *, in_batch: _InBatch
+) -> CostEstimate:
     """The calls of one judge that nobody has planned yet; they are added to `planned`."""
-    wanted = calls = 0
+    wanted = calls = waiting = 0
     tokens, usd, cheap = 0.0, 0.0, 0.0
     batched = None if judge.model is None else judge.model.in_batches()
     for item, key in due:
@@ -76,18 +86,22 @@ def _plan(judge: Respondent, due: Due, planned: set[int], measured: dict[str, fl
             continue
         planned.add(hash(key))
         if calls_a_model(judge):
-            calls += 1
             messages = judge.messages(item)
+            if in_batch and in_batch(messages, key.repeat, judge.schema):
+                waiting += 1
+                continue
+            calls += 1
             tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
             usd += worst_cost_usd(judge.model, messages, judge.schema)
             cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
     stored = due.count_all() - wanted
     if judge.model is None or not calls:
-        return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0)
+        return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)
     seconds = expected_seconds(judge.model, calls, latency_s=measured.get(judge.model.alias))
     known = usd if judge.model.priced else None
     takes = judge.model.takes_batches or judge.model.embedded
-    return CostEstimate(calls, stored, round(tokens), known, seconds, cheap if known is not None and takes else None)
+    cheap_usd = cheap if known is not None and takes else None
+    return CostEstimate(calls, stored, round(tokens), known, seconds, cheap_usd, waiting)
 
 
 def _latencies(journal: Journal) -> dict[str, float]:

@@ -328,6 +328,7 @@ def score(
     limit: int | None = None,
     budget_usd: float | None = None,
     journal: str | Path | None = None,
+    batch: bool = False,
     quiet: bool = True,
 ) -> Judgements:
     """Have one judge judge a split of a gold set.
@@ -343,14 +344,16 @@ def score(
         limit: only the first so many items.
         budget_usd: money that may be spent.
         journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
+        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a journal.
         quiet: no progress on stderr.
 
     Raises:
         InputError: the judge does not fit the set, a key is not set, a number is out of range.
     """
     judge = judge_named(judge) if isinstance(judge, str) else judge
-    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet)
+    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)
     options.check()
+    options.check_models(models_of([judge]))
     check_judge(gold, judge)
     trained = judge.trained_on if split == "open" else frozenset[str]()
     items = asked_items(gold, split, limit=limit, without_groups=trained)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from judgecal.engine import Progress, require_prices
+from judgecal.engine import Progress, held, require_prices
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
@@ -178,15 +178,17 @@ class PartitionedRun:
 
         Raises:
             InputError: as `check`; a partition cannot be read or lacks a column, or a key is not set.
+            BusyError: another process works on this experiment.
             JudgecalError: a partition could not be judged; the others' outputs are there, and the same command resumes.
         """
         self.check()
         facts = self._facts()
         open_experiment(self.experiment)
         n_rows = sum(one.n_rows for one in facts)
-        counted = self._count(self._limited(facts), min(n_rows, self.options.limit or n_rows))
-        result = self._result(counted, facts)
-        self.experiment.write_summary(result)
+        with held(self.experiment.journal):  # two commands would keep the money of one experiment, each for itself
+            counted = self._count(self._limited(facts), min(n_rows, self.options.limit or n_rows))
+            result = self._result(counted, facts)
+            self.experiment.write_summary(result)
         return result
 
     def _limited(self, facts: Sequence[PartitionFacts]) -> list[PartitionJob]:
