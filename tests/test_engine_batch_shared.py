@@ -174,3 +174,16 @@ def test_a_clock_that_was_put_back_is_not_waited_for(tmp_path: Path) -> None:
         path.write_text(json.dumps({**line, "at": line["at"] + 86_400.0}) + "\n")
         batched(server.model(), tmp_path, N)
         assert len(server.batches) == 1
+
+
+def test_a_page_in_the_place_of_an_answer_is_quoted_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen-anywhere")
+    with batches_at("openai", says) as server:
+        server.page = b"<html><b>Sign in</b> as sk-not-to-be-seen-anywhere</html>"
+        with pytest.raises(JudgecalError) as error:
+            batched(server.model(), tmp_path, N, policy=replace(QUICK, attempts=2, questions=2))
+    assert "is not JSON: Sign in as" in str(error.value)
+    assert "not-to-be-seen" not in str(error.value)
+    assert "not-to-be-seen" not in (tmp_path / "batches.jsonl").read_text()

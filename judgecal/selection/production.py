@@ -196,6 +196,7 @@ def judge(
     replace: bool = False,
     limit: int | None = None,
     budget_usd: float | None = None,
+    batch: bool = False,
     trust_lock: bool = False,
     name: str | None = None,
     workspace: str | Path | None = None,
@@ -208,6 +209,7 @@ def judge(
         columns: which column is what: `judgecal.Columns("question", "answer", reference="reference")`.
         replace: also over an output that another call wrote.
         limit: only the first so many rows.
+        batch: by the batch API of the judge's provider, at half the price and within a day.
         trust_lock: run the lock's own signature where the workspace has another.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
 
@@ -217,7 +219,7 @@ def judge(
     where = find_workspace(None if workspace is None else Path(workspace))
     locked = load_lock(Path(lock))
     runnable = locked.runnable(where, trust_lock=trust_lock)
-    options = RunOptions(limit=limit, budget_usd=budget_usd)
+    options = RunOptions(limit=limit, budget_usd=budget_usd, batch=batch)
     options.check()
     return ProductionRun(
         workspace=where,

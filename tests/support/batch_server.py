@@ -56,6 +56,7 @@ class BatchServer:
         broken: statuses that the next requests are answered with in place of an answer.
         losing: the next batch is taken, and the answer to it lost.
         endless: lists of batches claim a next page, and ignore which one is asked for.
+        page: what is said to every request, if anything.
         queue: requests that may wait at once at OpenAI; a batch beyond that fails as a whole.
     """
 
@@ -73,6 +74,7 @@ class BatchServer:
     broken: list[int] = field(default_factory=list)
     losing: bool = False
     endless: bool = False
+    page: bytes = b""
     queue: int = 10**9
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -157,6 +159,7 @@ def _handler(stub: BatchServer) -> type[BaseHTTPRequestHandler]:
                 stub.paths.append(self.path)
                 before, broken = len(stub.batches), stub.broken.pop(0) if stub.broken else 0
                 status, answer = (broken, {"error": {"message": "broken"}}) if broken else speak(stub, self.path, body)
+                answer = stub.page or answer
                 lost, stub.losing = stub.losing, stub.losing and len(stub.batches) == before
             if lost and not stub.losing:
                 self.close_connection = True

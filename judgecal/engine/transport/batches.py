@@ -21,14 +21,15 @@ from yarl import URL
 from judgecal.engine.calls import CallFailed, Reply
 from judgecal.engine.replies import admitted, too_large, unreadable
 from judgecal.engine.transport.http import HttpTransport, proxy_for
-from judgecal.engine.transport.provider_errors import error_of
-from judgecal.engine.transport.redaction import one_line, redacted_reply, secrets_of, sent_secrets
+from judgecal.engine.transport.provider_errors import error_of, excerpt
+from judgecal.engine.transport.redaction import one_line, redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 
 _SILENCE_S = 300.0  # without a byte; an upload of 200 MB takes its time
 _READ_AT_ONCE = 1 << 20
 _MOST_OF_A_STATE = 256 << 20  # bytes of one JSON answer: Gemini puts all results of a batch into it
+_QUOTED = 2000
 _ID = re.compile(r"(batches/|files/)?[A-Za-z0-9_.-]{1,200}")
 _NO_SUCH_ADDRESS = (404, 405, 501)
 
@@ -152,10 +153,13 @@ class BatchHttp:
         try:
             found = json.loads(body)
         except ValueError as error:
-            raise CallFailed("server", f"the answer of {URL(url).path} is not JSON", retry=True) from error
+            raise self._no_answer(url, f"is not JSON: {excerpt(bytes(body[:_QUOTED]), self._secrets)}") from error
         if not isinstance(found, dict):
-            raise CallFailed("server", f"the answer of {URL(url).path} is not a JSON object", retry=True)
+            raise self._no_answer(url, "is not a JSON object")
         return found
+
+    def _no_answer(self, url: str, why: str) -> CallFailed:
+        return CallFailed("server", one_line(f"the answer of {URL(url).path} {why}", self._secrets), retry=True)
 
     async def lines(self, url: str) -> AsyncIterator[bytes]:
         """The lines of a file."""
@@ -253,7 +257,9 @@ class BatchTransport:
         except (CallFailed, AuthError, MemoryError):
             raise
         except Exception as error:
-            raise unreadable(error) from error
+            raise CallFailed(
+                "parse", redacted(str(unreadable(error)), self._secrets), retry=False, billed=True
+            ) from error
 
     def refusal(self, data: Any, *, status: int) -> CallFailed | AuthError:
         """The error that a body of one says."""
