@@ -180,6 +180,21 @@ def test_a_server_that_is_gone_ends_the_run_with_one_message(drive: Callable[...
     assert server.landed_at < 120.0  # and not the hours that 99,800 calls would take to say the same
 
 
+def test_a_server_that_was_never_there_ends_a_short_run_too(drive: Callable[..., Any]) -> None:
+    """Rows without a verdict would look like those of a judge that fails."""
+    with pytest.raises(JudgecalError, match=r"cannot be reached: the last 8 calls"):
+        drive(Server(lambda server, text: lost()), calls(8))
+    assert len(drive(Server(lambda server, text: lost()), calls(7))) == 7  # these may be what ends the connection
+
+
+def test_one_call_that_was_answered_keeps_the_others_of_a_short_run(drive: Callable[..., Any]) -> None:
+    def first_alone(server: Server, text: str) -> Reply | CallFailed:
+        return good(server, text) if len(server.started) == 1 else lost()
+
+    rows = drive(Server(first_alone), calls(8))
+    assert sum(row.error is None for row in rows) == 1 and len(rows) == 8
+
+
 def test_a_connection_lost_now_and_then_does_not(drive: Callable[..., Any]) -> None:
     def nine_in_ten(server: Server, text: str) -> Reply | CallFailed:
         return good(server, text) if len(server.started) % 10 == 0 else lost()

@@ -29,6 +29,7 @@ from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
+_LOST_FROM_THE_FIRST = 8  # ... and so many where they are the whole run; fewer may be items that end the connection
 _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
@@ -162,11 +163,14 @@ class _Run:
         self._cache = cache
         self._progress = progress
         self._lost = 0
+        self._lost_at_most = _LOST_IN_A_ROW
 
     async def work_off(
         self, calls: Iterable[Call], transport: Transport, *, total: int | None, budget: Budget, policy: Policy
     ) -> None:
         """Have every judgement; the transport is closed in the end."""
+        if total is not None and total >= _LOST_FROM_THE_FIRST:
+            self._lost_at_most = min(_LOST_IN_A_ROW, total)
         embedded = self._spec.embedded
         pool = open_pool(total) if embedded else None
         stated = (pool.width if pool else 1) if embedded else self._spec.max_concurrency
@@ -206,12 +210,12 @@ class _Run:
             self._progress.show()
 
     def _stop_if_gone(self, row: Judgement) -> None:
-        """Where call after call finds no server, the rest would only wait to say the same."""
+        """Where call after call finds no server, the rest would only wait to say the same; or none at all found one."""
         if row.error is None or row.error.kind != "transport":
-            self._lost = 0
+            self._lost, self._lost_at_most = 0, _LOST_IN_A_ROW  # it was there: what is lost now may be a few calls
             return
         self._lost += 1
-        if self._lost >= _LOST_IN_A_ROW:
+        if self._lost >= self._lost_at_most:
             raise JudgecalError(
                 f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls ended with "
                 f"{row.error.message!r}; what was judged so far is kept, the same command resumes"

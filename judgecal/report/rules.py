@@ -61,6 +61,8 @@ def _parts(result: RulesResult) -> str:
 
 
 def _tables(result: RulesResult) -> list[Table]:
+    if not result.systems:
+        return []
     if len(result.systems) == 1:
         rows = [_row(one) for one in _ordered(result.scores)]
         return [Table(["", "conditions", "unscored", "substring", "whole words"], rows, short=True)]
