@@ -69,7 +69,7 @@ def stored_replies(*, clear: bool = False) -> StoredReplies:
         return StoredReplies(str(path), 0, 0, 0 if clear else None)
     with ReplyCache(path.parent) as cache:
         n_deleted = cache.clear() if clear else None
-        n = len(cache)
+        n = cache.count()
     return StoredReplies(str(path), n, path.stat().st_size, n_deleted)
 
 
@@ -108,7 +108,8 @@ class ReplyCache:
         self.flush(now=True)
         self._db.close()
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """How many replies it holds; an empty store is no missing one, so this is no `len`."""
         self.flush(now=True)
         try:
             return int(self._db.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
@@ -117,7 +118,7 @@ class ReplyCache:
 
     def clear(self) -> int:
         """Delete every reply, and give the space back; how many there were. Raises InputError: it cannot be done."""
-        n = len(self)
+        n = self.count()
         try:
             with self._transaction():
                 self._db.execute("DELETE FROM replies")
