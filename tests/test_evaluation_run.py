@@ -296,12 +296,19 @@ def test_costs_are_no_part_of_what_was_asked(workspace: Workspace) -> None:
 
 def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     text = CONFIG.replace('"mine"', '"mine"\nlocks = { correctnes = "a.json" }')
-    text = text.replace("systems.py:weak", "systems.py:week") + '[documents]\npath = "none.jsonl"\n'
-    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as error:
-        run_of(workspace).check()
-    said = "\n".join(error.value.problems)
-    assert "none.jsonl: there is no such file or folder" in said and "'correctnes': did you mean correctness?" in said
+    text = text.replace("systems.py:weak", "systems.py:week")
+
+    def said(text: str) -> list[str]:
+        (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError) as error:
+            run_of(workspace, wrong_costs=-1.0).check()
+        return error.value.problems
+
+    cost, function, column = said(text)
+    assert "--wrong-costs -1" in cost and "'week': did you mean weak?" in function
+    assert "'correctnes': did you mean correctness?" in column
+    cost, documents, column = said(text + '[documents]\npath = "none.jsonl"\n')
+    assert "none.jsonl: there is no such file or folder" in documents and "'correctnes'" in column
 
 
 def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:

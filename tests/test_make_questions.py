@@ -363,7 +363,8 @@ def test_what_it_costs_is_told_before(judgecal: Run, documents: Path, served: St
 def test_wrong_use_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "make", "--as", "made", "-n", "0", "--kinds", "riddle", "--per-document", "0")
     assert ran.code == 2 and all(word in ran.err for word in ("-n must", "riddle", "--per-document must"))
-    assert judgecal("gold", "make", "--as", "a/b").code == 2
+    ran = judgecal("gold", "make", "--as", "a/b")
+    assert ran.code == 2 and "gold set name 'a/b'" in ran.err
     assert "nowhere" in judgecal("gold", "make", "--as", "made", "--documents", "nowhere").err
     assert not (workspace_dir / "experiments").exists()
 

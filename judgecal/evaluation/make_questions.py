@@ -103,6 +103,7 @@ class MakeInput:
         """
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         problems = [f"--kinds: there is no kind {kind!r}: choose from {', '.join(KINDS)}" for kind in unknown]
+        problems += name_problems(self.name, workspace=self.workspace, replace=True)
         problems += ["--kinds names no kind"] if not self.kinds else []
         problems += [f"-n must be at least 1, found {self.n}"] if self.n < 1 else []
         if self.per_document < 1:

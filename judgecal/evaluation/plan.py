@@ -134,14 +134,22 @@ class EvaluatePlan:
         Raises:
             InputError: lists every problem of questions, systems and judges.
         """
-        problems: list[str] = []
-        for part in (lambda: self.documents, lambda: self.questions, lambda: self.panel, lambda: self.systems):
-            try:
-                part()
-            except InputError as error:
-                problems += error.problems
+        problems: list[str] = [*self._cost_problems()]
+
+        def able(*parts: str) -> bool:
+            n = len(problems)
+            for part in parts:
+                try:
+                    getattr(self, part)
+                except InputError as error:
+                    problems.extend(error.problems)
+            return len(problems) == n
+
+        if able("documents", "questions", "systems"):
+            problems += self._system_problems()
+        if able("questions", "panel"):
+            problems += self.panel.lacking(self.questions)
         refuse(list(dict.fromkeys(problems)))
-        refuse([*self._system_problems(), *self.panel.lacking(self.questions), *self._cost_problems()])
         require_prices([model for one in self.systems for model in one.system.models()], self.options.limit_usd)
         self.panel.check(self.options)
 
