@@ -187,3 +187,17 @@ def test_a_page_in_the_place_of_an_answer_is_quoted_without_secrets(
     assert "is not JSON: Sign in as" in str(error.value)
     assert "not-to-be-seen" not in str(error.value)
     assert "not-to-be-seen" not in (tmp_path / "batches.jsonl").read_text()
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_one_damaged_line_does_not_hold_up_the_others(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with batches_at(kind, says) as server:
+        server.damaged = "batch_0000"
+        batched(server.model(), tmp_path, N)
+        sizes = [len(batch.bodies) for batch in server.batches.values()]
+    rows = list(read_journal(tmp_path / "judgements.jsonl"))
+    assert {row.item_id: row.verdict for row in rows} == {f"i{n}": n % 7 for n in range(N)}
+    assert (len(rows), sizes) == (N, [N, 1])
+    assert "1 lines of its results cannot be read" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -125,21 +126,38 @@ class BatchClient:
     async def fetch(self, batch: Batch, results: Results) -> int:
         """Write the lines of a batch into the file; how many there were. Those of other marks are not ours.
 
+        Lines that stay damaged are left out in the end, so that one of them does not hold up all others.
+
         Raises:
             JudgecalError: as `state`.
         """
-        return await self._known(batch, lambda: self._fetch(batch, results))
+        tries = itertools.count(1)
+        lenient = self.policy.attempts
+        return await self._known(batch, lambda: self._fetch(batch, results, lenient=next(tries) >= lenient))
 
-    async def _fetch(self, batch: Batch, results: Results) -> int:
-        number = 0
+    async def _fetch(self, batch: Batch, results: Results, *, lenient: bool) -> int:
+        number, damaged = 0, 0
         async for line in _filled(self.format.results(self.transport.http, _id_of(batch))):
-            row = self.format.row(_object(line))
+            try:
+                row = self.format.row(_object(line))
+            except CallFailed:
+                if not lenient:
+                    raise
+                damaged += 1
+                continue
             one, _, mark = row.custom_id.rpartition("-")
             if not row.custom_id and number < len(batch.ids):
                 one, mark = batch.ids[number], batch.mark  # Gemini gives results in the order of the requests
             number += 1
             if mark == batch.mark:
                 results.places[one] = (results.spool.add(line), len(line))
+        if damaged and not number:
+            raise CallFailed("server", "no line of the results is a JSON object", retry=True, billed=True)
+        if damaged:
+            notice(
+                f"judgecal: batch {batch.provider_id}: {damaged:,} lines of its results cannot be read: their requests "
+                "go into another batch"
+            )
         return number
 
     def reply(self, one: str, batch: Batch, results: Results) -> Reply:
