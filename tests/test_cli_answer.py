@@ -135,7 +135,7 @@ def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Pa
     assert (pair["a"], pair["b"], pair["difference"]["value"], pair["decision"]) == (A, B, 0.0, "cannot tell")
     assert "was not locked on a gold set" in found["warnings"][0]
     assert found["contaminated"] is found["decomposition"] is found["dropped"] is None
-    assert found["notes"] == ["1 questions name no reference document: nobody"]
+    assert found["notes"] == ["1 question names no reference document: nobody"]
     folder = experiment(workspace_dir, found)
     kept = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     assert kept == {"experiment.toml", "answers.jsonl", "judgements.jsonl", "items.jsonl", "summary.json"}

@@ -51,11 +51,11 @@ def test_every_example_is_named_in_its_readme() -> None:
 
 
 def test_the_notebook_runs_and_shows_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cell by cell, as a notebook does: the last expression of each is what it shows."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    """Cell by cell, as a notebook does: in its folder; the last expression of each is what it shows."""
     notebook = ROOT / "docs" / "notebooks" / "first_judge.py"
-    names: dict[str, Any] = {"__file__": str(notebook), "__name__": "__main__"}
+    monkeypatch.chdir(notebook.parent)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    names: dict[str, Any] = {"__name__": "__main__"}  # Jupyter names no file
     shown = []
     for cell in notebook.read_text(encoding="utf-8").split("# %%\n")[1:]:
         *statements, last = ast.parse(cell.split("# %% [markdown]")[0]).body

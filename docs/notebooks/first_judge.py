@@ -15,7 +15,8 @@ from pathlib import Path
 import judgecal
 from judgecal.cli import run
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+START = Path(globals().get("__file__", "notebook")).resolve()  # Jupyter names no file, and starts in its folder
+EXAMPLES = next(folder / "examples" for folder in START.parents if (folder / "examples" / "answers.csv").exists())
 os.chdir(tempfile.mkdtemp())
 run(["init", "demo"])
 os.chdir("demo")
