@@ -136,6 +136,7 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert (weak.n, weak.n_expected, weak.n_unscored) == (22, 24, 2)
     assert weak.total.value == pytest.approx(11 / 24) and weak.total_complete_case.value == pytest.approx(0.5)
     assert result.n_unscored == 2
+    assert result.frame()["system"].to_list() == [GOOD, WEAK]  # and not the judges
     (failed,), (without,) = result.failures, result.failed_verdicts
     assert (failed.system, failed.n) == (WEAK, 1) and "out of order" in str(failed.message)
     assert (without.column, without.n) == ("correctness", 1) and "it said nothing that" in str(without.message)
