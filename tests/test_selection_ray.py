@@ -142,6 +142,27 @@ def test_a_killed_worker_loses_nothing(judgecal: Run, workspace_dir: Path, serve
     assert spent["spent_usd"] >= served.calls * USD_A_CALL - 1e-9  # what was in flight counts at its worst
 
 
+def test_without_the_keeper_of_the_money_nothing_is_called(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    write_partitions(workspace_dir / "in", 80, 2)
+    served.latency_s = 0.1
+
+    def kill_it() -> None:
+        while served.calls < 20:
+            time.sleep(0.01)
+        os.kill(ray_workers(os.getpid(), doing="_Keeper")[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_it)
+    killer.start()
+    command = ("judge", "in", "--engine", "ray", "--lock", "judge.lock.json", "-o", "out", *OPTIONS, "--json")
+    ran = judgecal(*command, "--budget-usd", "1")
+    killer.join()
+    assert ran.code not in (0, 70) and "keeps the money" in ran.err and "the same command resumes" in ran.err
+    assert judgecal(*command, "--budget-usd", "1").code == 0
+    assert judged(workspace_dir) == Counter({f"r{n}": 1 for n in range(80)})
+
+
 def test_a_refused_key_ends_the_run_and_is_told_without_it(
     judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,9 +135,14 @@ def _judge(job: PartitionJob, process: str, keeper: Any, limit_usd: float | None
     if keeper is None:
         return _answering(lambda: job.judge(Budget(None)))
     link = _ToKeeper(keeper, process)
-    answer = _answering(lambda: job.judge(SharedBudget(link, limit_usd)))
-    link.flush()
-    return answer
+
+    def work() -> Counted:
+        try:
+            return job.judge(SharedBudget(link, limit_usd))
+        finally:
+            link.flush()
+
+    return _answering(work)
 
 
 class _ToKeeper:
@@ -149,7 +154,8 @@ class _ToKeeper:
 
     async def begin(self, asked: CallAsked) -> str | None:
         """As `SharedLimits.begin`."""
-        refusal: str | None = await self._keeper.begin.remote(self._process, asked)
+        with _keeper_needed():
+            refusal: str | None = await self._keeper.begin.remote(self._process, asked)
         return refusal
 
     def end(self, ended: Sequence[CallEnded]) -> None:
@@ -160,7 +166,22 @@ class _ToKeeper:
         """Wait until all that was told has been taken in."""
         import ray
 
-        ray.get(list(self._told))
+        with _keeper_needed():
+            ray.get(list(self._told))
+
+
+@contextlib.contextmanager
+def _keeper_needed() -> Iterator[None]:
+    """Raises JudgecalError where the actor is gone: without it nobody knows what may still be spent."""
+    from ray.exceptions import RayActorError
+
+    try:
+        yield
+    except RayActorError as error:
+        raise JudgecalError(
+            "the process that keeps the money and the places in flight of all workers has ended (out of memory?): "
+            "what was judged so far is kept, the same command resumes"
+        ) from error
 
 
 class _Keeper:
@@ -234,7 +255,8 @@ class RayEngine:
                     attempt = running.pop(ref)
                     answer = self._ended(ref, attempt, jobs[attempt.place])
                     if keeper is not None:
-                        self._ray.get(keeper.lost.remote(attempt.process))
+                        with _keeper_needed():
+                            self._ray.get(keeper.lost.remote(attempt.process))
                     if answer is None:
                         again = _Attempt(attempt.place, attempt.number + 1)
                         running[begin(again)] = again
@@ -280,8 +302,10 @@ class RayEngine:
             self._ray.cancel(ref, force=True)
         if keeper is None:
             return
-        self._ray.get([keeper.lost.remote(attempt.process) for attempt in running.values()])
-        for remark in self._ray.get(keeper.close.remote()):
+        with _keeper_needed():
+            self._ray.get([keeper.lost.remote(attempt.process) for attempt in running.values()])
+            remarks = self._ray.get(keeper.close.remote())
+        for remark in remarks:
             if not quiet:
                 notice(f"judgecal: {remark}")
         self._ray.kill(keeper)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def ray_workers(program: int) -> list[int]:
-    """Those under a program, by its process id (Linux)."""
+def ray_workers(program: int, *, doing: str = "_judge") -> list[int]:
+    """Those under a program, by its process id (Linux), that are at a task or an actor of this name."""
     parents: dict[int, int] = {}
     names: dict[int, str] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -21,4 +21,4 @@ def ray_workers(program: int) -> list[int]:
             pid = parents.get(pid, 0)
         return pid == program
 
-    return [pid for pid, name in names.items() if name.startswith("ray::_judge") and under(pid)]
+    return [pid for pid, name in names.items() if name.startswith(f"ray::{doing}") and under(pid)]
