@@ -57,8 +57,8 @@ class Batch:
     at: float
     provider_id: str | None = None
     found: bool = False
-    waiting: set[str] = field(default_factory=set)
-    left: set[str] = field(default_factory=set)
+    waiting: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()
     foreign: set[str] = field(default_factory=set)
 
     @property
@@ -116,7 +116,7 @@ class BatchLog:
 
     def intend(self, name: str, spec: ModelSpec, ids: Sequence[str], *, usd_at_most: float) -> Batch:
         """Note a batch that is about to be sent."""
-        batch = Batch(name, model_digest(spec), ids, usd_at_most, time.time(), waiting=set(ids), left=set(ids))
+        batch = _whole(name, model_digest(spec), ids, usd_at_most, time.time())
         said = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
         self._write({"schema": SCHEMA, "batch": name, "event": "intended", **said})
         self._open[name] = batch
@@ -133,12 +133,18 @@ class BatchLog:
             told |= {"provider_id": batch.provider_id, "found": batch.found}
         self._write(told)
         if event == "taken":
-            batch.waiting &= batch.left
+            batch.waiting = batch.left
         elif event in _CLOSING:
             del self._open[batch.name]
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line).encode() + b"\n")
+
+
+def _whole(name: str, model: str, ids: Sequence[str], usd_at_most: float, at: float) -> Batch:
+    """A batch of which no reply is taken yet; its sets are one object, for they may be large, and never changed."""
+    waiting = frozenset(ids)
+    return Batch(name, model, ids, usd_at_most, at, waiting=waiting, left=waiting)
 
 
 def new_name() -> str:
@@ -173,16 +179,15 @@ def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
     name, event = line["batch"], line["event"]
     if event == "intended":
         requests = tuple(line["ids"])
-        usd, at = float(line["usd_at_most"]), float(line["at"])
-        found[name] = Batch(name, line["model"], requests, usd, at, waiting=set(requests), left=set(requests))
+        found[name] = _whole(name, line["model"], requests, float(line["usd_at_most"]), float(line["at"]))
     if event == "read" or (event == "submitted" and not line["found"]):
         ids.add(line["provider_id"])
     if event == "submitted":
         found[name].provider_id, found[name].found = line["provider_id"], line["found"]
     elif event == "reading":
-        found[name].left = set(line["left"])
+        found[name].left = frozenset(line["left"])
     elif event == "taken":
-        found[name].waiting &= found[name].left
+        found[name].waiting = found[name].left
     elif event != "intended":
         del found[name]
 
