@@ -154,7 +154,7 @@ def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> No
 def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     two_raters(workspace_dir / "gold" / "made")
     argv = ("score", "--gold", "made", "--repeats", "2", "--name", "s")
-    planned = judgecal(*argv, "--dry-run").out
+    planned = judgecal(*argv, "--dry-run").said
     assert f"{N_TIED} of the items have no gold label, as raters tie: each judge is asked about them once" in planned
     printed = printed_by(judgecal, *argv)
     assert (printed["gold"]["n_items"], printed["gold"]["n_unlabelled"], printed["gold"]["n_tied"]) == (87, 33, 33)

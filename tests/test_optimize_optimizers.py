@@ -395,7 +395,7 @@ def test_text_says_who_wrote_and_what_it_may_take(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer
 ) -> None:
     words = [word for word in argv("gepa", "--reflection-model", "writer") if word != "--json"]
-    plan = judgecal(*words, "--dry-run").out
+    plan = judgecal(*words, "--dry-run").said
     assert re.search(r"gepa itself makes at most \d+ of the judge's model and at most \d+ of writer", plan)
     text = judgecal(*words, "--full").said
     assert text.startswith("Take the optimised judge: it agrees better with people. On test")

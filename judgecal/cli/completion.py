@@ -10,13 +10,13 @@ import contextlib
 import inspect
 import io
 import os
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import typer
 
+from judgecal.cli.output import print_text
 from judgecal.errors import UNSEEN, JudgecalError
 from judgecal.workspace import Workspace, find_workspace
 
@@ -44,8 +44,8 @@ def completing(run: Callable[[], object]) -> int:
             run()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 0
-    lines = (UNSEEN.sub("", line).removeprefix(before) for line in answer.getvalue().splitlines())
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    for line in answer.getvalue().splitlines():
+        print_text(UNSEEN.sub("", line).removeprefix(before))
     return code
 
 
