@@ -200,4 +200,4 @@ def test_one_damaged_line_does_not_hold_up_the_others(
     rows = list(read_journal(tmp_path / "judgements.jsonl"))
     assert {row.item_id: row.verdict for row in rows} == {f"i{n}": n % 7 for n in range(N)}
     assert (len(rows), sizes) == (N, [N, 1])
-    assert "1 lines of its results cannot be read" in capsys.readouterr().err
+    assert "lines of its results that cannot be read: 1;" in capsys.readouterr().err

@@ -155,8 +155,8 @@ class BatchClient:
             raise CallFailed("server", "no line of the results is a JSON object", retry=True, billed=True)
         if damaged:
             notice(
-                f"judgecal: batch {batch.provider_id}: {damaged:,} lines of its results cannot be read: their requests "
-                "go into another batch"
+                f"judgecal: batch {batch.provider_id}: lines of its results that cannot be read: {damaged:,}; their "
+                "requests go into another batch"
             )
         return number
 
