@@ -200,3 +200,8 @@ def test_a_label_is_taken_onto_another_scale_ends_to_ends(
     target: str, origin: str, label: float, mapped: float
 ) -> None:
     assert onto(Scale.parse(target), Scale.parse(origin), label) == pytest.approx(mapped)
+
+
+def test_a_word_of_another_scale_names_that_scale() -> None:
+    with pytest.raises(ValueError, match=r"'yes' is no number, but a label of the scale binary"):
+        Scale.parse("ordinal:1:5").read("yes")
