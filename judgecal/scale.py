@@ -194,7 +194,7 @@ def _number(text: object, *, percent: bool) -> float:
     word = str(text).strip()
     word = word.removesuffix("%").rstrip() if percent else word
     if isinstance(text, bool) or not _NUMBER.fullmatch(word) or math.isinf(value := float(word)):
-        other = ", but a label of the scale binary" if word.isalpha() and word.lower() in TRUE_WORDS | FALSE_WORDS else ""
+        other = ", but a label of the scale binary" if word.lower() in TRUE_WORDS | FALSE_WORDS else ""
         raise ValueError(f"{repr(text)[:60]} is no number{other}")
     return value
 
