@@ -199,7 +199,7 @@ def test_what_is_wrong_with_a_corpus_is_named_and_counted(empty: GoldSet) -> Non
     assert corpus_notes(asked, gold, served, options) == [
         "1 documents are empty (blank): never handed over as distractors",
         "1 questions name a reference document that the corpus lacks: q",
-        "1 questions name no reference document: p",
+        "1 question names no reference document: p",
     ]
 
 
