@@ -197,8 +197,8 @@ def test_what_is_wrong_with_a_corpus_is_named_and_counted(empty: GoldSet) -> Non
     served = serve(asked, gold, options)
     assert names(served["p"]) == ["red"]  # the empty one is no distractor
     assert corpus_notes(asked, gold, served, options) == [
-        "1 documents are empty (blank): never handed over as distractors",
-        "1 questions name a reference document that the corpus lacks: q",
+        "1 document is empty (blank): never handed over as distractors",
+        "1 question names a reference document that the corpus lacks: q",
         "1 question names no reference document: p",
     ]
 

@@ -333,7 +333,7 @@ def test_an_empty_reference_document_is_named_and_counted(judgecal: Run, fair: P
     ]
     (one,) = found["systems"]
     assert (one["n"], one["n_expected"], one["unscored"]) == (12, 13, {"not asked: empty_document": 1})
-    assert "1 documents are empty (d02)" in found["notes"][0]
+    assert "1 document is empty (d02)" in found["notes"][0]
     assert len(calls) == 24  # nothing is paid for it
     assert "1 not asked: empty_document" in ran.err
     assert "Not asked: g02 (reference document d02 is empty)." in judgecal("answer", "--gold", "fair").said

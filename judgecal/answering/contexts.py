@@ -144,16 +144,20 @@ def corpus_notes(
     notes = []
     if blank:
         what = "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
-        notes.append(f"{len(blank)} documents are empty ({listed(blank)}): {what}")
+        empty = "document is empty" if len(blank) == 1 else "documents are empty"
+        notes.append(f"{len(blank)} {empty} ({listed(blank)}): {what}")
     if missing and gold.documents:
-        notes.append(f"{len(missing)} questions name a reference document that the corpus lacks: {named(missing)}")
+        notes.append(f"{_questions(missing)} a reference document that the corpus lacks: {named(missing)}")
     if nameless and options.kind != "none":
-        what = "question names" if len(nameless) == 1 else "questions name"
-        notes.append(f"{len(nameless)} {what} no reference document: {named(nameless)}")
+        notes.append(f"{_questions(nameless)} no reference document: {named(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
         notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")
     return notes
+
+
+def _questions(groups: Sequence[str]) -> str:
+    return "1 question names" if len(groups) == 1 else f"{len(groups)} questions name"
 
 
 class _Shelf:
