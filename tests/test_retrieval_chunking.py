@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
@@ -34,6 +34,8 @@ def test_sentences_are_the_whole_text(text: str) -> None:
 
 
 @given(TEXTS)
+@example("\u3000e.g. «\tD\u3000.")
+@example('."\xa0B\xa0.é.')
 def test_sentences_of_sentencex_are_the_whole_text(text: str) -> None:
     pytest.importorskip("sentencex")
     assert "".join(sentences(text, "sentencex:en")) == text

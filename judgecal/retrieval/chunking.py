@@ -36,6 +36,7 @@ _ABBREVIATIONS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCEX = "sentencex:"
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 _SHORTEST_TERM = 4  # characters: shorter words are mostly grammar, in most languages written with spaces
 
 
@@ -57,8 +58,10 @@ def splitter_named(name: str) -> Splitter:
         import sentencex
     except ModuleNotFoundError as error:
         raise not_installed(f"{name} needs", "sentencex", "sentences", instead="use plain") from error
+    # It panics behind a space of several bytes, as between an initial and a name; a plain one is a character as well.
     return lambda text: [
-        (one["start_index"], one["end_index"]) for one in sentencex.get_sentence_boundaries(language, text)
+        (one["start_index"], one["end_index"])
+        for one in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
     ]
 
 
