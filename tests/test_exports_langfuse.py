@@ -204,3 +204,43 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
         files = [written(tmp_path / f"{n}-{name}.json", rows) for name, rows in other.items()]
         read_or_refused(files, "langfuse")
     assert n > 200
+
+
+def root(n: int, **further: Any) -> dict[str, Any]:
+    """As `GET /api/public/v2/observations` gives it (langfuse 5.0.4, `ObservationV2`); texts are raw there."""
+    own = {"id": f"o-{n}", "traceId": f"t-{n}", "startTime": "2026-11-20T09:00:00Z", "parentObservationId": None}
+    own |= {"type": "SPAN", "isRootObservation": True, "name": "ask", "bookmarked": False, "public": False}
+    return {**own, "input": '{"question": "Why?"}', "output": "So.", "version": "v1", **further}
+
+
+def test_the_root_observation_stands_for_its_trace(tmp_path: Path) -> None:
+    def v3(n: int, source: str, subject: dict[str, Any], value: Any) -> dict[str, Any]:
+        own = {
+            "id": f"s-{n}",
+            "projectId": "p",
+            "name": "right",
+            "source": source,
+            "dataType": "BOOLEAN",
+            "value": value,
+        }
+        return {**own, "timestamp": "2026-11-20T09:00:00Z", "subject": subject, "authorUserId": "ada"}
+
+    inner = root(1, id="o-9", parentObservationId="o-1", isRootObservation=False, output="Step.")
+    found = [root(1), inner, root(2, output="No."), root(3, id="o-8", isRootObservation=False, parentObservationId="x")]
+    scores = [
+        v3(0, "ANNOTATION", {"kind": "trace", "id": "t-1"}, True),
+        v3(1, "EVAL", {"kind": "observation", "id": "o-1", "traceId": "t-1"}, False),
+        v3(2, "EVAL", {"kind": "observation", "id": "o-2"}, True),
+        v3(3, "EVAL", {"kind": "observation", "id": "o-9", "traceId": "t-1"}, True),
+        v3(4, "ANNOTATION", {"kind": "experiment", "id": "e"}, True),
+    ]
+    files = [written(tmp_path / "scores.json", {"data": scores, "meta": {"limit": 50}})]
+    files.append(written(tmp_path / "observations.json", {"data": found, "meta": {"cursor": None}}))
+    export = read_export(files, "langfuse")
+    assert {name: (item.question, item.answer) for name, item in export.items.items()} == {
+        "t-1": ("Why?", "So."), "o-9": ("Why?", "Step."), "t-2": ("Why?", "No."),
+    }  # fmt: skip
+    assert [(one.item_id, one.value) for one in export.ratings] == [("t-1", True)]
+    assert [(one.item_id, one.value) for one in export.judgements] == [("t-1", False), ("t-2", True), ("o-9", True)]
+    assert export.skipped["a score of a run, not of a trace"] == 1
+    assert export.skipped["an observation that has no score"] == 1

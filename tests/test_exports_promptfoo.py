@@ -132,3 +132,18 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
     for n, other in enumerate(spoilt(whole)):
         read_or_refused(written(tmp_path / f"{n}.json", other), "promptfoo")
     assert n > 300
+
+
+def test_an_assertion_that_threw_gave_no_verdict(tmp_path: Path) -> None:
+    """promptfoo writes a score of 0; a rubric may quote such words, and then it is one."""
+    threw = [
+        ("javascript", "Custom function threw error: x is not defined\nStack Trace: ..."),
+        ("not-javascript", "Custom function threw error: x"), ("python", "Python code execution failed: no module"),
+        ("ruby", "Ruby code execution failed: x"), ("webhook", "Webhook error: Request timed out"),
+        ("regex", "Invalid regex pattern: Unterminated group"),
+    ]  # fmt: skip
+    said = [("javascript", "Custom function returned false"), ("llm-rubric", "Custom function threw error: it says so")]
+    given = [component({"type": kind, "value": "x"}, score=0, reason=reason) for kind, reason in [*threw, *said]]
+    export = read(tmp_path, row(*given))
+    assert [one.value for one in export.judgements if one.error is None] == [0, 0]
+    assert [one.error for one in export.judgements if one.error] == [reason for _, reason in threw]

@@ -13,7 +13,17 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Card, Columns, Imported, check_gold, import_gold, load_gold, read_mapping, write_gold
+from judgecal.goldset import (
+    Beside,
+    Card,
+    Columns,
+    Imported,
+    check_gold,
+    import_gold,
+    load_gold,
+    read_mapping,
+    write_gold,
+)
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -439,3 +449,18 @@ def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
         "between the steps of 0.5"
         in refused(place, graded([0, 0.5, 3.4, 5, 5, 5, 5]), name="b", scale="points:0:5:0.5", labels=("x",))[0]
     )
+
+
+def test_the_account_holds_rows_without_an_item_and_columns_without_a_label(place: Workspace) -> None:
+    """Both stand in the JSON object: what came in is what it says."""
+    folder = place.root
+    rows = "".join(f"i{n},Q{n},A{n},{n % 2},\n" for n in range(30))
+    (folder / "t.csv").write_text(f"i,q,a,ann,bob\n{rows}", encoding="utf-8")
+    columns = Columns("q", "a", item="i", labels=("ann", "bob"))
+    found = import_gold(folder / "t.csv", name="empty", workspace=place, columns=columns, scale="binary")
+    assert found.raters == {"ann": 30, "bob": 0} and "no row has a label in column bob" in found.notes
+    (folder / "r.csv").write_text("i,ann\n" + "".join(f"i{n},1\ni9{n}9,0\n" for n in range(10)), encoding="utf-8")
+    beside = Beside(ratings=folder / "r.csv")
+    columns = Columns("q", "a", item="i", labels=("ann",))
+    found = import_gold(folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside)
+    assert found.as_json()["skipped"] == {"a row of --ratings that names no item of the set": 10}

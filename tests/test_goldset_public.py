@@ -133,7 +133,9 @@ def test_a_reader_refuses_another_form_in_one_message(fetch: Callable[..., Ran],
 
 
 @pytest.mark.parametrize(
-    ("body", "says"), [(gzip.compress(b"0" * 2000), "unpacks to more than 1,000 bytes"), (b"{}", "cannot be unpacked")]
+    ("body", "says"),
+    [(gzip.compress(b"0" * 2000), "unpacks to more than 1,000 bytes"), (b"{}", "cannot be unpacked")],
+    ids=["too large", "not packed"],  # else the hour of the packing would stand in the name of the test
 )
 def test_what_does_not_unpack(
     fetch: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, body: bytes, says: str

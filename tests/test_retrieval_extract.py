@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import random
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -162,3 +164,130 @@ def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
         "DOCX files are read by python-docx, which is not installed: pip install python-docx, or in a checkout of "
         "judgecal pip install '.[documents]'",
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<![x]>", ""), ("a <![foo[ b", "a"), ("<![>x", "x"), ("", ""), ("\0", "\ufffd"), ("a<b", "a"),
+        ("1 < 2 & 3", "1 < 2 & 3"),
+        ("<!--" * 200_000, ""), ("<?" * 200_000, ""), ("</" * 200_000, ""), ("<a " * 200_000, ""),
+        ("<p>x" * 50_000, "x\n\n" * 49_999 + "x"), ("<title>" * 100_000, ""), ("<script>" * 100_000, ""),
+        ("<td" + "".join(f" x{k}=1" for k in range(50_000)) + ">y", "y"),
+        ("<div>" * 900 + "</p>" * 50_000 + "end", "end"),
+        ('<meta charset="utf-7"><p>+2AA-x', "+2AA-x"), ('<meta charset="punycode"><p>' + "a" * 99_999, "a" * 99_999),
+    ],
+)  # fmt: skip
+def test_any_html_is_read_at_once(tmp_path: Path, page: str, text: str) -> None:
+    start = time.monotonic()
+    assert extract(html(tmp_path / "a.html", page)).text.replace("\ufffd", "") == text.replace("\ufffd", "")
+    assert time.monotonic() - start < 60.0
+
+
+@pytest.mark.parametrize("page", ["<svg>" * 100_000 + "</p>" * 100_000, "<b><i>" * 100_000, "<table>" * 100_000])
+def test_html_without_a_bottom_is_a_note(tmp_path: Path, page: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(NoTextError, match="HTML with over 1,000 elements in one another: save it as text"):
+        extract(html(tmp_path / "a.html", page))
+    assert time.monotonic() - start < 60.0
+
+
+def test_a_file_may_be_so_long_and_take_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = html(tmp_path / "a.html", "<p>x" * 100_000)
+    monkeypatch.setattr("judgecal.retrieval.extract._MOST_CHARACTERS", 1000)
+    with pytest.raises(NoTextError, match="HTML of over 1,000 characters: split it"):
+        extract(page)
+    monkeypatch.undo()
+    monkeypatch.setattr("judgecal.retrieval.extract._MOST_SECONDS", 0.0)
+    with pytest.raises(NoTextError, match="HTML that takes over 0 s to read"):
+        extract(page)
+    with pytest.raises(NoTextError, match="PDF that takes over 0 s to read"):
+        extract(pdf(tmp_path / "b.pdf", "one", "two"))
+
+
+def test_a_page_that_is_listed_many_times_is_read_once(tmp_path: Path) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    from pypdf.generic import ArrayObject, NameObject, NumberObject
+
+    writer = pypdf.PdfWriter(clone_from=pdf(tmp_path / "a.pdf", "The tram leaves"))
+    pages = writer._root_object["/Pages"]
+    pages[NameObject("/Kids")] = ArrayObject(list(pages["/Kids"]) * 100_000)
+    pages[NameObject("/Count")] = NumberObject(100_000)
+    writer.write(tmp_path / "b.pdf")
+    start = time.monotonic()
+    text = extract(tmp_path / "b.pdf").text
+    assert text.count("The tram leaves") == 100_000 and time.monotonic() - start < 120.0
+
+
+PIECES = (
+    *(
+        "<",
+        ">",
+        "</",
+        "<!",
+        "<![",
+        "]]>",
+        "<!--",
+        "-->",
+        "<?",
+        "?>",
+        "<svg>",
+        "</svg>",
+        "<title>",
+        "</p>",
+        "<p>",
+        "<b>",
+    ),
+    *(
+        "<table>",
+        "<td>",
+        "</table>",
+        "<script>",
+        "</script>",
+        "<select>",
+        "<br/>",
+        "</br>",
+        "<template>",
+        "<math>",
+        "&",
+    ),
+    *(
+        "&#x",
+        ";",
+        "&#55357;",
+        "=",
+        "'",
+        '"',
+        " ",
+        "\0",
+        "\x0c",
+        "a",
+        "é",
+        "\U0001f642",
+        "<a href=",
+        "<!doctype",
+        "<html",
+    ),
+    *(
+        "<meta charset=",
+        "</html>",
+        "<body>",
+        "</body>",
+        "<form>",
+        "<textarea>",
+        "<iframe>",
+        "<noscript>",
+        "<plaintext>",
+    ),
+)
+
+
+def test_no_soup_of_html_ends_otherwise_than_in_a_text(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    for _ in range(1500):
+        page = "".join(rng.choices(PIECES, k=rng.randrange(1, 60)))
+        try:
+            found = extract(html(tmp_path / "a.html", page))
+        except (NoTextError, InputError):
+            continue
+        assert found.text.encode() is not None and "\0" not in found.text, repr(page)

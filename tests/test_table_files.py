@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from judgecal.errors import InputError
 from judgecal.goldset import load_gold
 from judgecal.tables import open_source, read_table
 from judgecal.tables.formats import write_frame
@@ -177,3 +179,62 @@ def test_a_frame_of_many_rows_is_written_whole(tmp_path: Path) -> None:
     assert pl.read_ipc(tmp_path / "t.arrow").equals(frame)
     write_frame(tmp_path / "none.csv", frame.head(0))
     assert (tmp_path / "none.csv").read_text() == "n,t\n"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
+    texts = ["=1+1", "'=1+1", "''=1", "  =1", "@x", "-cmd", "'-cmd'", "'quoted'", "'", "''", "- one", "+49 30", "plain"]
+    path = tmp_path / f"a{ending}"
+    write_frame(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
+    assert [row.cells["=name"] for row in read_table(path).rows] == texts
+
+
+PACKED = {
+    "a.csv.gz": "q,a\nWhy?,So.\n", "a.tsv.gz": "q\ta\nWhy?\tSo.\n", "a.jsonl.gz": '{"q": "Why?", "a": "So."}\n',
+    "a.JSON.GZ": '[{"q": "Why?", "a": "So."}]', "latin.csv.gz": "q,a\nWhy?,Größe\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_packed_table_is_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(PACKED[name].encode("cp1252")))
+    (row,) = read_table(path).rows
+    assert row.cells == {"q": "Why?", "a": "Größe" if "latin" in name else "So."}
+    whole = path.read_bytes()
+    for data in (whole[:-12], whole[:5], b"q,a\nWhy?,So.\n", whole[:-8] + b"\0" * 8, b""):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=name):
+            read_table(path)
+
+
+@pytest.mark.parametrize("orient", ["columns", "records", "index", "split", "table", "lines"])
+def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> None:
+    """`frame.to_json(path)` alone is by columns."""
+    index, names = ["0", "1"], ["q", "a", "n"]
+    cells = [["Why?", "So.", 1], ["How?", None, 2]]
+    records = [dict(zip(names, row, strict=True)) for row in cells]
+    written: dict[str, Any] = {
+        "columns": {name: {key: row[name] for key, row in zip(index, records, strict=True)} for name in names},
+        "records": records,
+        "index": dict(zip(index, records, strict=True)),
+        "split": {"columns": names, "index": [0, 1], "data": cells},
+        "table": {
+            "schema": {"fields": [{"name": "index", "type": "integer"}], "primaryKey": ["index"]},
+            "data": [{"index": n, **row} for n, row in enumerate(records)],
+        },
+    }
+    path = tmp_path / ("a.jsonl" if orient == "lines" else "a.json")
+    lines = "".join(json.dumps(row) + "\n" for row in records)
+    path.write_text(lines if orient == "lines" else json.dumps(written[orient]), encoding="utf-8")
+    table = read_table(path)
+    assert list(table.columns) == names
+    assert [row.cells for row in table.rows] == [
+        {"q": "Why?", "a": "So.", "n": "1"}, {"q": "How?", "a": "", "n": "2"},
+    ]  # fmt: skip
+
+
+def test_an_index_that_says_something_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"q": {"i7": "Why?", "i9": "How?"}, "a": {"i7": "So.", "i9": "Thus."}}', encoding="utf-8")
+    assert [row.cells["index"] for row in read_table(path).rows] == ["i7", "i9"]

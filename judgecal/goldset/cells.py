@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,8 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
     """The contexts in a cell: one text, or a list (in a text cell: a JSON list) of texts or of {document_id, text,
-    score}. Empty ones are passed over; what is none of these is added to the problems.
+    score}. Empty ones are passed over; what is none of these, and a score that is no finite number, is added to the
+    problems. NaN is how pandas writes that there is none.
     """
     value = listed_cell(row.raw.get(column))
     parts = value if isinstance(value, list) else [] if value is None else [value]
@@ -24,7 +26,10 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
     for place, part in enumerate(parts, start=1):
         text = part.get("text") if isinstance(part, dict) else part
         if isinstance(part, dict) and isinstance(text, str):
-            found.append(Context(text, _text_of(part.get("document_id")), _number(part.get("score"))))
+            score = _number(part.get("score"))
+            if score is not None and not math.isfinite(score):
+                problems.append(f"{where}: column {column!r}: context {place}: score is no number that a double holds")
+            found.append(Context(text, _text_of(part.get("document_id")), score))
             continue
         if not (isinstance(part, str) or part is None):
             shown = json.dumps(part, ensure_ascii=False)
@@ -52,7 +57,13 @@ def _text_of(value: Any) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A number; None for NaN and what is no number."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # JSON allows whole numbers that no double holds
+        return math.inf
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:

@@ -110,6 +110,22 @@ def _near_questions(gold: GoldSet) -> Findings:
             )
 
 
+def split_notes(gold: GoldSet) -> list[str]:
+    """What whoever decides on a split must know: questions that stand in two of them; the card's explained ones not."""
+    checks: Checks = {"question_in_two_groups": _question_in_groups, "near_question_in_two_splits": _near_questions}
+    n = 0
+    for kind, check in checks.items():
+        for items, _ in [] if kind in gold.card.explained else check(gold):
+            n += len({gold.split_of(item.group) for item in items if isinstance(item, Item)}) > 1
+    if not n:
+        return []
+    one, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
+    return [
+        f"{n:,} {one} in two splits, word for word or nearly so: what was learnt or chosen on one split is known on "
+        f"the other, so that numbers flatter (judgecal gold check {gold.name} --full names {them})"
+    ]
+
+
 _LEAST_GROUPS = 10  # below this there is no interval at all
 _LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
 _TINY_STRATUM = 3

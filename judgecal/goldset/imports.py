@@ -166,7 +166,7 @@ def _imported(
         content_sha(folder),
         n_rows=table.source.n_rows,
         judges=dict(sorted(judges.items())),
-        skipped={why: count for why, count in table.skipped.items() if count},
+        skipped={why: count for why, count in (*table.skipped.items(), *reading.skipped.items()) if count},
         path=folder,
         scale=str(card.scale),
         n_labelled=reading.n_labelled,

@@ -103,6 +103,7 @@ class Reading:
         self._n_items = Counter[str]()  # by split
         self._given = _Ratings()
         self._numbers = LabelNumbers(scale)
+        self.skipped: Counter[str] = Counter()  # rows of a file of ratings that gave none, by the reason
         self._missing: Counter[str] = Counter()  # cells that say that there is no label
         self._mapped: set[str] = set()
         self._read_cell = lru_cache(maxsize=_CELLS)(self._label_of)
@@ -140,6 +141,7 @@ class Reading:
             self.problems.append(f"{ratings.where}: no value of column {self.columns.item} is the id of an item")
         elif unmatched:
             self.remarks.append(f"{unmatched:,} rows of {ratings.name} name no item of the set")
+            self.skipped["a row of --ratings that names no item of the set"] = unmatched
 
     def holds(self, item_id: str) -> bool:
         """Whether there is an item of this id, where a column gives the ids."""
@@ -169,9 +171,15 @@ class Reading:
             "n_items": self.n_items,
             "n_groups": len(self._groups),
             "n_ratings": self.n_ratings,
-            "raters": self.raters(),
+            "raters": {**dict.fromkeys(self._empty, 0), **self.raters()},
             "splits": {split: SplitCounts(self._n_items[split], groups[split]) for split in SPLITS},
         }
+
+    @property
+    def _empty(self) -> list[str]:
+        """The columns of raters in which no row has a label."""
+        columns = self.columns.raters if self.columns.rater is None else ()
+        return [column for column in columns if column not in self._given.names]
 
     def raters(self) -> dict[str, int]:
         """How many ratings each rater gave, by name."""
@@ -350,6 +358,7 @@ class Reading:
         return [
             *self.remarks,
             *missing_notes(self._missing),
+            *(f"no row has a label in column {column}" for column in self._empty),
             *(f"--map {text}: no label cell holds that" for text in unused),
         ]
 

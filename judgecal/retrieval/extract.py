@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import io
 import logging
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError, not_installed
+from judgecal.records import well_formed
 from judgecal.tables import decode, read_bytes
 from judgecal.workspace import shown
 
+if TYPE_CHECKING:
+    import pypdf
+
 _LARGEST = 256 * 2**20  # bytes of a DOCX, unpacked
+_MOST_CHARACTERS = 20_000_000  # of a file; some 8,000 pages
+_MOST_SECONDS = 60.0
+_PIECE = 2**16  # characters of HTML that are read before somebody looks at the clock
+_DEEPEST = 1000  # elements of HTML in one another
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
@@ -35,8 +45,9 @@ _ENDS_A_BLOCK = frozenset(
         "section", "table", "ul",
     )
 )  # fmt: skip
-_ENDS_A_LINE = frozenset(["br", "li", "option", "tr"])
-_NOT_SHOWN = frozenset(["script", "style", "svg", "template"])
+_ENDS_A_LINE = frozenset(["li", "option", "tr"])
+_NOT_SHOWN = frozenset(["script", "style", "svg", "template", "title"])
+_NO_PAGES = frozenset(["idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +75,24 @@ def extract(path: Path) -> Extracted:
     """
     extracted = ENDINGS[path.suffix.lower()](read_bytes(path), path)
     # Half a character or a NUL, as broken fonts give them, can stand in no file that we write.
-    text = extracted.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "")
-    return Extracted(text, extracted.title)
+    return Extracted(well_formed(extracted.text).replace("\0", ""), extracted.title)
+
+
+def _joined(parts: Iterator[str], kind: str) -> str:
+    """What a reader gives, so far as a file may be long and reading it may take.
+
+    Raises:
+        NoTextError: it is longer, or takes longer.
+    """
+    taken, size, end = list[str](), 0, time.monotonic() + _MOST_SECONDS
+    for part in parts:
+        taken.append(part)
+        size += len(part)
+        if size > _MOST_CHARACTERS:
+            raise NoTextError(f"{kind} of over {_MOST_CHARACTERS:,} characters: split it")
+        if time.monotonic() > end:
+            raise NoTextError(f"{kind} that takes over {_MOST_SECONDS:g} s to read: split it, or save it as text")
+    return "".join(taken)
 
 
 def _from_text(data: bytes, path: Path) -> Extracted:
@@ -76,54 +103,87 @@ def _from_text(data: bytes, path: Path) -> Extracted:
 
 
 def _from_html(data: bytes, path: Path) -> Extracted:
+    from lxml import etree
+
     declared = _CHARSET.search(data[:4096])
     try:
-        source = data.decode(declared[1].decode("ascii")) if declared else _from_text(data, path).text
+        source = data.decode(_encoding(declared[1].decode("ascii"))) if declared else _from_text(data, path).text
     except (LookupError, UnicodeError):  # no encoding, or another than it says
         source = _from_text(data, path).text
     page = _Page()
-    page.feed(source)
-    page.close()
-    return Extracted(page.text(), " ".join("".join(page.title).split()) or None)
+    parser = etree.HTMLParser(target=page)
+
+    def parts() -> Iterator[str]:
+        for start in range(0, len(source), _PIECE):
+            parser.feed(source[start : start + _PIECE])
+            yield page.taken()
+        with contextlib.suppress(etree.LxmlError):  # there is no element in it
+            parser.close()
+        yield page.taken()
+
+    # Blocks apart by an empty line, without white space at the ends of lines.
+    lines = (line.strip() for line in re.sub(" +", " ", _joined(parts(), "HTML")).split("\n"))
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return Extracted(text, " ".join("".join(page.title).split()) or None)
 
 
-class _Page(HTMLParser):
-    """What a reader of a page sees, and its title."""
+def _encoding(declared: str) -> str:
+    """A declared encoding. LookupError where there is none of that name, or no page is in it: Python's own ones may
+    give half characters, or take for ever.
+    """
+    name = codecs.lookup(declared).name
+    if name in _NO_PAGES:
+        raise LookupError(declared)
+    return name
+
+
+class _Page:
+    """What a reader of a page sees, and its title: takes the events of lxml's parser."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
         self.title: list[str] = []
         self._parts: list[str] = []
-        self._open: list[str] = []  # those of which nothing is shown, and the title
+        self._open: list[str] = []
+        self._begun = False  # whether there is text in the line
+        self._hidden = 0  # elements that are open and of which nothing is shown; the title too
 
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag in _NOT_SHOWN or tag == "title":
-            self._open.append(tag)
+    def start(self, tag: str, attributes: Any) -> None:
+        if len(self._open) == _DEEPEST:  # the parser's time grows with the square of it
+            raise NoTextError(f"HTML with over {_DEEPEST:,} elements in one another: save it as text")
+        self._open.append(tag)
+        self._hidden += tag in _NOT_SHOWN
         self._break(tag)
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._open:
-            del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
-        self._break(tag)
+    def end(self, tag: str) -> None:
+        self._open.pop()
+        self._hidden -= tag in _NOT_SHOWN
+        if tag != "br":  # it has no content, and one end of a line
+            self._break(tag)
 
-    def handle_data(self, data: str) -> None:
-        if not self._open:
-            self._parts.append(re.sub(r"\s+", " ", data))
-        elif self._open == ["title"]:
-            self.title.append(data)
+    def data(self, text: str) -> None:
+        if not self._hidden:
+            self._parts.append(re.sub(r"\s+", " ", text))
+            self._begun = self._begun or not text.isspace()
+        elif self._hidden == 1 and self._open[-1] == "title":
+            self.title.append(text)
+
+    def close(self) -> None:
+        """The end of the page."""
 
     def _break(self, tag: str) -> None:
-        if tag in _ENDS_A_BLOCK:
-            self._parts.append("\n\n")
-        elif tag in _ENDS_A_LINE:
-            self._parts.append("\n")
-        elif tag in ("td", "th"):
+        if tag in ("td", "th"):
             self._parts.append(" ")
+        elif tag in _ENDS_A_BLOCK:
+            self._parts.append("\n\n")
+        elif tag == "br" or (tag in _ENDS_A_LINE and self._begun):
+            self._parts.append("\n")
+            self._begun = False
 
-    def text(self) -> str:
-        """Blocks apart by an empty line, without white space at the ends of lines."""
-        lines = (line.strip() for line in re.sub(" +", " ", "".join(self._parts)).split("\n"))
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    def taken(self) -> str:
+        """What is shown and was not taken before."""
+        text = "".join(self._parts)
+        self._parts.clear()
+        return text
 
 
 def _from_pdf(data: bytes, path: Path) -> Extracted:
@@ -138,14 +198,28 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise encrypted
-        pages = [page.extract_text() for page in reader.pages]
+        text = _joined(_pages(reader), "PDF")
     except DependencyError:  # ciphers need another library
         raise encrypted from None
     except (PyPdfError, *_BROKEN) as error:
         raise NoTextError("broken PDF: save it anew") from error
-    if not any(page.strip() for page in pages):
+    if not text.strip():
         raise NoTextError("PDF without text, perhaps scanned: run text recognition (OCR) over it first")
-    return Extracted("\n".join(pages))
+    return Extracted(text)
+
+
+def _pages(reader: pypdf.PdfReader) -> Iterator[str]:
+    """The text of each page, an end of line between two; of one that is listed again it is known."""
+    known: dict[Any, str] = {}
+    for number, page in enumerate(reader.pages):
+        place = page.indirect_reference
+        if place is None or place.idnum not in known:
+            text = page.extract_text()
+            if place is not None:
+                known[place.idnum] = text
+        else:
+            text = known[place.idnum]
+        yield f"\n{text}" if number else text
 
 
 def _from_docx(data: bytes, path: Path) -> Extracted:
@@ -159,7 +233,7 @@ def _from_docx(data: bytes, path: Path) -> Extracted:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(member.file_size for member in archive.infolist()) > _LARGEST:
                 raise NoTextError(f"DOCX of over {_LARGEST:,} bytes unpacked: take the pictures out")
-        text = "".join(_words(docx.Document(io.BytesIO(data)).element.body)).strip()
+        text = _joined(_words(docx.Document(io.BytesIO(data)).element.body), "DOCX").strip()
     except (zipfile.BadZipFile, SyntaxError, *_BROKEN) as error:  # lxml's errors of syntax are Python's
         raise NoTextError("broken DOCX: save it anew") from error
     if not text:

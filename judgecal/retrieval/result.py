@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.errors import InputError
 from judgecal.records import Estimate, Result
 from judgecal.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named

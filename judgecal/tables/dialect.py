@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.tables.encoding import UTF_8, encoding_of, in_windows_1252
-from judgecal.tables.text import NotUtf8, unreadable
+from judgecal.tables.encoding import UTF_8, encoding_of, ending_of, in_windows_1252, open_bytes
+from judgecal.tables.text import UNREADABLE, NotUtf8, unreadable
 from judgecal.workspace import shown
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -38,7 +39,7 @@ class Dialect:
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
         """The same file, which is no UTF-8, in Windows-1252; raises the problem where it can hardly be that."""
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             marked = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
             file.seek(0)
             example = None if marked else in_windows_1252(file)
@@ -59,7 +60,7 @@ def dialect_of(path: Path) -> Dialect:
     where = shown(path)
     try:
         encoding = encoding_of(path)
-    except OSError as error:
+    except UNREADABLE as error:
         raise unreadable(path, error) from None
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
@@ -73,7 +74,7 @@ def dialect_of(path: Path) -> Dialect:
         return Dialect(
             encoding, separator, 1, (*notes, f"{where}:1: says that {SEPARATORS[separator]} separates cells")
         )
-    usual = _USUAL.get(path.suffix.lower(), ",")
+    usual = _USUAL.get(ending_of(path), ",")
     separator = _separator(lines, usual, where, whole=whole)
     if separator != usual:
         notes.append(f"{where}: {SEPARATORS[separator]} separates the cells")
@@ -85,7 +86,7 @@ def _sample(path: Path, encoding: str) -> tuple[list[str], bool]:
     lines: list[str] = []
     left = _SAMPLE_CHARACTERS
     errors = "surrogateescape" if encoding == UTF_8 else "replace"
-    with path.open(encoding=encoding, errors=errors, newline="") as file:
+    with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
         while left > 0 and len(lines) < _SAMPLE_LINES:
             line = file.readline(left)
             if not line:

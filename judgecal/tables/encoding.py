@@ -8,10 +8,12 @@ the letters are those of one Western European language, and stand where such let
 from __future__ import annotations
 
 import codecs
+import gzip
 import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 UTF_8 = "utf-8-sig"
 """With or without a byte order mark; what is taken until a byte says otherwise."""
@@ -46,12 +48,32 @@ _NO_PLACE = re.compile(
 )
 
 
+_TEXTS = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
+_PACKED = ".gz"
+
+
+def ending_of(path: Path) -> str:
+    """The ending of a file's name in lower case; of a packed text file that of the text, `.csv` of `a.csv.gz`."""
+    inner = path.with_suffix("").suffix.lower()
+    return inner if is_packed(path) else path.suffix.lower()
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is a text file packed by gzip, by its name."""
+    return path.suffix.lower() == _PACKED and path.with_suffix("").suffix.lower() in _TEXTS
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """A file to be read, unpacked where it is packed."""
+    return cast(BinaryIO, gzip.open(path)) if is_packed(path) else path.open("rb")
+
+
 def encoding_of(path: Path) -> str:
     """The encoding that the first bytes tell: a byte order mark, or the zeros of UTF-16 without one; else UTF-8.
 
     ValueError: they are those of no text; the message says what it is.
     """
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         head = file.read(_HEAD)
     for mark, what in _OTHER_FILES:
         if head.startswith(mark):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.errors import InputError, refuse
+from judgecal.tables.encoding import ending_of
 from judgecal.tables.table import FileSource, Piece, Row, Source, Table
 from judgecal.workspace import replacing, shown
 
@@ -71,7 +72,7 @@ def _formats() -> tuple[Format, ...]:
 def _format_of(path: Path, *, writing: bool = False) -> Format:
     able = [one for one in _formats() if (one.write if writing else one.open) is not None]
     for one in able:
-        if path.suffix.lower() in one.endings:
+        if (path.suffix.lower() if writing else ending_of(path)) in one.endings:
             return one
     endings = ", ".join(ending for one in able for ending in one.endings)
     addresses = [f"{one.address[0]}... ({one.name})" for one in _formats() if one.address and not writing]

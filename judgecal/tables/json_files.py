@@ -115,7 +115,8 @@ class _ArraySource(RecordSource):
     unit: Unit = "row"
 
     def _survey(self) -> None:
-        path, self._array = one_array(read_json(self.path), self.where)
+        value = read_json(self.path)
+        path, self._array = ("", _numbered_rows(value)) if of_frame(value) else one_array(value, self.where)
         if path:
             taken = f"the array {path} ({len(self._array):,} objects)"
             self.notes = (f"{self.where}: took {taken}",)
@@ -150,6 +151,33 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
         most=50,
     )
     return path, array
+
+
+def _numbered_rows(value: Any) -> list[dict[str, Any]]:
+    """The rows of a frame, without an index that only counts them."""
+    rows = of_frame(value)
+    counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
+    return [{name: cell for name, cell in row.items() if name != "index"} for row in rows] if counts else rows
+
+
+def of_frame(value: Any) -> list[dict[str, Any]]:
+    """The rows of a frame as pandas writes it, by columns, by rows, split into columns and data, or as a table; none
+    where the value is no frame. Its index is the column `index`.
+    """
+    if not isinstance(value, dict) or not value:
+        return []
+    if isinstance(value.get("schema"), dict) and isinstance(data := value.get("data"), list):
+        return [row for row in data if isinstance(row, dict)]
+    if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
+        index = index if isinstance(index := value.get("index"), list) else []
+        rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
+        return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
+    first = next(iter(value.values()))
+    if all(name.isdigit() and isinstance(row, dict) for name, row in value.items()):
+        return [{"index": name, **row} for name, row in value.items()]
+    if len(value) > 1 and all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
+        return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
+    return []
 
 
 def read_json(path: Path) -> Any:

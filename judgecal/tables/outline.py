@@ -10,6 +10,7 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.tables.dialect import dialect_of
+from judgecal.tables.encoding import ending_of
 from judgecal.tables.json_files import json_value, read_json
 from judgecal.tables.separated import separated_records
 from judgecal.tables.text import text_lines
@@ -39,7 +40,7 @@ def _outline(path: Path, size: int, stamp: int) -> Any:
 
 
 def _beginning(path: Path) -> Any:
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     if ending == ".json":
         return read_json(path)
     if ending in (".jsonl", ".ndjson"):

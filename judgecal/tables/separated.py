@@ -23,6 +23,7 @@ from judgecal.workspace import shown
 
 _TOP = 50  # records in which the header is looked for
 _LONGEST_CELL = 2**31 - 1
+_MARK = "'"
 _Record = tuple[int, list[str]]
 
 
@@ -67,7 +68,9 @@ class SeparatedSource(FileSource):
     """
 
     pads = False
-    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does."""
+    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever reads
+    such a table takes its marks off (`cells.undo`), which are more than those of other tables.
+    """
 
     _notes: list[str]
     _twins_differ: bool
@@ -121,7 +124,7 @@ class SeparatedSource(FileSource):
         """
         self._above = header_place([cells for _, cells in top])
         line, cells = top[self._above] if top else (1, [])
-        self._names, self._header_at = column_names(cells), f"{self.where}:{line}"
+        self._names, self._header_at = column_names(self._unmarked(cells)), f"{self.where}:{line}"
         first: dict[str, int] = {}
         places = [(first.setdefault(name, place), place) for place, name in enumerate(self._names)]
         self._twins = [pair for pair in places if pair[0] != pair[1]]
@@ -137,9 +140,15 @@ class SeparatedSource(FileSource):
 
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(
-            Row(line, row := dict(zip(self._names, cells, strict=False)), row)
+            Row(line, row := dict(zip(self._names, self._unmarked(cells), strict=False)), row)
             for line, cells in islice(self._records(), self._above + 1, None)
         )
+
+    def _unmarked(self, cells: list[str]) -> list[str]:
+        """Cells without the apostrophe that `_writer`, as other careful programs, puts before what would be run."""
+        if self.pads or not any(cell[:1] == _MARK for cell in cells):
+            return cells
+        return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
 
     def _quoted(self) -> Iterator[_Record]:
         return separated_records(self.path, self.dialect)
@@ -173,10 +182,10 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
     marked: Counter[str] = Counter()
 
     def safe(name: str, cell: str) -> str:
-        if not cell or cell[0].isalnum() or not runs(cell):
+        if not cell or cell[0].isalnum() or not runs(cell.lstrip(_MARK)):
             return cell
         marked[name] += 1
-        return f"'{cell}"
+        return _MARK + cell
 
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
     with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:

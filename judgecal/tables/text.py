@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import io
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.tables.encoding import UTF_8
+from judgecal.tables.encoding import UTF_8, is_packed, open_bytes
 from judgecal.workspace import shown
 
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a file raises, packed or not."""
+_MOST_BYTES = 2**30  # of a packed file that is read whole, unpacked
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
     """Why a file cannot be read, and what to do."""
+    if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
+        return InputError(f"{shown(path)}: no whole gzip file ({error}): pack it anew, or give it unpacked")
     if isinstance(error, FileNotFoundError):
         return InputError(f"{shown(path)}: there is no such file")
     if isinstance(error, IsADirectoryError):
         return InputError(f"{shown(path)}: is a folder: name a file in it")
-    return InputError(f"{shown(path)}: cannot be read ({error.strerror}): check its rights")
+    why = error.strerror if isinstance(error, OSError) else error
+    return InputError(f"{shown(path)}: cannot be read ({why}): check its rights")
 
 
 def no_files(paths: Iterable[Path]) -> list[str]:
@@ -37,17 +47,23 @@ def _is_there(path: Path) -> bool:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file; InputError where there is none, or it cannot be read."""
     try:
-        return path.read_bytes()
-    except OSError as error:
+        with open_bytes(path) as file:
+            if not is_packed(path):
+                return file.read()
+            data = file.read(_MOST_BYTES + 1)
+    except UNREADABLE as error:
         raise unreadable(path, error) from None
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{shown(path)}: over {_MOST_BYTES:,} bytes once unpacked: give it unpacked")
+    return data
 
 
 def byte_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file as they are, one at a time, each with its line end; InputError as `read_bytes`."""
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             yield from file
-    except OSError as error:
+    except UNREADABLE as error:
         raise unreadable(path, error) from None
 
 
@@ -88,23 +104,23 @@ def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Itera
     """
     try:
         if encoding == UTF_8:
-            with path.open("rb") as raw:
+            with open_bytes(path) as raw:
                 start = raw.read(2)
             if start in _OTHER_ENCODINGS:
                 raise InputError(decode(start, shown(path))[1])
             yield from _utf8_lines(path, newline)
             return
-        with path.open(encoding=encoding, newline=newline) as file:
+        with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline) as file:
             yield from file
     except UnicodeError as error:
         raise InputError(f"{shown(path)}: broken {encoding.upper()} ({error}): save the file as UTF-8") from None
-    except OSError as error:
+    except UNREADABLE as error:
         raise unreadable(path, error) from None
 
 
 def _utf8_lines(path: Path, newline: str) -> Iterator[str]:
     # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
-    with path.open(encoding=UTF_8, errors="surrogateescape", newline=newline) as file:
+    with io.TextIOWrapper(open_bytes(path), encoding=UTF_8, errors="surrogateescape", newline=newline) as file:
         for number, line in enumerate(file, start=1):
             if not line.isascii() and not _has_utf8(line):
                 raise NotUtf8(_problem_of(path))
@@ -126,7 +142,7 @@ def _holds_nul(where: str, line: int) -> InputError:
 
 
 def _problem_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         return _encoding_problem(file, shown(path))
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.records import Context, Item, Turn
+from judgecal.tables.encoding import ending_of
 from judgecal.tables.exports import Value, contexts_of, objects_of, spoken, text_of, turns_of
 from judgecal.tables.formats import open_source
-from judgecal.tables.json_files import one_array, read_json
+from judgecal.tables.json_files import of_frame, one_array, read_json
 from judgecal.tables.nested import nested
 from judgecal.tables.outline import outline
 from judgecal.workspace import shown
@@ -40,7 +41,7 @@ def fields_of(path: Path) -> frozenset[str]:
     names = {name for row in rows if isinstance(row, dict) for name in row}
     if isinstance(value, dict):
         if isinstance(value.get("columns"), list) and "data" in value:  # the outline has the first few alone
-            names |= {name for row in _of_frame(read_json(path))[:1] for name in row}
+            names |= {name for row in of_frame(read_json(path))[:1] for name in row}
         if all(map(str.isdigit, value)):
             names |= {name for row in value.values() if isinstance(row, dict) for name in row}
         names |= {name for part in value.values() for row in objects(part)[:1] for name in row}
@@ -56,7 +57,7 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
     Raises:
         InputError: as `read_table`.
     """
-    if path.suffix.lower() == ".json":
+    if ending_of(path) == ".json":
         yield from _json_rows(read_json(path), shown(path))
         return
     source = open_source(path)
@@ -68,24 +69,8 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def _json_rows(value: Any, where: str) -> Iterator[tuple[str, Row]]:
-    for number, row in enumerate(_of_frame(value) or one_array(value, where)[1], start=1):
+    for number, row in enumerate(of_frame(value) or one_array(value, where)[1], start=1):
         yield f"{where}:row {number}", row
-
-
-def _of_frame(value: Any) -> list[Row]:
-    """The rows of a frame by columns, by rows, or split into columns and data; none where the value is no frame."""
-    if not isinstance(value, dict) or not value:
-        return []
-    if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
-        index = index if isinstance(index := value.get("index"), list) else []
-        rows = [dict(zip(map(str, columns), row, strict=False)) for row in data if isinstance(row, list)]
-        return [{"index": name, **row} for name, row in zip(index or range(len(rows)), rows, strict=False)]
-    first = next(iter(value.values()))
-    if all(name.isdigit() and isinstance(row, dict) for name, row in value.items()):
-        return [{"index": name, **row} for name, row in value.items()]
-    if len(value) > 1 and all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
-        return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
-    return []
 
 
 def object_of(value: Any) -> Row:

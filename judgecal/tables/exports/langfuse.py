@@ -1,6 +1,7 @@
 """Langfuse: the tables of its batch exports, and the pages of its scores API.
 
-`scores` says who gave each score; `traces` (and `observations`) have the texts; `dataset_items` and
+`scores` says who gave each score; `traces` have the texts, and `observations`, of which the root stands for its trace
+where there is no such table, as from version 4 of the SDK; `dataset_items` and
 `dataset_run_items` the reference answers and which item a trace answers. The columns that `traces` has for scores hold
 averages over people and judges together: they are nobody's.
 """
@@ -8,12 +9,14 @@ averages over people and judges together: they are nobody's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from judgecal.records import Context, Item
 from judgecal.tables import traced
 from judgecal.tables.exports import Export, ExportFormat, Score, Value, judge_name, person, tags_of
+from judgecal.tables.nested import nested
 
 Rows = list[tuple[str, traced.Row]]
 
@@ -21,10 +24,10 @@ _SCORES = frozenset({"source", "dataType", "name", "value"})
 _RUN_ITEMS = frozenset({"datasetItemId", "traceId"})
 _DATASET_ITEMS = frozenset({"expectedOutput", "input", "status"})
 _TRACES = frozenset({"input", "output", "bookmarked", "public"})
-_OBSERVATIONS = frozenset({"input", "output", "traceId", "parentObservationId"})
+_OBSERVATIONS = frozenset({"input", "output", "traceId"})  # before the traces, whose fields some have too
 _TABLES = {
-    "scores": _SCORES, "dataset_run_items": _RUN_ITEMS, "dataset_items": _DATASET_ITEMS, "traces": _TRACES,
-    "observations": _OBSERVATIONS,
+    "scores": _SCORES, "dataset_run_items": _RUN_ITEMS, "dataset_items": _DATASET_ITEMS,
+    "observations": _OBSERVATIONS, "traces": _TRACES,
 }  # fmt: skip
 _NO_SCORE = frozenset({
     "id", "projectId", "externalId", "timestamp", "createdAt", "updatedAt", "name", "userId", "sessionId", "release",
@@ -59,12 +62,12 @@ def _read(files: Sequence[Path], export: Export) -> None:
     scores = _distinct(tables["scores"], export)
     if not tables["traces"] and not tables["observations"]:
         export.problems.append(
-            f"{export.where}: no traces among the files, so there is no text to judge: export the table `traces` with "
-            "input and output, and hand over both files"
+            f"{export.where}: no traces among the files, so there is no text to judge: export the table `traces` (or "
+            "the observations) with input and output, and hand over both files"
         )
-    _add_items(tables, {_observation(row) for _, row in scores}, export)
+    roots = _add_items(tables, {_observation(row) for _, row in scores}, export)
     for where, row in sorted(scores, key=lambda pair: traced.moment_of(pair[1].get("timestamp"))):
-        _take(row, where, export)
+        _take(row, where, roots, export)
 
 
 def _distinct(rows: Rows, export: Export) -> Rows:
@@ -74,8 +77,11 @@ def _distinct(rows: Rows, export: Export) -> Rows:
     return list(known.values())
 
 
-def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> None:
-    """An item a trace, and one a scored observation, under their own ids; what retrievers gave are the contexts."""
+def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> dict[str, str]:
+    """An item a trace, and one a scored observation, under their own ids; what retrievers gave are the contexts.
+
+    A trace without a row of its own is its root observation: gives that one's id, and the trace's.
+    """
     contexts: dict[str, list[Context]] = {}
     steps = sorted((row for _, row in tables["observations"]), key=lambda row: traced.moment_of(row.get("startTime")))
     for row in steps:
@@ -90,11 +96,23 @@ def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> Non
         export.add_item(_item(row, wanted.get(trace, {}), contexts.get(trace, [])))
     export.count(averages.total())
     export.skip("an average over people and judges in a column of the traces", averages.total())
+    traces, roots = {traced.word(row.get("id")) for _, row in tables["traces"]}, dict[str, str]()
     for row in steps:
-        if traced.word(row.get("id")) in scored:
+        trace = traced.word(row.get("traceId"))
+        if _is_root(row) and trace and trace not in traces:
+            traces.add(trace)
+            roots[traced.word(row.get("id"))] = trace
+            export.add_item(replace(_item(row, wanted.get(trace, {}), contexts.get(trace, [])), item_id=trace))
+        elif traced.word(row.get("id")) in scored:
             export.add_item(_item(row, wanted.get(traced.word(row.get("traceId")), {}), []))
         else:
             export.skip("an observation that has no score")
+    return roots
+
+
+def _is_root(row: traced.Row) -> bool:
+    told = row.get("isRootObservation")
+    return told if isinstance(told, bool) else not traced.word(row.get("parentObservationId"))
 
 
 def _wanted(tables: dict[str, Rows], export: Export) -> dict[str, traced.Row]:
@@ -111,8 +129,8 @@ def _item(row: traced.Row, wanted: traced.Row, contexts: Sequence[Context]) -> I
     reference = traced.answer_of(wanted.get("expectedOutput"))
     return traced.item_of(
         traced.word(row.get("id")),
-        row.get("input"),
-        row.get("output"),
+        nested(row.get("input")),  # the API gives those of observations as texts
+        nested(row.get("output")),
         group=traced.asked_of(wanted.get("input")).question,
         reference_answers=(reference,) if reference else (),
         system=traced.word(row.get("version")) or traced.word(row.get("release")),
@@ -127,11 +145,12 @@ def _observation(row: traced.Row) -> str:
     return traced.word(subject.get("id") if subject.get("kind") == "observation" else row.get("observationId"))
 
 
-def _take(row: traced.Row, where: str, export: Export) -> None:
+def _take(row: traced.Row, where: str, roots: Mapping[str, str], export: Export) -> None:
     """One score, as a rating, a judgement or a skip."""
     subject = traced.object_of(row.get("subject"))
     kind, source = traced.word(row.get("dataType")), traced.word(row.get("source"))
     inner = _observation(row)
+    inner = roots.get(inner, inner)
     trace = traced.word(subject.get("traceId")) or traced.word(subject.get("id")) or traced.word(row.get("traceId"))
     name, note = traced.word(row.get("name")), traced.word(row.get("comment"))
     if not row.keys() & {"traceId", "subject"}:

@@ -28,6 +28,11 @@ _GRADED = frozenset({
 """The types of assertion that ask a model."""
 _REFERENCE = ("reference_answer", "reference", "expected_answer", "expected", "ground_truth", "ideal", "target")
 _CONTEXTS = ("context", "contexts", "documents")
+_THREW = {
+    "javascript": "Custom function threw error:", "python": "Python code execution failed:",
+    "ruby": "Ruby code execution failed:", "webhook": "Webhook error:", "regex": "Invalid regex pattern:",
+}  # fmt: skip
+"""Type of assertion -> how the reason of one that threw begins: promptfoo writes a score of 0, which nobody gave."""
 _NO_ANSWER = "a row without an output: the provider failed"
 
 
@@ -173,6 +178,8 @@ def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
     provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
     model = traced.word(traced.object_of(provider).get("id")) or traced.word(provider)
     failed = traced.object_of(result.get("metadata")).get("graderError") is True or not result.get("assertion")
+    threw = _THREW.get(kind.removeprefix("not-"))
+    failed = failed or (threw is not None and passed is not True and (score.note or "").startswith(threw))
     value = traced.number(result.get("score"))
     error = (score.note or "the grader failed") if failed else None
     value_or_pass = value if value is not None else traced.scalar(passed)
