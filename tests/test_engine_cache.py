@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from judgecal.engine import Reply, ReplyCache, cache_folder
+from judgecal.engine import Reply, ReplyCache, cache_folder, open_cache
 from judgecal.engine.cache import RequestKeys, cache_key
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
@@ -19,6 +21,11 @@ SPEC = ModelSpec("a", "openai/x", temperature=0.0, max_tokens=10)
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
+def stored(cache: ReplyCache, key: str) -> Reply | None:
+    found = cache.get(key)
+    return found and found[0]
+
+
 def test_a_reply_comes_back_whole_also_in_another_process(tmp_path: Path) -> None:
     reply = Reply("85 \ud800\x00", "x-2026", prompt_tokens=3, completion_tokens=None, stopped="length")
     with ReplyCache(tmp_path / "new" / "folder") as cache:
@@ -26,7 +33,7 @@ def test_a_reply_comes_back_whole_also_in_another_process(tmp_path: Path) -> Non
         cache.put("k", Reply("old", "x"))
         cache.put("k", reply)
     with ReplyCache(tmp_path / "new" / "folder") as cache:
-        assert cache.get("k") == reply
+        assert stored(cache, "k") == reply
 
 
 def test_the_key_holds_what_is_sent_and_where() -> None:
@@ -62,6 +69,37 @@ def test_a_file_that_is_no_store_is_named_with_the_way_out(tmp_path: Path) -> No
         ReplyCache(tmp_path)
 
 
+def test_replies_from_before_a_moment_are_not_served_and_inf_serves_none(tmp_path: Path) -> None:
+    before = time.time()
+    with ReplyCache(tmp_path) as cache:
+        cache.put("k", Reply("85", "m"))
+    with ReplyCache(tmp_path) as cache:
+        found = cache.get("k")
+        assert found is not None
+        assert before <= found[1] <= time.time()
+    for since, served in ((before, True), (time.time(), False), (math.inf, False)):
+        with ReplyCache(tmp_path, since=since) as cache:
+            assert (cache.get("k") is not None) == served
+
+
+def test_without_use_replies_are_added_and_a_store_that_cannot_be_opened_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path))
+    with open_cache(use=False) as cache:
+        assert cache is not None
+        cache.put("k", Reply("85", "m"))
+        assert cache.get("k") is None
+    with open_cache() as cache:
+        assert cache is not None
+        assert stored(cache, "k") == Reply("85", "m")
+    (tmp_path / "replies.sqlite").write_bytes(b"not a database " * 100)
+    with open_cache(use=False) as cache:
+        assert cache is None
+    with pytest.raises(InputError, match="--no-cache"):
+        open_cache()
+
+
 def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("x")
     with pytest.raises(InputError, match="--no-cache"):
@@ -93,7 +131,7 @@ def test_a_damaged_row_is_named_and_not_there(tmp_path: Path, text: object, caps
         assert cache.get("k") is None
         assert "replies.sqlite: no stored reply k can be read" in capsys.readouterr().err
         cache.put("k", Reply("anew", "m"))
-        assert cache.get("k") == Reply("anew", "m")
+        assert stored(cache, "k") == Reply("anew", "m")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
@@ -151,7 +189,7 @@ def test_replies_go_to_the_file_by_the_hundred_and_at_the_end(tmp_path: Path) ->
         for number in range(250):
             cache.put(f"k{number}", Reply(str(number), "m"))
         assert _stored(tmp_path) == 200
-        assert cache.get("k249") == Reply("249", "m")  # also what is not there yet
+        assert stored(cache, "k249") == Reply("249", "m")  # also what is not there yet
     assert _stored(tmp_path) == 250
 
 
@@ -173,7 +211,7 @@ def test_no_lock_is_held_between_batches(tmp_path: Path) -> None:
         other.put("b", Reply("2", "m"))
         other.flush(now=True)
         one.flush(now=True)
-        assert (one.get("b"), other.get("a")) == (Reply("2", "m"), Reply("1", "m"))
+        assert (stored(one, "b"), stored(other, "a")) == (Reply("2", "m"), Reply("1", "m"))
 
 
 def test_the_store_is_shown_and_emptied(judgecal: Run) -> None:

@@ -19,6 +19,8 @@ import pytest
 
 from judgecal.engine import Budget, Call, Journal, Policy, Progress, Reading, ReplyCache, run_calls
 from judgecal.engine.budget import require_prices, worst_cost_usd
+from judgecal.engine.cache import cache_key
+from judgecal.engine.calls import Reply
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
@@ -591,6 +593,33 @@ def test_another_endpoint_repeat_or_setting_shares_no_answer(
         assert not only(run([again], stub_model(first), cache=cache)).cached
         assert not only(run([call], stub_model(first, temperature=0.7), cache=cache)).cached
         assert only(run([call], stub_model(first), cache=cache)).cached
+
+
+def test_a_reply_without_a_verdict_is_neither_stored_nor_served_and_a_better_one_replaces_it(
+    serve: Callable[[Script], StubServer], tmp_path: Path
+) -> None:
+    server = serve(in_turn("I cannot say.", "no number", "85"))
+    (call,), spec = some_calls(1), stub_model(server)
+    with ReplyCache(tmp_path) as cache:
+        assert only(run([call], spec, cache=cache)).verdict is None
+        assert cache.count() == 0
+        # as an older store may hold one, or a judge that reads the same prompt's replies otherwise
+        cache.put(cache_key(spec, call.messages(), 0), Reply("Not sure.", "m"))
+        assert only(run([call], spec, cache=cache)).verdict is None
+        assert only(run([call], spec, cache=cache)).verdict == 85.0
+        taken = only(run([call], spec, cache=cache))
+    assert server.calls == 3
+    assert (taken.verdict, taken.cached) == (85.0, True)
+    assert taken.replied_at is not None
+    assert taken.replied_at <= taken.at
+
+
+def test_the_same_request_in_flight_shares_a_verdict_alone(serve: Callable[[Script], StubServer]) -> None:
+    call = some_calls(1)[0]
+    twin = Call(call.key._replace(item_id="twin"), call.judge, call.messages, call.read)
+    server = serve(in_turn("I cannot say.", "85"))
+    assert {row.verdict for row in run([call, twin], stub_model(server))} == {None, 85.0}
+    assert server.calls == 2
 
 
 def test_a_failure_is_not_stored(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:

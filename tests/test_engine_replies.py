@@ -233,7 +233,7 @@ def test_a_failed_reply_is_not_paid_for_again_in_one_call(serve: Serve) -> None:
         places = Places(Limiter(1))
         runner = CallRunner(spec, transport, places=places, purse=Purse(Budget(None)), policy=Policy())
         try:
-            return await runner.make([{"role": "user", "content": "q"}], 0)
+            return await runner.make([{"role": "user", "content": "q"}], 0, usable=bool)
         finally:
             await transport.close()
 

@@ -65,7 +65,7 @@ async def two_processes(limits: SharedLimits, server: Server, spec: ModelSpec, c
         budget = SharedBudget(InProcess(limits, process), limits.budget.limit_usd)
         places = Places(Limiter(100))
         runner = CallRunner(spec, server, places=places, purse=budget.purse(spec), policy=Policy(first_wait_s=0.001))
-        outcomes += [runner.make([{"role": "user", "content": f"{process}{n}"}], 0) for n in range(calls)]
+        outcomes += [runner.make([{"role": "user", "content": f"{process}{n}"}], 0, usable=bool) for n in range(calls)]
     return await asyncio.gather(*outcomes)
 
 

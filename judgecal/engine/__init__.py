@@ -3,7 +3,7 @@
 from judgecal.engine.appended_file import held
 from judgecal.engine.batch_log import batches_with, refuse_waiting, require_batches
 from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
-from judgecal.engine.cache import ReplyCache, cache_folder
+from judgecal.engine.cache import ReplyCache, cache_folder, open_cache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
 from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading, Reply
 from judgecal.engine.journal import Journal, LongJournal, read_journal
@@ -39,6 +39,7 @@ __all__ = [
     "counted_remark",
     "expected_seconds",
     "held",
+    "open_cache",
     "read_guarded",
     "read_journal",
     "refuse_waiting",

@@ -9,19 +9,22 @@ provider failed, or did not come to in time, is no row yet: it goes into another
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from judgecal.engine.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
 from judgecal.engine.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
-from judgecal.engine.call_runner import Outcome
-from judgecal.engine.calls import Call, CallFailed, Message
+from judgecal.engine.call_runner import Outcome, stored_outcome
+from judgecal.engine.calls import Call, CallFailed, Message, Reply
 from judgecal.engine.journal import Journal
+from judgecal.engine.replies import shortened
 from judgecal.engine.reply_forms import LateForms, ReplyForms
-from judgecal.engine.run import Progress, clock, judgement_of, run_calls, run_to_end
+from judgecal.engine.run import Progress, clock, gives_verdict, judgement_of, run_calls, run_to_end
 from judgecal.engine.transport.batches import BatchState, Spool
 from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec
@@ -79,6 +82,17 @@ async def _all(runs: Sequence[_BatchRun]) -> None:
     await asyncio.gather(*(run.work() for run in runs))
 
 
+def _one_verdict(call: Call, outcome: Outcome, replies: Sequence[Reply]) -> Judgement:
+    """The row of a call with several replies: they say the same, or there is no verdict, as within one reply."""
+    rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
+    other = next((row.verdict for row in rows if row.verdict != rows[0].verdict), rows[0].verdict)
+    if other == rows[0].verdict:
+        return rows[0]
+    message = f"the batch answers this request twice, with {rows[0].verdict!r:.80} and {other!r:.80}"
+    text = shortened("\n\n".join(reply.text for reply in replies))
+    return dataclasses.replace(rows[0], verdict=None, raw_reply=text, error=Failure("parse", message))
+
+
 class _BatchRun:
     """The batches of one model."""
 
@@ -123,8 +137,7 @@ class _BatchRun:
             if call.schema is None:
                 continue
             key, one, _ = request_id(self._key_of, call)
-            stored = self._cache is not None and self._cache.get(key) is not None
-            if one not in self._waiting and not stored:
+            if one not in self._waiting and not stored_outcome(self._cache, key, partial(gives_verdict, call)):
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
         self._forms = LateForms(ReplyForms(self._spec, cache_folder()))
@@ -198,8 +211,8 @@ class _BatchRun:
             if batch_of_it := self._waiting.get(one):
                 self._asked[batch_of_it.name].add(one)
                 continue
-            if self._cache and (stored := self._cache.get(key)):
-                self._record(judgement_of(call, Outcome(stored, cached=True)))
+            if stored := stored_outcome(self._cache, key, partial(gives_verdict, call)):
+                self._record(judgement_of(call, stored))
                 continue
             if part and one in part.ids:
                 continue
@@ -361,7 +374,8 @@ class _BatchRun:
         tries = self._tries[one]
         worst = worst_cost_usd(self._cheap, messages, call.schema)
         try:
-            reply, bill = billed(self._cheap, messages, self._client.reply(one, batch, results))
+            replies = self._client.replies(one, batch, results)
+            reply, bill = billed(self._cheap, messages, replies[0])
         except CallFailed as failed:
             if failed.billed and not again:
                 self._budget.settle_request(self._spec.alias, worst, Bill(worst))
@@ -372,12 +386,13 @@ class _BatchRun:
                 return None
             return judgement_of(call, Outcome(failure=failure, attempts=tries))
         if again:
-            return judgement_of(call, Outcome(reply, cached=True))
+            return _one_verdict(call, Outcome(cached=True), replies)
         self._forms.heard(one, call.schema, reply)
         self._budget.settle_request(self._spec.alias, worst, bill)
-        if self._cache:
+        row = _one_verdict(call, Outcome(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
+        if self._cache and row.verdict is not None:
             self._cache.put(key, reply)
-        return judgement_of(call, Outcome(reply, attempts=tries, cost_usd=bill.usd))
+        return row
 
     def _tell(self, batches: Sequence[Batch], what: str) -> None:
         if self.progress:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -22,6 +23,8 @@ _SHOWN_EVERY_S = 1.0
 _LONGEST_ASKED_WAIT_S = 600.0
 _UNCERTAIN = ("transport", "timeout", "server")  # after such an error a batch may have been taken all the same
 _T = TypeVar("_T")
+Place = tuple[int, int]
+"""Where a line stands in a file, and how long it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,8 @@ class BatchClient:
     async def fetch(self, batch: Batch, results: Results) -> int:
         """Write the lines of a batch into the file; how many there were. Those of other marks are not ours.
 
-        Lines that stay damaged are left out in the end, so that one of them does not hold up all others.
+        Lines that stay damaged are left out in the end, so that one of them does not hold up all others; one that does
+        not say whose it is counts as damaged, but at Gemini.
 
         Raises:
             JudgecalError: as `state`.
@@ -136,23 +140,34 @@ class BatchClient:
         return await self._known(batch, lambda: self._fetch(batch, results, lenient=next(tries) >= lenient))
 
     async def _fetch(self, batch: Batch, results: Results, *, lenient: bool) -> int:
-        number, damaged = 0, 0
+        number, damaged, json_like = 0, 0, False
+        places: defaultdict[str, list[Place]] = defaultdict(list)
+        nameless: dict[int, Place] = {}
         async for line in _filled(self.format.results(self.transport.http, _id_of(batch))):
+            number += 1
+            json_like |= line.lstrip()[:1] == b"{"
             try:
                 row = self.format.row(_object(line))
+                if not row.custom_id and not self.format.in_order:
+                    raise CallFailed("server", "a line of the results names no request", retry=True, billed=True)
             except CallFailed:
                 if not lenient:
                     raise
                 damaged += 1
                 continue
             one, _, mark = row.custom_id.rpartition("-")
-            if not row.custom_id and number < len(batch.ids):
-                one, mark = batch.ids[number], batch.mark  # Gemini gives results in the order of the requests
-            number += 1
-            if mark == batch.mark:
-                results.places[one] = (results.spool.add(line), len(line))
-        if damaged and not number:
-            raise CallFailed("server", "no line of the results is a JSON object", retry=True, billed=True)
+            if not row.custom_id:
+                nameless[number - 1] = (results.spool.add(line), len(line))
+            elif mark == batch.mark:
+                places[one].append((results.spool.add(line), len(line)))
+        if damaged == number and not json_like and damaged:  # a page in the place of the results, and not one of ours
+            raise CallFailed("server", "no line of the results is a JSON object", retry=False, billed=True)
+        if nameless and number == len(batch.ids):  # of fewer nobody knows which are missing
+            for at, place in nameless.items():
+                places[batch.ids[at]].append(place)
+        elif nameless:
+            damaged += len(nameless)
+        results.places |= places
         if damaged:
             notice(
                 f"judgecal: batch {batch.provider_id}: lines of its results that cannot be read: {damaged:,}; their "
@@ -160,22 +175,23 @@ class BatchClient:
             )
         return number
 
-    def reply(self, one: str, batch: Batch, results: Results) -> Reply:
-        """The reply to a request of a batch that has ended.
+    def replies(self, one: str, batch: Batch, results: Results) -> list[Reply]:
+        """The reply to a request of a batch that has ended; several where its id stands there several times.
 
         Raises:
             CallFailed: there is none.
             AuthError: as a live call.
         """
-        state, place = results.states[batch.name], results.places.get(one)
+        state, places = results.states[batch.name], results.places.get(one)
         if state.refused is not None:
-            return self.transport.reply(state.refused)
-        if place is None:
+            return [self.transport.reply(state.refused)]
+        if places is None:
             kind: ErrorKind = "timeout" if state.expired else "server"
             raise CallFailed(kind, "the batch ended without an answer to this request", retry=True, billed=False)
-        if place[1] > 2 * MOST_BYTES:
+        if max(size for _, size in places) > 2 * MOST_BYTES:
             raise too_large()
-        return self.transport.reply(self.format.row(_object(results.spool.line(*place))))
+        lines = dict.fromkeys(results.spool.line(*place) for place in places)
+        return [self.transport.reply(self.format.row(_object(line))) for line in lines]
 
     def gave_up(self, what: str, failed: CallFailed) -> JudgecalError:
         """The error that ends the run."""
@@ -271,12 +287,12 @@ class Results:
 
     Attributes:
         states: name of a batch -> how it ended.
-        places: id of a request -> where its line is, and how long.
+        places: id of a request -> where each of its lines is, and how long.
     """
 
     spool: Spool
     states: dict[str, BatchState] = field(default_factory=dict)
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    places: dict[str, list[Place]] = field(default_factory=dict)
 
 
 def _id_of(batch: Batch) -> str:

@@ -2,7 +2,7 @@
 
 A SQLite file in the user's cache folder, or in the folder that JUDGECAL_CACHE_DIR names. The key holds endpoint,
 model, settings, messages and repeat, so that one name on two endpoints never shares an answer. What is stored is
-the reply; verdicts are read from it anew.
+the reply; verdicts are read from it anew, and a reply without one is neither stored nor served.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import sys
@@ -73,19 +74,35 @@ def stored_replies(*, clear: bool = False) -> StoredReplies:
     return StoredReplies(str(path), n, path.stat().st_size, n_deleted)
 
 
+def open_cache(*, use: bool = True, since: float = 0.0) -> contextlib.AbstractContextManager[ReplyCache | None]:
+    """The store in its folder; without `use` replies are only added, and a store that cannot be opened is done without.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    try:
+        return ReplyCache(cache_folder(), since=since if use else math.inf)
+    except InputError:
+        if use:
+            raise
+        return contextlib.nullcontext()
+
+
 class ReplyCache:
     """The stored replies.
 
     Args:
         folder: where the file is or will be.
+        since: replies that were stored before, in seconds since 1970, are not served; `inf` serves none.
         max_bytes: when the file is larger on opening, the older half of the replies is deleted.
 
     Raises:
         InputError: the file cannot be opened; the message says how to do without.
     """
 
-    def __init__(self, folder: Path, *, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(self, folder: Path, *, since: float = 0.0, max_bytes: int = _MAX_BYTES) -> None:
         self.path = folder / _FILE
+        self._since = since
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))  # SQLite's own files beside it take its mode
@@ -128,19 +145,22 @@ class ReplyCache:
             raise self._unusable(error) from error
         return n
 
-    def get(self, key: str) -> Reply | None:
-        """The reply stored under a key; one that is damaged is named and counts as not there.
+    def get(self, key: str) -> tuple[Reply, float] | None:
+        """The reply stored under a key, and when it was; one that is damaged is named and counts as not there.
 
         Raises InputError: the file itself is damaged.
         """
         if key in self._pending:
             self.flush(now=True)
+        if self._since == math.inf:
+            return None  # a damaged file is then no hindrance
         try:
-            row = self._db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+            query = "SELECT reply, at FROM replies WHERE key = ? AND at >= ?"
+            row = self._db.execute(query, (key, self._since)).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         try:
-            return None if row is None else _reply_of(row[0])
+            return None if row is None else (_reply_of(row[0]), row[1])
         except DAMAGED as error:
             say_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
             return None

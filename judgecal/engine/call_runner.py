@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
@@ -69,6 +69,7 @@ class Outcome:
         latency_s: of the attempt that was answered.
         cost_usd: what the reply cost; None where that is not known.
         cached: the reply was stored, or came for the same request in flight.
+        replied_at: when a stored reply was given, in seconds since 1970; else None.
     """
 
     reply: Reply | None = None
@@ -77,6 +78,15 @@ class Outcome:
     latency_s: float | None = None
     cost_usd: float | None = 0.0
     cached: bool = False
+    replied_at: float | None = None
+
+
+def stored_outcome(cache: ReplyCache | None, key: str, usable: Callable[[Reply], bool]) -> Outcome | None:
+    """The outcome of the reply stored under a key; None where there is none, or none that says what is asked for."""
+    stored = cache.get(key) if cache else None
+    if stored is None or not usable(stored[0]):
+        return None
+    return Outcome(stored[0], cached=True, replied_at=stored[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +134,18 @@ class CallRunner:
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._loop = asyncio.get_running_loop()
 
-    async def make(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> Outcome:
+    async def make(
+        self,
+        messages: Sequence[Message],
+        repeat: int,
+        schema: ReplySchema | None = None,
+        *,
+        usable: Callable[[Reply], bool],
+    ) -> Outcome:
         """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
+
+        Args:
+            usable: whether a reply says what is asked for; one that does not is given to this caller alone.
 
         Raises:
             AuthError: the provider refused the key.
@@ -136,10 +156,10 @@ class CallRunner:
         while (flight := self._flights.get(key)) is not None:
             with self._places.aside():
                 reply = await asyncio.shield(flight)
-            if reply is not None:
+            if reply is not None and usable(reply):
                 return Outcome(reply, cached=True)
-        if self._cache and (stored := self._cache.get(key)):
-            return Outcome(stored, cached=True)
+        if stored := stored_outcome(self._cache, key, usable):
+            return stored
         flight = self._flights[key] = self._loop.create_future()
         outcome = Outcome()
         try:
@@ -147,7 +167,7 @@ class CallRunner:
         finally:
             del self._flights[key]
             flight.set_result(outcome.reply)
-        if self._cache and outcome.reply:
+        if self._cache and outcome.reply and usable(outcome.reply):
             self._cache.put(key, outcome.reply)
         return outcome
 

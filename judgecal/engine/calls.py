@@ -98,3 +98,8 @@ class CallFailed(Exception):
         crowded = kind in ("rate_limit", "timeout") or retry_after is not None
         self.overloaded = crowded if overloaded is None else overloaded
         self.billed = kind in ("timeout", "transport") if billed is None else billed
+
+
+def system_text(messages: Sequence[Message]) -> str:
+    """What the system messages say, for formats that take it apart from the turns."""
+    return "\n\n".join(message["content"] for message in messages if message["role"] == "system")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from judgecal.engine.calls import CallFailed, Reading, Reply
-from judgecal.records import Failure
+from judgecal.records import Failure, well_formed
 
 MOST_BYTES = 1_000_000
 """The largest answer that is read, in bytes once decompressed."""
 
 _LONGEST_NAME = 200  # of a model, or of the reason why a text ends
 _LONGEST_IN_ROW = 20_000
-_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def admitted(reply: Reply) -> Reply:
@@ -30,9 +29,9 @@ def admitted(reply: Reply) -> Reply:
         return reply  # as nearly all are
     return replace(
         reply,
-        text=_whole(reply.text),
-        model_id=_whole(reply.model_id[:_LONGEST_NAME]),
-        stopped=_whole(reply.stopped[:_LONGEST_NAME]),
+        text=well_formed(reply.text),
+        model_id=well_formed(reply.model_id[:_LONGEST_NAME]),
+        stopped=well_formed(reply.stopped[:_LONGEST_NAME]),
     )
 
 
@@ -50,7 +49,7 @@ def unreadable(error: Exception) -> CallFailed:
 def _why_unreadable(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the reply is nested too deep to be read"
-    said = " ".join(_whole(str(error)[:_LONGEST_NAME]).split())
+    said = " ".join(well_formed(str(error)[:_LONGEST_NAME]).split())
     return f"the reply cannot be read ({type(error).__name__}: {said})"
 
 
@@ -76,6 +75,18 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
 
 
-def _whole(text: str) -> str:
-    """A text with U+FFFD in the place of each unpaired surrogate, for which no encoding has a form."""
-    return text if text.isascii() else _HALF_A_CHARACTER.sub("\ufffd", text)
+def count(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def joined_text(parts: Any) -> str:
+    """The text of a list of parts, less those that are a model's thoughts."""
+    if not isinstance(parts, list):
+        return ""
+    texts = (
+        part.get("text")
+        for part in parts
+        if isinstance(part, dict) and part.get("type", "text") == "text" and not part.get("thought")
+    )
+    return "".join(text for text in texts if isinstance(text, str))

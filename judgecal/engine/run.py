@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from judgecal.engine.budget import Budget
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
-from judgecal.engine.calls import Call, OwnVerdict, Reading
+from judgecal.engine.calls import Call, OwnVerdict, Reading, Reply
 from judgecal.engine.limits import Limiter
 from judgecal.engine.replies import read_guarded, shortened
 from judgecal.engine.scheduler import Scheduler
@@ -194,7 +194,8 @@ class _Run:
 
     async def _judge(self, call: Call) -> None:
         """Have one judgement and record it."""
-        outcome = await self._runner.make(call.messages(), call.key.repeat, call.schema)
+        usable = functools.partial(gives_verdict, call)
+        outcome = await self._runner.make(call.messages(), call.key.repeat, call.schema, usable=usable)
         row = judgement_of(call, outcome)
         self._record(row)
         if self._progress:
@@ -224,7 +225,13 @@ class _Run:
 
 def judgement_of(call: Call, outcome: Outcome) -> Judgement:
     """The row of a call: the verdict in its reply, or why there is none."""
-    return _row(call.key, call.judge, outcome, _reading(call, outcome))
+    reading = _reading(call, outcome.reply) if outcome.reply else Reading(None, failure=outcome.failure)
+    return _row(call.key, call.judge, outcome, reading)
+
+
+def gives_verdict(call: Call, reply: Reply) -> bool:
+    """Whether a verdict can be read from a reply to a call."""
+    return _reading(call, reply).verdict is not None
 
 
 def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:
@@ -247,15 +254,13 @@ def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:
         cost_usd=outcome.cost_usd,
         model_id=reply.model_id if reply else None,
         cached=outcome.cached,
-        at=_now(int(time.time())),
+        replied_at=None if outcome.replied_at is None else _iso(int(outcome.replied_at)),
+        at=_iso(int(time.time())),
     )
 
 
-def _reading(call: Call, outcome: Outcome) -> Reading:
+def _reading(call: Call, reply: Reply) -> Reading:
     """The verdict in a reply, or why there is none."""
-    reply = outcome.reply
-    if reply is None:
-        return Reading(None, failure=outcome.failure)
     if reply.stopped == "content_filter":
         return Reading(None, failure=Failure("refused", "the provider's filter withheld the reply"))
     reading = read_guarded(call.read, reply.text)
@@ -309,8 +314,8 @@ async def _await_verdicts(
     await asyncio.gather(begin(), *(work_off() for _ in range(_AWAITED_AT_ONCE - 1)))
 
 
-@functools.lru_cache(maxsize=1)
-def _now(second: int) -> str:
+@functools.lru_cache(maxsize=16)
+def _iso(second: int) -> str:
     """UTC in ISO 8601; rows of one second share one text."""
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(second))
 

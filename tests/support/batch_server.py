@@ -57,6 +57,7 @@ class BatchServer:
         losing: the next batch is taken, and the answer to it lost.
         endless: lists of batches claim a next page, and ignore which one is asked for.
         damaged: the batch in whose results the first line is none.
+        results: what the provider makes of the lines of its results.
         page: what is said to every request, if anything.
         queue: requests that may wait at once at OpenAI; a batch beyond that fails as a whole.
     """
@@ -77,6 +78,7 @@ class BatchServer:
     endless: bool = False
     page: bytes = b""
     damaged: str = ""
+    results: Callable[[list[str]], list[str]] = list
     queue: int = 10**9
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -240,7 +242,7 @@ def _openai(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
     if found := re.fullmatch(r"/v1/files/(out|err)-(\w+)/content", path):
         results = stub.batches[found[2]].results or {}
         wanted = [one for one in results.items() if isinstance(one[1], str) == (found[1] == "out")]
-        return 200, "".join(f"{line(*one)}\n" for one in wanted).encode()
+        return 200, "".join(f"{one}\n" for one in stub.results([line(*one) for one in wanted])).encode()
     return _NOT_THERE
 
 
@@ -278,7 +280,9 @@ def _anthropic(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
         return 200, shown(found[1], stub.ended(found[1]))
     if found := re.fullmatch(r"/v1/messages/batches/(\w+)/results", path):
         results = stub.batches[found[1]].results or {}
-        return 200, "".join(f"{line(*one)}\n" for one in reversed(results.items())).encode()
+        return 200, "".join(
+            f"{one}\n" for one in stub.results([line(*one) for one in reversed(results.items())])
+        ).encode()
     return _NOT_THERE
 
 
@@ -301,7 +305,8 @@ def _gemini(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
         state = ("EXPIRED" if late else "SUCCEEDED") if ended else "RUNNING"
         stats = {"successfulRequestCount": str(len(results))}
         kept = {"state": f"BATCH_STATE_{state}", "displayName": batch.name, "batchStats": stats}
-        rows = [] if late else [row(*one) for one in results.items()]  # an expired one has none
+        rows = [] if late else [json.dumps(row(*one)) for one in results.items()]  # an expired one has none
+        rows = [json.loads(one) for one in stub.results(rows)]
         answer = {"inlinedResponses": {"inlinedResponses": rows}}
         return {"name": there, "metadata": kept, "done": ended, **({"response": answer} if ended else {})}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 import signal
 import time
 from collections import Counter
@@ -26,12 +27,17 @@ def fails_one_in_ten(body: dict[str, Any], before: int) -> str | int:
     return str(number % 7) if number % 1000 else "no number"
 
 
+def mixed_up(lines: list[str]) -> list[str]:
+    """Each line twice, in an order of its own."""
+    return random.Random(len(lines)).sample(lines * 2, 2 * len(lines))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_comes_once_and_is_paid_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = importlib.import_module(f"judgecal.engine.transport.{kind}_batches").Batches
     monkeypatch.setattr(batches, "most_requests", N // 5)
     begun = time.monotonic()
-    with batches_at(kind, fails_one_in_ten, expires=(2,)) as server:
+    with batches_at(kind, fails_one_in_ten, expires=(2,), results=mixed_up) as server:
         spec = server.model()
         for moment in MOMENTS:
             after = N // 3 if moment == "half journalled" else 2

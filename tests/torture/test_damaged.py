@@ -40,6 +40,11 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
         ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--dry-run"),
     ],
+    "experiments/sc/judges.json": [
+        ("report", "sc"),
+        ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
+        ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
+    ],
     "experiments/sc/summary.json": [
         ("report", "sc"),
         ("report", "--all"),
@@ -71,7 +76,8 @@ READERS: dict[str, list[tuple[str, ...]]] = {
     "gold/starter/items.jsonl": [("gold", "check", "starter"), ("score", "--limit", "5")],
     "gold/starter/ratings.jsonl": [("gold", "check", "starter"), ("gold", "agreement", "starter")],
     "gold/starter/documents.jsonl": [("retrieval", "--gold", "starter"), ("answer", "--dry-run")],
-    "signatures/correctness_v3.py": [("score", "--limit", "5"), ("gold", "check", "starter")],
+    "signatures/correctness_v3.py": [("score", "--limit", "5"), ("gold", "check", "starter"), ("judges",)],
+    "signatures/correctness_v1.py": [("judges",), ("signature", "list"), ("report", "sc")],
     "rows.csv": [("judge", *TABLE, "--lock", "judge.lock.json")],
 }
 
@@ -97,6 +103,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("score", "--name", "sc", "--signatures", "correctness_v1,correctness_v3", "--limit", "40"),
         ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "co"),
         ("optimize", "--optimizer", "labeled", "--name", "op"),
+        ("score", "--name", "al", "--split", "all", "--signatures", "correctness_v1,correctness_v3"),
+        ("compare", "al", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "lo"),  # looks at test
     )
     with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUDGECAL_CACHE_DIR", str(root.parent / "cache"))

@@ -61,6 +61,17 @@ def texts() -> Iterator[tuple[str, Answer]]:
     values = ["150", "-1", "nan", "1e999", "9" * 100_000, "٣", "²", "0x10", "85,5", "true", "", "8 5", "85/0", "None"]
     yield from ((f"value {k}", of(said(value))) for k, value in enumerate(values))
     yield from ((f"forged {k}", of(said(100) + "\n" + said(value))) for k, value in enumerate(values[:6]))
+    thought = [
+        "<think>so 80</think>",
+        "</think>",
+        "<think>",
+        f"<reflection>{said(70)}</reflection>",
+        "<think>\n</thinking>",
+    ]
+    yield from (
+        (f"thoughts {k}", of(f"[[ ## {REASONING} ## ]]\nRight.\n{one}[[ ## {VERDICT} ## ]]\n85"))
+        for k, one in enumerate(thought)
+    )
     objects = ["[]", "null", "NaN", '"85"', "[85]", '{"a": 85}', "9" * 10_000, "true"]
     yield from ((f"object {k}", of(f'{{"{VERDICT}": {one}}}')) for k, one in enumerate(objects))
     yield from ((f"twice {k}", of(f'{{"{VERDICT}": 85, "{VERDICT}": {one}}}')) for k, one in enumerate(objects))

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import AsyncIterator, Mapping
 from typing import IO, Any
 
+from judgecal.engine.replies import count
 from judgecal.engine.transport.batches import BatchHttp, BatchRow, BatchState, Sought, id_in, upload_of
-from judgecal.engine.transport.http import count
 from judgecal.engine.transport.provider_errors import at
 
 _PER_PAGE = 1000
@@ -19,6 +19,7 @@ class Batches:
     """Batches of messages, at the address of the live ones."""
 
     most_requests, most_bytes = 100_000, 256_000_000
+    in_order = False
     names = False
     where = "the Batches page of the Claude Console"
 

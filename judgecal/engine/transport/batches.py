@@ -88,12 +88,14 @@ class BatchFormat(Protocol):
 
     Attributes:
         most_requests, most_bytes: what one batch may hold.
+        in_order: whether results come in the order of the requests, so that one without an id is known all the same.
         names: whether it can be told a name, and lists batches with it; else what is found may be somebody else's.
         where: the page on which a user sees and cancels batches, in words.
     """
 
     most_requests: int
     most_bytes: int
+    in_order: bool
     names: bool
     where: str
 

@@ -23,6 +23,7 @@ class Batches:
     """Batches of generateContent, at the address of the live calls."""
 
     most_requests, most_bytes = 50_000, 20_000_000
+    in_order = True
     names = True
     where = "Google AI Studio, or batches.list and batches.cancel of the Gemini API"
 

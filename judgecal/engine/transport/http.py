@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import aiohttp
 from yarl import URL
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply
 from judgecal.engine.replies import too_large, unreadable
 from judgecal.engine.reply_schema import ReplySchema
@@ -277,25 +277,3 @@ def proxy_for(url: URL) -> URL | None:
     if not proxy or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):
         return None
     return _checked(proxy if "://" in proxy else f"http://{proxy}", f"the proxy for {url.scheme}")
-
-
-def count(value: Any) -> int | None:
-    """A number of tokens, None where it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def joined_text(parts: Any) -> str:
-    """The text of a list of parts, less those that are a model's thoughts."""
-    if not isinstance(parts, list):
-        return ""
-    texts = (
-        part.get("text")
-        for part in parts
-        if isinstance(part, dict) and part.get("type", "text") == "text" and not part.get("thought")
-    )
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def system_text(messages: Sequence[Message]) -> str:
-    """What the system messages say, for formats that take it apart from the turns."""
-    return "\n\n".join(message["content"] for message in messages if message["role"] == "system")

@@ -7,8 +7,8 @@ from typing import IO, Any
 
 import aiohttp
 
+from judgecal.engine.replies import count
 from judgecal.engine.transport.batches import BatchHttp, BatchRow, BatchState, Sought, id_in, upload_of
-from judgecal.engine.transport.http import count
 from judgecal.engine.transport.provider_errors import at
 
 _PATH = "/chat/completions"
@@ -23,6 +23,7 @@ class Batches:
     """Batches of chat completions, at the address of the live ones."""
 
     most_requests, most_bytes = 50_000, 200_000_000
+    in_order = False
     names = True
     where = "the Batches page of the OpenAI platform"
 

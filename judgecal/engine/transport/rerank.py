@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.replies import MOST_BYTES
+from judgecal.engine.replies import MOST_BYTES, count
 from judgecal.engine.reply_schema import ReplySchema
-from judgecal.engine.transport.http import count
 from judgecal.engine.transport.openai import endpoint, key_header, model_name
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec
