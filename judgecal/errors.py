@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Sequence
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
+_DESCRIBED = 500  # characters of an exception's message
 ERASE_LINE = "\r\x1b[2K"
 """The one control sequence that is written on a terminal: back to the start of the line, which is wiped."""
 
@@ -47,6 +48,17 @@ class BudgetError(JudgecalError):
 
 class BusyError(InputError):
     """Another process holds the experiment."""
+
+
+def described(error: BaseException) -> str:
+    """What somebody's code has raised, on one line: its type, and what it says, which may raise as well."""
+    try:
+        text = str.__getitem__(str(error), slice(_DESCRIBED))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as worse:  # noqa: BLE001 - a stranger's `__str__`
+        text = f"it cannot say what happened: {type(worse).__name__}"
+    return f"{type(error).__name__}{': ' * bool(text)}{' '.join(text.split())}"
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:

@@ -7,16 +7,18 @@ by path, never imported as part of a package.
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, described, unknown_name
 from judgecal.records import ITEM_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
@@ -106,6 +108,96 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     return _load_file(path, text)
 
 
+@dataclass(frozen=True, slots=True)
+class SignatureOutline:
+    """What the text of a signature file tells without being run; `scale` is None where it has no verdict."""
+
+    name: str
+    scale: Scale | None
+    inputs: tuple[str, ...]
+
+    @property
+    def unit(self) -> str:
+        """What it judges: `item`, or `chunk`."""
+        return CHUNK if CHUNK in self.inputs else ITEM_UNIT
+
+
+def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
+    """Read a signature of a workspace, and run nothing of it.
+
+    Raises:
+        InputError: it is no Python, holds no signature or several, or a type or a bound that only running it tells.
+    """
+    path = workspace.signatures / f"{name}.py"
+    try:
+        tree = ast.parse(read_source(path))
+    except SyntaxError as error:
+        raise InputError(f"{path}:{error.lineno}: no Python: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: no Python: {error}") from None
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    own = [node for node in classes if any(ast.unparse(base).endswith("Signature") for base in node.bases)]
+    if len(own) != 1:
+        names = ", ".join(node.name for node in own) or "none"
+        raise InputError(f"{path}:1: a signature file holds exactly one dspy.Signature class, found {names}")
+    given = {
+        node.targets[0].id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    inputs: list[str] = []
+    scales: list[Scale] = []
+    for node in own[0].body:
+        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
+            continue
+        where = f"{path}:{node.lineno}: {node.target.id}"
+        kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
+        if kind.endswith("InputField"):
+            inputs.append(node.target.id)
+        elif kind.endswith("OutputField") and (field := _field_of(node, given, where)) is not None:
+            scales.append(scale_of_field(field, where)[0])
+    if len(scales) > 1:
+        raise InputError(f"{path}: one verdict field expected, found {len(scales)}; keep one")
+    return SignatureOutline(name, scales[0] if scales else None, tuple(inputs))
+
+
+def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) -> Any:
+    """An output as `scale_of_field` takes it; None where its type is no verdict's."""
+
+    def value(part: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(given.get(part.id, part) if isinstance(part, ast.Name) else part)
+        except ValueError:
+            what = f"{ast.unparse(part)} is told by running it alone: judgecal signature check runs it"
+            raise InputError(f"{where}: {what}") from None
+
+    annotation = node.annotation
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = ast.parse(annotation.value, mode="eval").body
+    if isinstance(annotation, ast.Name):
+        annotation = given.get(annotation.id, annotation)
+    rules = [node.value]
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Annotated"):
+        annotation, *rest = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        rules += rest
+    name = ast.unparse(annotation.value if isinstance(annotation, ast.Subscript) else annotation).rpartition(".")[2]
+    if name == "Literal" and isinstance(annotation, ast.Subscript):
+        inner = annotation.slice
+        words = tuple(value(part) for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner]))
+        return SimpleNamespace(annotation=Literal[words], metadata=[])
+    if name not in _PLAIN:
+        if isinstance(annotation, ast.Name) and not hasattr(builtins, name):
+            value(annotation)  # a type of somebody else's
+        return None
+    said = [one for call in rules if isinstance(call, ast.Call) for one in call.keywords if one.arg in ("ge", "le")]
+    return SimpleNamespace(
+        annotation=_PLAIN[name], metadata=[SimpleNamespace(**{str(one.arg): value(one.value)}) for one in said]
+    )
+
+
+_PLAIN = {"bool": bool, "int": int, "float": float}
+
+
 def read_source(path: Path) -> str:
     """The text of a file of code. InputError where it is not UTF-8."""
     try:
@@ -139,6 +231,10 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
     )
 
 
+RAN: dict[Path, None] = {}
+"""The user's files of code that this command line has run, in their order."""
+
+
 def run_source(path: Path, source: str) -> ModuleType:
     """Run a file as a module that is registered first: postponed annotations are looked up there by name.
 
@@ -146,6 +242,7 @@ def run_source(path: Path, source: str) -> ModuleType:
         InputError: running it raised.
     """
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    RAN[path] = None
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -159,11 +256,9 @@ def run_source(path: Path, source: str) -> ModuleType:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, Exception | SystemExit):
-            raise InputError(
-                f"{_place(path, error)}: running the file raised {type(error).__name__}: {error}"
-            ) from error
-        raise
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise InputError(f"{_place(path, error)}: running the file raised {described(error)}") from error
     return module
 
 

@@ -380,6 +380,12 @@ def test_an_unscored_answer_counts_as_nought_in_a_comparison() -> None:
     assert comparisons(of_all([90.0] * 12, "a")) == ()
 
 
+def test_a_system_without_a_rating_is_compared_with_nobody() -> None:
+    rows = [*of_all([90.0] * 12, "a"), *of_all([80.0] * 12, "b"), *of_all([None] * 12, "unread")]
+    assert [(one.a, one.b) for one in comparisons(rows)] == [("a", "b")]
+    assert comparisons([*of_all([90.0] * 12, "a"), *of_all([None] * 12, "unread")]) == ()
+
+
 def test_where_the_points_go() -> None:
     controlled = {f"q{n}": [90.0 if n % 2 else 70.0] for n in range(12)}
     naive = {group: [row[0] - (30.0 if group == "q1" else 10.0)] for group, row in controlled.items()}

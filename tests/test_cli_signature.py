@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.signatures import load_signature
+from judgecal.signatures import list_signatures, load_signature, outline_signature
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 
@@ -63,7 +63,7 @@ def test_list_says_what_each_is(judgecal: Run, workspace_dir: Path) -> None:
     listed = {one["name"]: one for one in found["signatures"]}
     assert (listed["passage"]["unit"], listed["passage"]["scale"]) == ("chunk", "binary")
     assert listed["correctness_v3"]["scale"] == "percentage" and listed["answer_v1"]["scale"] is None
-    assert "SyntaxError" in listed["broken"]["error"]
+    assert "broken.py:2: no Python" in listed["broken"]["error"]
     ran = judgecal("signature", "list")
     assert ran.code == 0 and "cannot be loaded" in ran.out and "none: it answers" in ran.out
     assert ran.out.splitlines()[-1] == "next: judgecal signature check broken"
@@ -131,3 +131,43 @@ def test_check_says_what_items_of_a_set_lack(judgecal: Run, workspace_dir: Path)
 def test_every_signature_that_is_shipped_is_sound(judgecal: Run) -> None:
     found = one_object(judgecal("signature", "check", "--json"))
     assert [one["name"] for one in found["signatures"] if one["problems"]] == []
+
+
+ODD = {
+    "bounds": ("LOW = 0\n", "x: int = dspy.OutputField(ge=LOW, le=4)", "ordinal:0:4"),
+    "alias": ("Grade = Literal[0, 1, 2]\n", "x: Grade = dspy.OutputField()", "ordinal:0:2"),
+    "quoted": ("", 'x: \'Literal["yes", "no"]\' = dspy.OutputField()', "binary"),
+    "annotated": ("", "x: Annotated[int, Field(ge=1, le=5)] = dspy.OutputField()", "ordinal:1:5"),
+    "minus": ("", "x: float = dspy.OutputField(ge=-1, le=1)", "points:-1:1"),
+    "none": ("", "x: list[str] = dspy.OutputField()", None),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_a_text_tells_is_what_running_it_tells(workspace_dir: Path, name: str) -> None:
+    before, field, scale = ODD[name]
+    head = "from typing import Annotated, Literal\nimport dspy\nfrom pydantic import Field\n"
+    body = f'    """Judge."""\n\n    answer: str = dspy.InputField()\n    {field}\n'
+    text = f"{head}{before}\n\nclass Odd(dspy.Signature):\n{body}"
+    (workspace_dir / "signatures" / "odd.py").write_text(text, encoding="utf-8")
+    workspace = find_workspace(workspace_dir)
+    for signature in list_signatures(workspace):
+        told, run = outline_signature(signature, workspace=workspace), load_signature(signature, workspace=workspace)
+        assert (str(told.scale), told.inputs, told.unit) == (str(run.scale), run.inputs, run.unit)
+    assert str(outline_signature("odd", workspace=workspace).scale) == str(scale)
+
+
+def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(judgecal: Run, workspace_dir: Path) -> None:
+    assert judgecal("score", "--limit", "20", "--name", "done").code == 0
+    ran = workspace_dir / "ran"
+    for name in ("correctness_v3", "answer_v1"):
+        path = workspace_dir / "signatures" / f"{name}.py"
+        path.write_text(f"open({str(ran)!r}, 'a').write('x')\n{path.read_text()}", encoding="utf-8")
+    for argv in (["judges"], ["signature", "list"], ["report", "done"], ["report", "done", "--format", "html"],
+                 ["report", "--all"], ["gold", "list"]):  # fmt: skip
+        found = judgecal(*argv)
+        assert found.code == 0 and not ran.exists(), (argv, found.err)
+    assert [one["scale"] for one in one_object(judgecal("judges", "--json"))["signatures"]].count("percentage") >= 3
+    found = judgecal("score", "--dry-run", "--limit", "5", "--name", "other")
+    assert ran.read_text() == "x" and "--dry-run ran signatures/correctness_v3.py to make the judges" in found.err
+    assert "ran" not in judgecal("score", "--limit", "5", "--name", "third").err

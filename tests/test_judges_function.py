@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import signal
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Ran, Run
+from tests.support.hostile_code import CLASSES, WHATS
 
 QUIET = RunOptions(quiet=True)
 ITEM = Item(
@@ -266,6 +271,40 @@ def test_an_async_function_whose_rows_cannot_be_written_stops(workspace: Workspa
 
     with pytest.raises(OSError, match="the disk is full"):
         run_trials([judge], [ITEM, replace(ITEM, item_id="j")], journal=Full(None), options=QUIET)
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_whatever_a_function_raises_or_returns_is_a_row(workspace: Workspace, kind: str) -> None:
+    text = f"{CLASSES}\n\n{kind} score(question: str) -> bool:\n    return question == 'well' or act(question)\n"
+    (workspace.root / "checks.py").write_text(text)
+    judge: Any = judge_named("checks.py:score@python", workspace=workspace)
+    items = [replace(ITEM, item_id=what, question=what) for what in (*WHATS, "well")]
+    rows = run_trials([judge], items, journal=Journal(None), options=QUIET)
+    assert [f"{row.error.kind}: {row.error.message}" if row.error else "" for row in rows] == [*WHATS.values(), ""]
+    assert rows[-1].verdict == 1.0
+
+
+SWALLOWS = """import asyncio
+
+
+async def score(answer: str) -> bool:
+    try:
+        await asyncio.sleep(5)
+    except BaseException:
+        return True
+    return False
+"""
+
+
+def test_the_users_own_ctrl_c_ends_a_judge_that_swallows_its_cancelling(workspace: Workspace) -> None:
+    (workspace.root / "checks.py").write_text(SWALLOWS)
+    judge: Any = judge_named("checks.py:score@python", workspace=workspace)
+    items = [replace(ITEM, item_id=f"i{n}") for n in range(200)]
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_trials([judge], items, journal=Journal(None), options=QUIET)
+    assert time.monotonic() - start < 4.0
 
 
 def test_a_recorded_judge_has_what_every_judge_has() -> None:

@@ -378,7 +378,7 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
     assert {"headline", "run_line", "signatures", "suites", "local"} <= set(found)
     signatures = {one["name"]: one for one in found["signatures"]}
     assert signatures["correctness_v3"]["scale"] == "percentage" and "answer_v1" not in signatures
-    assert "ZeroDivisionError" in signatures["broken"]["problem"]
+    assert "a signature file holds exactly" in signatures["broken"]["problem"]  # it is read, and not run
     suites = {one["name"]: one for one in found["suites"]}
     assert suites["mine"]["judges"] == ["one"] and suites["broken"]["problem"]
     local = {one["judge"]: one for one in found["local"]}
@@ -395,4 +395,4 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
     assert "there is no file badwords.txt" in local["safe@local"]["problem"]
     assert all(one["about"] and one["needs"] for one in found["local"])
     full = judgecal("judges", "--full").out
-    assert "ZeroDivisionError" in full and "answer_v1" in full and "cite_f1@local" in full
+    assert "a signature file holds exactly" in full and "answer_v1" in full and "cite_f1@local" in full

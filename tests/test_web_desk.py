@@ -7,6 +7,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import signal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from judgecal.web.desk import Refusal
 from judgecal.web.label_journal import now
 from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting
+from tests.torture.damage import harm
 
 PERCENT = 'kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
 
@@ -361,3 +363,113 @@ def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:
         act(desk, "ann", "undo")
         assert desk.timing().second_looks == {}
     assert len(ratings(folder)) == 12 and {row["label"] for row in ratings(folder)} == {1}
+
+
+ACT = '{"item_id": "i000-full", "rater": "ann", "label": 1, "turn": 1, "at": "2026-01-01", "item_sha": "x"}'
+NO_ACTS = {
+    "off the scale": ACT.replace('"label": 1', '"label": "zz"'), "a list": ACT.replace('"label": 1', '"label": [1]'),
+    "too high": ACT.replace('"label": 1', '"label": 500'), "infinite": ACT.replace('"label": 1', '"label": 1e999'),
+    "digits": ACT.replace('"label": 1', f'"label": {"9" * 400}'), "no label": ACT.replace('"label": 1, ', ""),
+    "note": ACT.replace("}", ', "note": [1]}'), "reason": ACT.replace("}", ', "reason": 3}'),
+    "seconds": ACT.replace("}", ', "seconds": "x"}'), "negative": ACT.replace("}", ', "seconds": -1}'),
+    "turn": ACT.replace('"turn": 1', '"turn": 3'), "at": ACT.replace('"2026-01-01"', "7"),
+    "key": ACT.replace("}", ', "x": 1}'),
+    "rater": ACT.replace('"ann"', "null"), "twice": ACT.replace("}", ', "label": 0}'),
+    "half": ACT.replace("ann", "\\ud83d"),
+    "deep": "[" * 100_000, "array": "[1]", "empty": "", "text": "hello", "bytes": "\udcff",
+    "NaN": ACT.replace('"label": 1', '"label": NaN'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ACTS)
+@pytest.mark.parametrize("torn", ["", '{"item_id": "i0'])
+def test_a_line_that_is_no_act_is_named_and_nothing_is_written(tmp_path: Path, name: str, torn: str) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "labels.jsonl"
+    data = "\n".join([*[ACT] * 4, NO_ACTS[name], torn]).encode(errors="surrogateescape")
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"labels\.jsonl:5: no act of a rater"):
+        desk_of(folder)
+    assert path.read_bytes() == data and ratings(folder) == []
+
+
+def test_such_a_line_is_exit_2(judgecal: Run, workspace_dir: Path) -> None:
+    (waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl").write_text(f"{ACT}\nhello\n", encoding="utf-8")
+    ran = judgecal("gold", "label", "mine", "--raters", "ann", "--no-open")
+    assert ran.code == 2 and "labels.jsonl:2: no act of a rater" in ran.err
+
+
+def test_a_journal_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    target = tmp_path / "precious.txt"
+    path = folder / "labels.jsonl"
+    for text in ("a thing of mine", f"{ACT}\n{ACT}", ""):
+        target.write_text(text, encoding="utf-8")
+        path.symlink_to(target)
+        with pytest.raises(InputError, match=r"labels\.jsonl: a link, or no file"):
+            desk_of(folder)
+        assert target.read_text(encoding="utf-8") == text
+        path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match=r"labels\.jsonl: a link, or no file"):
+        desk_of(folder)
+
+
+def test_a_last_line_without_its_end_counts_where_it_is_whole(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "labels.jsonl"
+    with desk_of(folder) as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "yes")
+    path.write_text(path.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
+    with desk_of(folder) as desk:
+        assert act(desk, "ann", "next")["done"] == 1
+        label(desk, "ann", act(desk, "ann", "next"), "no", note="cut \ud83d")
+    assert [row.get("note") for row in journal(folder) if "item_id" in row] == [None, "cut \ufffd"]
+    assert len(ratings(folder)) == 2
+
+
+def test_only_what_the_journal_left_half_is_cut(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    path = folder / "labels.jsonl"
+    path.write_text("my notes, one line", encoding="utf-8")
+    with pytest.raises(InputError, match=r"labels\.jsonl:1: no act of a rater"):
+        desk_of(folder)
+    assert path.read_text(encoding="utf-8") == "my notes, one line"
+    for before in ("", f"{ACT}\n", f'{ACT}\n{{"saved": true}}\n'):
+        path.write_text(before + '{"item_id": "i0', encoding="utf-8")
+        desk_of(folder).__exit__()
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(before) and '"i0' not in text.replace(ACT, "")
+
+
+def test_a_label_of_nought_comes_back_from_the_journal(tmp_path: Path) -> None:
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        label(desk, "ann", act(desk, "ann", "next"), "no")
+    given = ratings(folder)
+    (folder / "ratings.jsonl").write_text("", encoding="utf-8")
+    lines = (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()
+    (folder / "labels.jsonl").write_text(lines[0] + "\n", encoding="utf-8")  # as if the power went before it was saved
+    desk_of(folder).__exit__()
+    assert ratings(folder) == given and given[0]["label"] == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_harmed_journal_harms_no_set(tmp_path: Path, seed: int) -> None:
+    """Either it is refused and nothing is written, or what is written can be read."""
+    rng = random.Random(seed)
+    folder = waiting(tmp_path / "set", 6)
+    with desk_of(folder) as desk:
+        for said in ("yes", "no", "yes", None):
+            label(desk, "ann", act(desk, "ann", "next"), said, **({} if said else {"reason": "cannot tell"}))
+    path = folder / "labels.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('{"saved": true}\n', ""), encoding="utf-8")
+    given = (folder / "ratings.jsonl").read_bytes()
+    harm(path, rng)
+    harmed = path.read_bytes() if path.is_file() else b""
+    try:
+        desk_of(folder).__exit__()
+    except (InputError, OSError):
+        assert (folder / "ratings.jsonl").read_bytes() == given
+        assert not path.is_file() or path.read_bytes() == harmed
+    load_gold(folder, labelling=True)

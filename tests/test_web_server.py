@@ -203,7 +203,7 @@ def test_it_ends_although_a_request_never_comes_through(tmp_path: Path, monkeypa
 
     began = time.monotonic()
     asked(waiting(tmp_path / "set", 4), body)
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - began < 30.0
 
 
 def test_twenty_raters_at_once(tmp_path: Path) -> None:

@@ -103,8 +103,9 @@ class OneQuestion:
 
 
 def comparisons(outcomes: Sequence[Outcome], *, seed: int = 0) -> tuple[SystemPair, ...]:
-    """Every two systems; none where there is but one."""
-    systems = {name: percentage_rows(rows) for name, rows in by_system(outcomes).items()}
+    """Every two systems of which some answer has a rating: nothing is known of the others."""
+    rows = {name: percentage_rows(answers) for name, answers in by_system(outcomes).items()}
+    systems = {name: own for name, own in rows.items() if any(one is not None for row in own.values() for one in row)}
     if len(systems) < 2:
         return ()
     return tuple(_pair(a, b, one) for (a, b), one in _compared(systems, seed=seed).items())

@@ -21,7 +21,7 @@ from typing import Any
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
-from judgecal.records import Context, Item, Judgement
+from judgecal.records import Context, Item, Judgement, well_formed
 from judgecal.tables import Row, Table, read_table
 
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
@@ -95,10 +95,10 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
-    """One question a group, in the order in which they first occur."""
+    """One question a group, in the order in which they first occur, in texts that every file can hold."""
     groups: dict[str, list[Item]] = {}
     for item in items:
-        groups.setdefault(item.group, []).append(item)
+        groups.setdefault(well_formed(item.group), []).append(item)
     return tuple(_question(name, own) for name, own in groups.items())
 
 
@@ -106,10 +106,10 @@ def _question(group: str, items: list[Item]) -> Question:
     shared = [tag for tag in items[0].tags if all(tag in item.tags for item in items)]
     return Question(
         group,
-        items[0].question,
-        tuple(dict.fromkeys(text for item in items for text in item.reference_answers)),
-        tuple(dict.fromkeys(name for item in items for name in item.reference_documents)),
-        tuple(shared),
+        well_formed(items[0].question),
+        tuple(dict.fromkeys(well_formed(text) for item in items for text in item.reference_answers)),
+        tuple(dict.fromkeys(well_formed(name) for item in items for name in item.reference_documents)),
+        tuple(map(well_formed, shared)),
     )
 
 
@@ -241,7 +241,7 @@ def _matched(
     for row in table.rows:
         item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
         system = item.system or default
-        group = by_name.get(item.question.strip())
+        group = by_name.get(well_formed(item.question).strip())
         if group is None:
             unmatched.append(item.question)
             continue

@@ -17,6 +17,7 @@ from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, SystemLo
 from judgecal.artefacts import toml_text
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, read_config
+from judgecal.experiment.unread import Unread
 from judgecal.judges import JudgeName
 from judgecal.records import Result
 from judgecal.scale import Scale
@@ -116,6 +117,7 @@ class AnswerResult(Result):
     question: OneQuestion | None = None  # the one that was asked to be shown
     also: tuple[AnswerResult, ...] = ()  # of further contexts that the same command ran
     percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(default_factory=dict, metadata={"json": False})
+    unread: Unread | None = None  # why, where no answer could be rated
 
     @property
     def without_reference(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.answering.answerer import Answerer, Grader
 from judgecal.answering.contexts import ContextOptions, Served, corpus_notes, serve
 from judgecal.answering.outcomes import ITEMS_FILE, LEVEL, Outcome, by_system, item_of, percentage_rows, system_entry
@@ -32,13 +33,15 @@ from judgecal.experiment import (
     plan_experiment,
     require_keys,
     run_trials,
+    stored_notes,
     stored_rows,
     together,
 )
+from judgecal.experiment.unread import Unread, unread_judge
 from judgecal.goldset import GoldSet, item_row
 from judgecal.records import Item, Judgement, as_plain
 from judgecal.tables import write_json_lines
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, shown
 
 _LONGEST_REPLY = 4096  # tokens, for the bound of a preview where the model states no limit
 _BYTES_PER_TOKEN = 4
@@ -265,11 +268,41 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         dropped=given.dropped,
         decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
         warnings=tuple(_warnings(run)),
-        notes=tuple(_notes(run)),
+        notes=(*_notes(run), *stored_notes(row for one in outcomes for row in (one.answer, one.rating) if row)),
         run_line=_run_line(run),
         question=None if question is None else one_question(outcomes, question),
         percentages={name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()},
+        unread=_unread(run, outcomes),
     )
+
+
+def _unread(run: AnswerRun, outcomes: Sequence[Outcome]) -> Unread | None:
+    """Why no answer could be rated: the judge's commonest failure, or where nobody answered that of the systems."""
+    if any(one.percentage is not None for one in outcomes):
+        return None
+    given, ratings = run.given, [one.rating for one in outcomes if one.rating is not None]
+    rows = ratings or [one.answer for one in outcomes if one.answer is not None and one.text is None]
+    who = given.grader.judge.name if ratings else ", ".join(dict.fromkeys(row.judge for row in rows))
+    sealed = {row.item_id for one in outcomes for row in (one.rating, one.answer)
+              if row is not None and one.question.group in given.gold.test_groups}  # fmt: skip
+    judge = unread_judge(who, rows, sealed=sealed)
+    if judge is None:
+        return None
+    options = {key: value for key, value in run.contexts.config().items() if key != "kind"}
+    words = ["--gold", given.gold.name, "--context", run.contexts.kind, "--name", run.experiment.slug]
+    for name, value in options.items():
+        flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
+        words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]
+    parts = [(one.signature.name, one.model.alias) for one in given.answerers]
+    words += ["--signatures", ",".join(dict.fromkeys(name for name, _ in parts))]
+    words += ["--models", ",".join(dict.fromkeys(alias for _, alias in parts)), "--judge", given.grader.judge.name]
+    words += ["--repeats", str(given.options.repeats), "--seed", str(given.seed), "--retry-unscored"]
+    if given.options.limit is not None:
+        words += ["--limit", str(given.options.limit)]
+    plain = given.recorded is None and given.dropped is None and given.grader.about.locked_on is None
+    again = shlex.join(["judgecal", "answer", *words])
+    journal = run.experiment.journal if ratings else run.answers
+    return Unread((judge,), 1, shown(journal), again if plain else f"judgecal report {run.experiment.slug} --open")
 
 
 def _warnings(run: AnswerRun) -> list[str]:

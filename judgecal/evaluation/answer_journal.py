@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import datetime
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from judgecal.engine import Progress
 from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.journal import DAMAGED, say_damaged
 from judgecal.engine.run import run_to_end
+from judgecal.errors import notice
 from judgecal.evaluation.system import Asking, System, SystemAnswer
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, as_plain, digest
@@ -71,7 +73,7 @@ class AnswerJournal:
             OSError: the disk is full; no part of the line is left in the file.
         """
         line = json.dumps({"config": self._config, "asked": _key(question), **as_plain(answer)})
-        self._file.write(f"{line}\n".encode("ascii"))  # an unpaired surrogate has no UTF-8, as an escape it comes back
+        self._file.write(f"{line}\n".encode("ascii"))
         self._latest[_key(question)] = answer
 
 
@@ -121,12 +123,14 @@ def _row(line: bytes) -> tuple[str, str, SystemAnswer]:
     values = json.loads(line)
     config, asked = values.pop("config"), values.pop("asked")
     contexts, error = values.pop("contexts"), values.pop("error")
+    if type(values["answer"]) not in (str, type(None)):
+        raise ValueError("its answer is no text")
     answer = SystemAnswer(
         **values,
         contexts=None if contexts is None else tuple(Context(**one) for one in contexts),
         error=None if error is None else Failure(error["kind"], error["message"]),
     )
-    if not (answer.answer is None) == (answer.error is not None) or type(answer.answer) not in (str, type(None)):
+    if not (answer.answer is None) == (answer.error is not None):
         raise ValueError("it holds neither an answer nor why there is none")
     return config, asked, answer
 
@@ -156,7 +160,10 @@ def ask_all(
         due = [one for one in questions if one.group not in given]
         progress = None if asking.options.quiet else Progress(system.name, len(due))
 
+        odd: list[float] = []  # scores of contexts
+
         def take(question: Question, answer: SystemAnswer) -> None:
+            answer = _with_numbers(answer, odd)
             journal.append(question, answer)
             given[question.group] = answer
             if progress:
@@ -170,7 +177,25 @@ def ask_all(
         finally:
             if progress:
                 progress.close()
+            if odd:
+                notice(
+                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are no finite numbers (such as "
+                    f"{odd[0]}) and were left out"
+                )
     return [dataclasses.replace(given[one.group], system=system.name) for one in questions]
+
+
+def _with_numbers(answer: SystemAnswer, odd: list[float]) -> SystemAnswer:
+    """An answer whose scores are finite numbers or None; what was none is added to `odd`."""
+    bad = [one.score for one in answer.contexts or () if one.score is not None and not math.isfinite(one.score)]
+    if not bad:
+        return answer
+    odd += bad
+    finite = (
+        one if one.score is None or math.isfinite(one.score) else dataclasses.replace(one, score=None)
+        for one in answer.contexts or ()
+    )
+    return dataclasses.replace(answer, contexts=tuple(finite))
 
 
 async def ask_at_once(

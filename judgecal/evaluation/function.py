@@ -11,10 +11,11 @@ import contextvars
 import hashlib
 import importlib
 import inspect
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,17 +23,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.answering.questions import Question
-from judgecal.engine.transport.redaction import one_line
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, described, unknown_name
 from judgecal.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
-from judgecal.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
+from judgecal.evaluation.system import MOST_BYTES, Asking, Setting, SystemAnswer, contexts_of
 from judgecal.experiment import CostEstimate
 from judgecal.models import ModelSpec
 from judgecal.records import Failure
-from judgecal.signatures import read_source, run_source
+from judgecal.signatures import RAN, read_source, run_source
 
 _KEYS = ("answer", "contexts", "prompt_tokens", "completion_tokens", "cost_usd")
 _COUNTS = _KEYS[2:]
+_GRACE_S = 1.0  # for functions that go on when the run ends
 
 
 class FunctionConfig(BaseModel):
@@ -109,31 +110,36 @@ class FunctionSystem:
         """One answer a question, in their order; what the folder holds is not asked again."""
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
-            threads = ThreadPoolExecutor(self._config.concurrency, "system")
+            call, at_once, timeout_s = self._loaded[0], self._config.concurrency, self._config.timeout
+            if inspect.iscoroutinefunction(call):
+                loop = _OwnLoop()
+                try:
+                    await ask_at_once(
+                        due,
+                        take,
+                        lambda one: self._answer(one, loop.run(_awaited(call, one.question), timeout_s)),
+                        concurrency=at_once,
+                    )
+                finally:
+                    loop.close()
+                return
+            # In threads, as it may run an event loop of its own; timed there, as it may wait for its turn.
+            threads, own_loop = ThreadPoolExecutor(at_once, "system"), asyncio.get_running_loop()
+
+            def in_thread(one: Question) -> Awaitable[_Given]:
+                return own_loop.run_in_executor(threads, contextvars.copy_context().run, _called, call, one.question)
+
             try:
-                await ask_at_once(
-                    due, take, lambda one: self._answer(one, threads), concurrency=self._config.concurrency
-                )
+                await ask_at_once(due, take, lambda one: self._answer(one, in_thread(one)), concurrency=at_once)
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
         return ask_all(self, questions, asking, work_off)
 
-    async def _answer(self, question: Question, threads: Executor) -> SystemAnswer:
-        empty = SystemAnswer(self.name, question.group, None, at=now())
-        call = self._loaded[0]
-        if inspect.iscoroutinefunction(call):
-            value, raised, latency_s = await _awaited(call, question.question, self._config.timeout)
-        else:  # in a thread, as it may run an event loop of its own; timed there, as it may wait for its turn
-            loop, own = asyncio.get_running_loop(), contextvars.copy_context()
-            value, raised, latency_s = await loop.run_in_executor(threads, own.run, _called, call, question.question)
-        if raised is not None:
-            return replace(empty, error=raised)
-        timed = replace(empty, latency_s=latency_s)
-        try:
-            return replace(timed, **_read(value))
-        except ValueError as error:
-            return replace(timed, error=Failure("parse", one_line(f"what it returned: {error}", ())))
+    async def _answer(self, question: Question, coming: Awaitable[_Given]) -> SystemAnswer:
+        given = await coming
+        empty = SystemAnswer(self.name, question.group, None, latency_s=given.latency_s, at=now())
+        return replace(empty, **given.fields)
 
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:
@@ -162,39 +168,109 @@ class FunctionSystem:
         return call, text
 
 
-def _called(call: Callable[[str], Any], text: str) -> tuple[Any, Failure | None, float]:
-    """What a function returned or raised, and the seconds that it took."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What came of a question: fields of the answer, or the failure in their place, and the function's own seconds."""
+
+    fields: Mapping[str, Any]
+    latency_s: float | None = None
+
+
+def _called(call: Callable[[str], Any], text: str) -> _Given:
+    """What a function returned or raised; an interrupt ends the run."""
     start = time.perf_counter()
     try:
-        return call(text), None, time.perf_counter() - start
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: what it raises is the row's error
-        return None, _raised(error), time.perf_counter() - start
+        value = call(text)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's code: what it raises is the row's error
+        return _Given({"error": _raised(error)})
+    return _Given(_fields(value), time.perf_counter() - start)
 
 
-async def _awaited(call: Callable[[str], Any], text: str, timeout_s: float | None) -> tuple[Any, Failure | None, float]:
-    """The same of an async function, which is ended after so many seconds."""
-    start, limit = time.perf_counter(), asyncio.timeout(timeout_s)
+async def _awaited(call: Callable[[str], Awaitable[Any]], text: str) -> _Given:
+    """The same of an async function."""
+    start = time.perf_counter()
     try:
-        async with limit:
-            value = await call(text)
-        return value, None, time.perf_counter() - start
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
-        late = Failure("timeout", f"no answer within {timeout_s:g} s") if limit.expired() else None
-        return None, late or _raised(error), time.perf_counter() - start
+        value = await call(text)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return _Given({"error": _raised(error)})
+    return _Given(_fields(value), time.perf_counter() - start)
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    try:
+        return _read(value)
+    except ValueError as error:
+        return {"error": Failure("parse", f"what it returned: {described(error).partition(': ')[2]}")}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a value of the user's may raise wherever it is looked at
+        return {"error": _raised(error)}
 
 
 def _raised(error: BaseException) -> Failure:
-    said = f": {error}" if str(error) else ""
-    return Failure("code", one_line(f"{type(error).__name__}{said}", ()))
+    return Failure("code", described(error))
+
+
+class _OwnLoop:
+    """An event loop in a thread of its own: an `async` function that nothing can end holds up nobody there."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._turn, name="system", daemon=True)
+        self._thread.start()
+
+    def _turn(self) -> None:
+        while True:
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):  # of a task that the function has begun; the others go on
+                continue
+            return
+
+    async def run(self, work: Coroutine[Any, Any, _Given], timeout_s: float | None) -> _Given:
+        """What the work comes to in time; after that it is cancelled, and not waited for."""
+        coming = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        try:
+            await asyncio.wait({coming}, timeout=timeout_s)
+            if coming.done():
+                return coming.result()
+            return _Given({"error": Failure("timeout", f"no answer within {timeout_s:g} s")})
+        finally:
+            coming.cancel()
+
+    def close(self) -> None:
+        """Cancel what goes on; what does not end by that goes on in its thread, which dies with the process."""
+
+        async def cancelled() -> bool:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            return not tasks or not (await asyncio.wait(tasks, timeout=_GRACE_S))[1]
+
+        try:
+            ended = asyncio.run_coroutine_threadsafe(cancelled(), self._loop).result(2 * _GRACE_S)
+        except TimeoutError:  # it holds the loop itself
+            return
+        if ended:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
 
 def _imported(module: str) -> tuple[Mapping[str, Any], str]:
     try:
         loaded = importlib.import_module(module)
+        RAN[Path(loaded.__file__ or module)] = None
         return vars(loaded), inspect.getsource(loaded)
-    except Exception as error:  # the user's code: whatever it raises on loading
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the user's code: whatever it raises on loading
         raise InputError(
-            f"module {module} cannot be loaded ({type(error).__name__}: {error}): install it, or write FILE.py:function"
+            f"module {module} cannot be loaded ({described(error)}): install it, or write FILE.py:function"
         ) from error
 
 
@@ -221,4 +297,11 @@ def _read(value: Any) -> dict[str, Any]:
             fields["contexts"] = contexts_of(fields["contexts"])
         except ValueError as error:
             raise ValueError(f"contexts, {error}") from error
+    fields["answer"] = str.__str__(fields["answer"])  # of a text with methods of its own the text alone
+    if sum(map(_size, (fields["answer"], *(one.text for one in fields.get("contexts", ()))))) > MOST_BYTES:
+        return {"error": Failure("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")}
     return fields
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

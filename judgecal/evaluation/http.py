@@ -45,6 +45,8 @@ SETUP_FILE = "setup.json"
 LEFT_FILE = "setup-left.json"
 """Beside it: what an earlier setup made and nothing takes down any more, as the table has changed since."""
 
+_READ_S = 1.0  # to read an answer that came at the last moment
+
 _DECIDES_NOTHING: dict[str, Any] = {
     "timeout": True,
     "concurrency": True,
@@ -171,7 +173,12 @@ class _Run:
             self.name, question.group, None, latency_s=received.latency_s, first_s=received.first_byte_s, at=now()
         )
         try:
-            text, contexts, first_s = self._read(received)
+            # In a thread, for a stream of 10 MB takes seconds in which no other question would go on.
+            async with asyncio.timeout(max(_READ_S, config.timeout - received.latency_s)):
+                text, contexts, first_s = await asyncio.to_thread(self._read, received)
+        except TimeoutError:
+            message = f"the answer came, and could not be read within {config.timeout:g} s"
+            return replace(timed, error=Failure("timeout", message))
         except CallFailed as failed:
             return replace(timed, error=Failure(failed.kind, redacted(str(failed), self._secrets)))
         return replace(timed, answer=redacted(text, self._secrets), contexts=contexts, first_s=first_s)

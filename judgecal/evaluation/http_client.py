@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import itertools
 import json
 import random
 import re
@@ -18,14 +19,13 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.engine import CallFailed, Policy
 from judgecal.engine.transport.http import proxy_for
 from judgecal.engine.transport.provider_errors import asked_wait, excerpt
 from judgecal.engine.transport.redaction import one_line
+from judgecal.evaluation.system import MOST_BYTES
 
-MOST_BYTES = 10_000_000
-"""The longest reply that is read; contexts are larger than what a judge says."""
 _POLICY = Policy(attempts=4, first_wait_s=0.5, longest_wait_s=20.0)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
@@ -34,8 +34,12 @@ _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "a
 _HEADERS = {"user-agent": f"judgecal/{__version__}", "accept": "application/json, text/event-stream, */*"}
 # Compressed, a small reply could grow without end, and the first byte would not be the first word.
 _PLAIN = {"accept-encoding": "identity"}
-# Atomic, as the two halves of one CRLF are no empty line.
-_EVENT_END = re.compile(rb"(?>\r\n|\n|\r){2}")
+# A CRLF is one line end, and a run of empty lines one end of an event. A class alone is repeated: groups take memory.
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))[\r\n]+")
+_LINE_END = re.compile(rb"\r?\n[\r\n]*")
+_DATA = re.compile(rb"(?<![^\r\n])data: ?([^\r\n]*)")
+_MOST_EVENTS = 100_000
+_TOGETHER_S = 0.001  # bytes that come within it count as come at once
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError)
 
 
@@ -81,11 +85,18 @@ class Received:
         return self.arrivals[place][0] if place < len(self.arrivals) else self.latency_s
 
     def events(self) -> Iterator[tuple[float, bytes]]:
-        """The data of each event or line, with the seconds until it was there; `[DONE]` ends them."""
+        """The data of each event or line, with the seconds until it was there; `[DONE]` ends them.
+
+        Raises:
+            CallFailed: there are more than 100,000.
+        """
         lines = self.kind != "text/event-stream"
-        ends = re.finditer(rb"\r?\n", self.body) if lines else _EVENT_END.finditer(self.body)
+        ends = (_LINE_END if lines else _EVENT_END).finditer(self.body)
+        places = itertools.chain((one.span() for one in ends), [(len(self.body),) * 2])
         start = 0
-        for end, following in [*((one.start(), one.end()) for one in ends), (len(self.body),) * 2]:
+        for number, (end, following) in enumerate(places):
+            if number >= _MOST_EVENTS:
+                raise CallFailed("length", f"the answer streams more than {_MOST_EVENTS:,} events", retry=False)
             block, start = self.body[start:end], following
             data = block.strip() if lines else _data(block)
             if data == b"[DONE]":
@@ -96,8 +107,7 @@ class Received:
 
 def _data(block: bytes) -> bytes:
     """The data of a server-sent event; comments, names and ids are passed over."""
-    parts = [line[5:].removeprefix(b" ") for line in re.split(rb"\r\n|\n|\r", block) if line.startswith(b"data:")]
-    return b"\n".join(parts).strip()
+    return b"\n".join(_DATA.findall(block)).strip()
 
 
 class HttpClient:
@@ -206,12 +216,10 @@ class HttpClient:
         except ValueError:
             to = URL()
         shown = self._line(str(to.with_query(None).with_user(None)) if to.host else said)[:200]
-        if (
-            to.host != url.host
-            or (to.port != url.port and to.scheme == url.scheme)
-            or to.scheme not in (url.scheme, "https")
-        ):
-            message = f"HTTP {answer.status}: a redirect to another host ({shown}), which is not followed"
+        upgraded = (url.scheme, url.port, to.scheme, to.port) == ("http", 80, "https", 443)  # the ports of the names
+        if to.host != url.host or not (upgraded or (to.scheme, to.port) == (url.scheme, url.port)):
+            other = "port" if to.host == url.host else "host"
+            message = f"HTTP {answer.status}: a redirect to another {other} ({shown}), which is not followed"
             raise CallFailed("server", message, retry=False)
         if answer.status in (301, 302, 303) and method != "GET":
             message = f"HTTP {answer.status}: a redirect to {shown} that would drop the question: write that address"
@@ -221,23 +229,23 @@ class HttpClient:
     async def _received(self, answer: aiohttp.ClientResponse, start: float) -> Received:
         clock = asyncio.get_running_loop().time
         good = 200 <= answer.status < 300
-        parts: list[bytes] = []
+        body = bytearray()
         arrivals: list[tuple[float, int]] = []
-        size = 0
-        while (part := await answer.content.readany()) and (good or size < _MOST_SHOWN):
-            size += len(part)
-            parts.append(part)
-            arrivals.append((clock() - start, size))
-            if good and size > MOST_BYTES:
+        while (part := await answer.content.readany()) and (good or len(body) < _MOST_SHOWN):
+            body += part
+            when = clock() - start
+            if arrivals and when - arrivals[-1][0] < _TOGETHER_S:
+                when, _ = arrivals.pop()
+            arrivals.append((when, len(body)))
+            if good and len(body) > MOST_BYTES:
                 raise CallFailed("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB", retry=False)
-        body = b"".join(parts)
         if not good:
-            raise self._refused(answer, body)
+            raise self._refused(answer, bytes(body))
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             message = f"the answer is compressed by {encoding[:20]!r}, which was not asked for"
             raise CallFailed("server", message, retry=False)
-        return Received(answer.content_type.lower(), body, tuple(arrivals), clock() - start)
+        return Received(answer.content_type.lower(), bytes(body), tuple(arrivals), clock() - start)
 
     def _refused(self, answer: aiohttp.ClientResponse, body: bytes) -> CallFailed:
         """The failure of a status that is no answer; 429 and 503 say that it may go well later."""

@@ -20,6 +20,7 @@ from judgecal.evaluation.system import SystemAnswer
 from judgecal.experiment import (
     CostEstimate,
     RunOptions,
+    StoredVerdicts,
     item_scale,
     judge_config,
     keep_together,
@@ -56,7 +57,8 @@ class Verdicts:
             the people's scale, the place on that of what the map makes of the verdict.
         raw_shares: the same before any map.
         error: `kind: message` of the first repeat without a verdict; None where all have one.
-        passed: whether a verdict passes by its judge's mark, a repeat each; None where that cannot be said.
+        passed: whether a verdict passes by its judge's mark, through the lock's map if any, a repeat each; None
+            where that cannot be said.
     """
 
     shares: tuple[float | None, ...]
@@ -223,11 +225,12 @@ class Panel:
         """Have every answer judged; what the journal holds is not called again.
 
         Gives the panel without the columns that no answer has anything for, what was said of each answer, and a note on
-        each judge that is left out.
+        each judge that is left out and on stored replies.
         """
         if not rows:
             return self, {}, ()
-        asked, notes = self._asked(rows)
+        asked, left_out = self._asked(rows)
+        stored = StoredVerdicts()
         for repeats in sorted({self.repeats_of(member.judge) for _, member, _ in asked}):
             own = [(member.judge, items) for _, member, items in asked if self.repeats_of(member.judge) == repeats]
             how = replace(options, repeats=repeats, limit=None)
@@ -235,17 +238,23 @@ class Panel:
         found: dict[AnswerKey, dict[str, Verdicts]] = {(str(row.item.system), row.item.group): {} for row in rows}
         for measure, member, items in asked:
             for item in items:
-                found[str(item.system), item.group][measure.name] = self._verdicts(journal, member, item)
+                found[str(item.system), item.group][measure.name] = self._verdicts(journal, member, item, stored)
         able = {CORRECTNESS, ANSWERED, *(measure.name for measure, _, _ in asked)}
-        return replace(self, measures=tuple(one for one in self.measures if one.name in able)), found, notes
+        return (
+            replace(self, measures=tuple(one for one in self.measures if one.name in able)),
+            found,
+            (*left_out, *stored.notes()),
+        )
 
-    def _verdicts(self, journal: Journal, member: Member, item: Item) -> Verdicts:
+    def _verdicts(self, journal: Journal, member: Member, item: Item, stored: StoredVerdicts) -> Verdicts:
         judge = member.judge
         units = [name for name, _ in units_of(judge, item)]
         rows = [
             whole_item([journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units])
             for n in range(self.repeats_of(judge))
         ]
+        for row in rows:
+            stored.add(row)
         failed = next((row for row in rows if row.verdict is None), None)
         error = None
         if failed is not None:
@@ -296,8 +305,8 @@ def corrected_systems(panel: Panel, measured: Sequence[Measured], judged: Judged
     member = panel.correctness_by
     if member.lock is None or member.rule.mark is None:
         return ()
-    warning = chance(member.rule.people, member.lock.agreement)
-    rates = member.rule.class_rates(member.lock.agreement)
+    warning = chance(member.rule.people, member.lock.applied)
+    rates = member.rule.class_rates(member.lock.applied)
     passed: dict[str, dict[str, float | None]] = {}
     for one in measured:
         said = judged.get((one.system, one.question), {}).get(CORRECTNESS)

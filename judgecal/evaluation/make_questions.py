@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.engine import Budget, require_prices
 from judgecal.errors import InputError, listed, refuse
 from judgecal.evaluation.made_questions import KindMade, MadeExample, MadeQuestions

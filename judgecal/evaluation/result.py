@@ -167,6 +167,7 @@ class EvaluateResult(Result):
         failed_verdicts: why there are no verdicts on answers, by column and kind, the most frequent first.
         worst: the questions that went worst, with what was retrieved.
         usd: what the calls of this run cost; None where a price is not known.
+        again: the command that asks anew for what has no verdict.
     """
 
     experiment: str
@@ -194,3 +195,4 @@ class EvaluateResult(Result):
     usd: float | None
     notes: tuple[str, ...]
     run_line: str
+    again: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.answering.outcomes import ITEMS_FILE, LEVEL
 from judgecal.engine import Budget, Journal
 from judgecal.evaluation.asked import lexically_easy
@@ -42,7 +43,7 @@ from judgecal.experiment import RunOptions, full_name, open_experiment, open_jou
 from judgecal.goldset import item_row
 from judgecal.selection.mosaic_rows import ReadRow
 from judgecal.tables import write_json_lines
-from judgecal.workspace import find_workspace
+from judgecal.workspace import find_workspace, shown
 
 _WORST = 10
 """Questions that went worst, of which a result tells."""
@@ -137,6 +138,7 @@ class _Evaluated:
             usd=self._usd(budget),
             notes=self.notes,
             run_line=self._run_line(),
+            again=shlex.join(["judgecal", "evaluate", shown(run.config.path), *self._named, "--retry-unscored"]),
         )
 
     def _questions(self) -> AskedQuestions:
@@ -225,6 +227,11 @@ class _Evaluated:
         models = [one.judge.model for one in self.run.panel.members if one.judge.model is not None]
         unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in self.measured)
         return None if unknown or not all(one.priced for one in models) else budget.spent_usd
+
+    @property
+    def _named(self) -> list[str]:
+        """The slug, where the user gave one."""
+        return ["--name", self.run.out] if self.run.out else []
 
     def _run_line(self) -> str:
         run, source = self.run, self.run.source

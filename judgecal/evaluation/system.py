@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,10 @@ from judgecal.answering.questions import Question
 from judgecal.engine import Budget
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.models import ModelSpec
-from judgecal.records import Context, Failure
+from judgecal.records import Context, Failure, well_formed
+
+MOST_BYTES = 10_000_000
+"""The longest answer that is taken, its contexts included; contexts are larger than what a judge says."""
 
 Setting = str | int | float | bool
 """The value of a factor."""
@@ -45,6 +50,15 @@ class SystemAnswer:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     at: str = ""
+
+    def __post_init__(self) -> None:
+        """Whoever gave it, and through whichever file: texts that every file can hold."""
+        if self.answer is not None:
+            object.__setattr__(self, "answer", well_formed(self.answer))
+        if self.contexts is not None:
+            object.__setattr__(self, "contexts", tuple(map(_well_formed, self.contexts)))
+        if self.error is not None:
+            object.__setattr__(self, "error", Failure(self.error.kind, well_formed(self.error.message)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,8 @@ class System(Protocol):
 def contexts_of(value: Any) -> tuple[Context, ...]:
     """What a system gave as its contexts: a text, or a list of texts or of `{text, document_id?, score?}`.
 
+    A score that is no finite number becomes NaN or stays infinite; `ask_all` leaves it out and says so.
+
     Raises:
         ValueError: it is something else; the message says which one and what was found.
     """
@@ -120,10 +136,22 @@ def contexts_of(value: Any) -> tuple[Context, ...]:
 
 def _context(value: Any, place: int) -> Context:
     if isinstance(value, Context):
-        return value
+        value = {"text": value.text, "document_id": value.document_id, "score": value.score}
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"text": value}
     text, document, score = given.get("text"), given.get("document_id"), given.get("score")
     if not isinstance(text, str):
         raise ValueError(f"number {place}: a text or {{text, document_id, score}} is needed, found {value!r:.80}")
-    number = float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
-    return Context(text, None if document is None else str(document), number)
+    return Context(text, None if document is None else str(document), None if score is None else number_of(score))
+
+
+def number_of(value: Any) -> float:
+    """A number, one of numpy's too; NaN where it is none, or none that a double holds."""
+    try:
+        return math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
+    except OverflowError:  # whole numbers have no end
+        return math.nan
+
+
+def _well_formed(context: Context) -> Context:
+    document = context.document_id
+    return Context(well_formed(context.text), None if document is None else well_formed(document), context.score)

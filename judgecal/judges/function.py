@@ -10,6 +10,7 @@ default is a setting (`settings.py`). A function may be `async`: then the engine
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import hashlib
 import importlib
@@ -22,17 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Reading
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, described, unknown_name
 from judgecal.judges import local
 from judgecal.judges.loading import LoadedFunction, load_function
 from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
 from judgecal.judges.settings import packages_of, read_settings
-from judgecal.records import Failure, Item, digest
+from judgecal.records import Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
 from judgecal.signatures import read_source
 from judgecal.workspace import Workspace
 
 _SAID = 80  # characters of a value that is no verdict, in the message about it
+_REASON = 500  # ... and of a reason for none
 _GETTERS: Mapping[str, Callable[[Item], Any]] = {
     "item": lambda item: item,
     "question": operator.attrgetter("question"),
@@ -106,24 +108,34 @@ class FunctionJudge:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
             value = self._function(**{name: one for name, get in self._getters if (one := get(item)) is not None})
-        except Exception as error:  # noqa: BLE001 - the user's code: whatever it raises is the row's error
+            return self._awaited(value) if self._is_async else self._reading(value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the user's code: whatever it raises is the row's error
             return _raised(error)
-        return self._awaited(value) if self._is_async else self._reading(value)
 
     async def _awaited(self, value: Awaitable[Any]) -> Reading:
+        task = asyncio.current_task()
         try:
-            return self._reading(await value)
-        except Exception as error:  # noqa: BLE001 - as above
-            return _raised(error)
+            reading = self._reading(await value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            reading = _raised(error)
+        if task is not None and task.cancelling():  # the run ends, whatever the function makes of it
+            raise asyncio.CancelledError
+        return reading
 
     def _reading(self, value: Any) -> Reading:
         """What a function returned, as a verdict on its scale."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
-            reasoning = "" if reasoning is None else str(reasoning)
+            reasoning = "" if reasoning is None else well_formed(str(reasoning))
         if value is None:
-            return Reading(None, reasoning, Failure("refused", reasoning or "it gave no verdict: it returned None"))
+            return Reading(
+                None, reasoning, Failure("refused", reasoning[:_REASON] or "it gave no verdict: it returned None")
+            )
         try:
             return Reading(_label(self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
@@ -261,5 +273,5 @@ def _label(scale: Scale, value: Any) -> Label:
     return scale.read(value)
 
 
-def _raised(error: Exception) -> Reading:
-    return Reading(None, failure=Failure("code", f"{type(error).__name__}: {error}"))
+def _raised(error: BaseException) -> Reading:
+    return Reading(None, failure=Failure("code", well_formed(described(error))))

@@ -9,13 +9,13 @@ from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
 from judgecal.judges.suite import list_suites, load_suite
 from judgecal.records import Result
-from judgecal.signatures import list_signatures, load_signature
+from judgecal.signatures import list_signatures, outline_signature
 from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureHere:
-    """A signature with a verdict, or one that cannot be loaded: then `problem` says why and the rest is empty."""
+    """A signature with a verdict, or one that cannot be read: then `problem` says why and the rest is empty."""
 
     name: str
     scale: str = ""
@@ -69,7 +69,7 @@ class JudgesHere(Result):
 
 
 def judges_here(workspace: Workspace) -> JudgesHere:
-    """List what can judge in a workspace; what cannot be loaded is listed with the reason."""
+    """List what can judge in a workspace; what cannot be read is listed with the reason, and no signature is run."""
     signatures = {name: _signature(name, workspace) for name in list_signatures(workspace)}
     return JudgesHere(
         workspace=str(workspace.root),
@@ -82,7 +82,7 @@ def judges_here(workspace: Workspace) -> JudgesHere:
 
 def _signature(name: str, workspace: Workspace) -> SignatureHere | None:
     try:
-        loaded = load_signature(name, workspace=workspace)
+        loaded = outline_signature(name, workspace=workspace)
     except InputError as error:
         return SignatureHere(name, problem=error.problems[0])
     if loaded.scale is None:

@@ -44,14 +44,18 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
     said = _after_thoughts(text) if "<" in text else text
     names = [name for name in (signature.verdict, signature.reasoning) if name]
     fields = reply_fields(said, names)
-    reasoning = str(next((value for name, value in fields if name == signature.reasoning), "")).strip()
     # What stands within thoughts alone was not said.
     aloud = _without_thoughts(said) if "<" in said else said
     spoken = fields if aloud == said else reply_fields(aloud, names)
-    if all(name != signature.verdict for name, _ in spoken):
+    verdicts, heard = ([value for name, value in some if name == signature.verdict] for some in (fields, spoken))
+    # A marker right behind the end of thoughts is one only where they are left out, and then the text before it ends.
+    whole = fields if verdicts else spoken
+    reasoning = str(next((value for name, value in whole if name == signature.reasoning), "")).strip()
+    if not heard:
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
         return Reading(None, reasoning, Failure("parse", message))
-    verdict, failure = _one_verdict(signature, [value for name, value in fields if name == signature.verdict])
+    thought = [one for one in verdicts if read_verdict(signature, one)[1] is None] if aloud != said else []
+    verdict, failure = _one_verdict(signature, [*heard, *thought])
     return Reading(verdict, reasoning, failure)
 
 

@@ -23,6 +23,7 @@ from judgecal.signatures import (
     list_signatures,
     load_signature,
     only_signature,
+    outline_signature,
     read_source,
     scale_of_field,
     verdict_fields,
@@ -40,7 +41,7 @@ _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says i
 @dataclass(frozen=True, slots=True)
 class ListedSignature:
     """A signature of a workspace; without a scale it answers questions and judges nothing. `error`: why it cannot be
-    loaded.
+    read.
     """
 
     name: str
@@ -58,13 +59,13 @@ class SignatureList(Result):
 
 
 def signatures_of(workspace: Workspace) -> SignatureList:
-    """Every signature of a workspace, those that cannot be loaded too; each is run."""
+    """Every signature of a workspace, those that cannot be read too; none is run."""
     return SignatureList(tuple(_listed(name, workspace) for name in list_signatures(workspace)))
 
 
 def _listed(name: str, workspace: Workspace) -> ListedSignature:
     try:
-        found = load_signature(name, workspace=workspace)
+        found = outline_signature(name, workspace=workspace)
     except InputError as error:
         return ListedSignature(name, error=str(error))
     return ListedSignature(name, None if found.scale is None else str(found.scale), found.inputs, found.unit)

@@ -19,7 +19,7 @@ from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
 from judgecal.goldset.label_cells import read_label
 from judgecal.goldset.ratings_file import RatingKey, RatingsFile
-from judgecal.records import CANNOT_TELL, Item, Rating
+from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
 from judgecal.scale import Label
 from judgecal.web.choices import rubric_of
 from judgecal.web.label_journal import LabelEntry, LabelJournal, now
@@ -89,7 +89,7 @@ class Desk:
     def __init__(self, task: Labelling) -> None:
         self.task = task
         self.gold, self.scale = task.gold, task.gold.scale
-        self.journal = LabelJournal(task.gold.path)
+        self.journal = LabelJournal(task.gold.path, task.gold.scale)
         try:
             self.file = RatingsFile(task.gold)
             self._catch_up()
@@ -222,7 +222,7 @@ class Desk:
         label, reason, note = (sent.get(name) for name in ("label", "reason", "note"))
         if not all(text is None or isinstance(text, str) for text in (reason, note, label)):
             raise Refusal(422, "A label, a reason and a note are texts.")
-        reason, note = (text.strip() or None if text else None for text in (reason, note))
+        reason, note = (well_formed(text).strip() or None if text else None for text in (reason, note))
         if max(len(reason or ""), len(note or "")) > _LONGEST_NOTE:
             raise Refusal(422, f"A note has at most {_LONGEST_NOTE:,} characters.")
         drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None

@@ -10,22 +10,29 @@ import contextlib
 import dataclasses
 import json
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from judgecal.errors import BusyError, InputError
+from judgecal.artefacts import json_object, schema_problems
+from judgecal.errors import BusyError, InputError, refuse
 from judgecal.goldset.gold_set import LABELS_LOCK
 from judgecal.goldset.ratings_file import RatingKey
-from judgecal.records import Rating
+from judgecal.goldset.rows import read_rating
+from judgecal.records import CANNOT_TELL, Rating
+from judgecal.scale import Scale
 from judgecal.tables import json_line
 from judgecal.workspace import shown
 
 JOURNAL = "labels.jsonl"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_BEGINNING = b'{"item_id": "'  # of a line of ours
 _SAVED = {"saved": True}  # ratings.jsonl holds, on disk, all that stands above
 
 
@@ -71,21 +78,53 @@ class LabelEntry:
             row["gone"] = True
         else:
             rated = dataclasses.asdict(self.rating)
-            row |= {name: value for name, value in rated.items() if name not in row and value not in (None, False)}
+            given = {name: value for name, value in rated.items() if value is not None and value is not False}
+            row |= given  # a label of 0 too
         return row | {name: value for name, value in own.items() if usual.get(name) != value}
 
 
-def _entry(row: dict[str, Any]) -> LabelEntry:
-    item_id, rater = str(row["item_id"]), str(row["rater"])
-    fields = ("note", "saw_draft", "reason", "rubric_sha256")
-    rated = {name: row[name] for name in fields if name in row}
-    rating = None if row.get("gone") else Rating(item_id, rater, _label(row.get("label")), **rated)
-    own = {name: row[name] for name in ("turn", "undone", "seconds", "at", "item_sha") if name in row}
-    return LabelEntry(item_id, rater, rating, **own)
+class _Own(BaseModel):
+    """What a line holds beside a rating."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    turn: Literal[1, 2] = 1
+    undone: bool = False
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    at: str = ""
+    item_sha: str = ""
+    gone: bool = False
 
 
-def _label(value: Any) -> Any:
-    return float(value) if isinstance(value, int) else value
+_RATED = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256"})
+
+
+def _entry(row: dict[str, Any], scale: Scale, where: str) -> LabelEntry:
+    """The act of a line, whatever somebody else wrote there.
+
+    Raises:
+        InputError: it is none; lists every problem.
+    """
+    problems: list[str] = []
+    rated = {name: value for name, value in row.items() if name in _RATED}
+    if row.get("gone") is True:
+        rated |= {"label": None, "reason": CANNOT_TELL}  # a rating in form alone
+    rating = read_rating(rated, where, scale=scale, problems=problems)
+    try:
+        own = _Own.model_validate({name: value for name, value in row.items() if name not in _RATED}).model_dump()
+    except ValidationError as error:
+        problems += schema_problems(error, _Own, where)
+    refuse(problems)
+    assert rating is not None
+    return LabelEntry(rating.item_id, rating.rater, None if own.pop("gone") else rating, **own)
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a last line without its end is whole: the journal's own are, until the power goes."""
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def now() -> str:
@@ -102,10 +141,10 @@ class LabelJournal:
 
     Raises:
         BusyError: another page is serving the set.
-        InputError: a line of it is none.
+        InputError: it is a link, or a line is no act on this scale; nothing has been written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scale: Scale) -> None:
         self.path = folder / JOURNAL
         self._file: int | None = None  # made with the first act
         self._lock = FileLock(folder / LABELS_LOCK, timeout=0, thread_local=False)
@@ -117,28 +156,46 @@ class LabelJournal:
                 "open its links; one page serves all raters"
             ) from None
         try:
-            self.entries, self.unsaved = self._read()
+            self.entries, self.unsaved = self._read(scale)
         except BaseException:
             self._lock.release()
             raise
 
-    def _read(self) -> tuple[list[LabelEntry], list[LabelEntry]]:
-        data = self.path.read_bytes() if self.path.exists() else b""
-        if data and not data.endswith(b"\n"):  # the power went in mid-write
-            data = data[: data.rfind(b"\n") + 1]
-            os.truncate(self.path, len(data))
+    def _read(self, scale: Scale) -> tuple[list[LabelEntry], list[LabelEntry]]:
+        data = self._bytes()
+        *lines, last = data.split(b"\n")
         entries: list[LabelEntry] = []
         saved = 0
-        for number, line in enumerate(data.splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                if row == _SAVED:
-                    saved = len(entries)
-                else:
-                    entries.append(_entry(row))
-            except (ValueError, TypeError, KeyError) as error:
-                raise InputError(f"{shown(self.path)}:{number}: no act of a rater ({error}): mend the line") from None
+        for number, line in enumerate([*lines, *([last] if _is_json(last) else [])], start=1):
+            where = f"{shown(self.path)}:{number}: no act of a rater"
+            if (row := json_object(line, where)) == _SAVED:
+                saved = len(entries)
+            else:
+                entries.append(_entry(row, scale, where))
+        if last and _is_json(last):
+            os.write(self._opened(), b"\n")
+        elif last:  # the power went in mid-write
+            if not entries and not last.startswith(_BEGINNING):
+                raise InputError(f"{shown(self.path)}:{len(lines) + 1}: no act of a rater: take the file away")
+            os.ftruncate(self._opened(), len(data) - len(last))
         return entries, entries[saved:]
+
+    def _bytes(self) -> bytes:
+        """All of the file, which is one and no way to another."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0))
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise self._no_file() if self.path.is_symlink() else error from None
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise self._no_file()
+        with os.fdopen(file, "rb") as opened:
+            return opened.read()
+
+    def _no_file(self) -> InputError:
+        return InputError(f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's")
 
     def __enter__(self) -> LabelJournal:
         return self
@@ -179,6 +236,6 @@ class LabelJournal:
 
     def _opened(self) -> int:
         if self._file is None:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK
             self._file = os.open(self.path, flags, 0o600)  # texts of people
         return self._file

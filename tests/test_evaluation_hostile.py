@@ -1,0 +1,155 @@
+"""What systems and files may give that no file can hold: half a character, and scores that are no numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import polars
+import pytest
+
+from judgecal.cli import run
+from judgecal.evaluation.states import NAMES
+from judgecal.evaluation.system import contexts_of
+from judgecal.records import well_formed
+from tests.support.raw_host import raw_host
+
+HALF = "\ud83d"
+SYSTEMS = """
+import numpy
+
+def half(question):
+    if "0" in question:
+        raise ValueError("cut \\ud83d")
+    context = {"text": "c \\ud83d", "document_id": "d \\ud83d", "score": numpy.float32(0.5)}
+    return {"answer": "It is seven \\ud83d", "contexts": [context]}
+
+def odd(question):
+    scores = [float("nan"), float("inf"), 10**400, "high", None, True, 0.25, numpy.int64(3)]
+    return {"answer": "It is seven", "contexts": [{"text": "c", "score": one} for one in scores]}
+"""
+CONFIG = """
+[questions]
+file = "questions.jsonl"
+documents = "document"
+[judges]
+suite = "mine"
+"""
+SUITE = """
+[judges.correctness]
+judge = "token_f1@local"
+"""
+TABLES = {
+    "http": '[[systems]]\nname = "web"\nkind = "http"\nurl = "ROOT/ask"\nanswer = "answer"\n'
+    'body = { q = "{question}" }\ncontexts = "contexts"\n',
+    "python": '[[systems]]\nname = "code"\nkind = "python"\nfunction = "systems.py:half"\n',
+    "answers": '[[systems]]\nname = "file"\nkind = "answers"\nanswers = "answers.jsonl"\n',
+    "odd": '[[systems]]\nname = "odd"\nkind = "python"\nfunction = "systems.py:odd"\n',
+}
+
+
+def lines_of(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    for name in ("signatures", "gold", "suites"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "suites" / "mine.toml").write_text(SUITE, encoding="utf-8")
+    (tmp_path / "systems.py").write_text(SYSTEMS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def evaluated(kind: str, root: str = "", half: str = "") -> int:
+        named = [{"question": f"What is {k}{half}?", "reference_answer": f"seven{half}", "document": f"d{half}"}
+                 for k in range(3)]  # fmt: skip
+        lines_of(tmp_path / "questions.jsonl", named)
+        (tmp_path / "sweep.toml").write_text(CONFIG + TABLES[kind].replace("ROOT", root), encoding="utf-8")
+        return run(["evaluate", "sweep.toml", "--name", "hostile"])
+
+    return evaluated
+
+
+def answers_of(folder: Path) -> polars.DataFrame:
+    return polars.read_parquet(folder / "experiments" / "hostile" / f"{NAMES[1]}.parquet")
+
+
+@pytest.mark.parametrize("kind", ["http", "python", "answers"])
+def test_half_a_character_ends_no_evaluation(tmp_path: Path, evaluate: Callable[..., int], kind: str) -> None:
+    """Wherever it comes from; and what was answered is not asked again."""
+    context = {"text": f"c {HALF}", "document_id": f"d {HALF}", "score": 0.5}
+    asked = [{"question": f"What is {k}{HALF}?", "answer": f"It is seven {HALF}", "contexts": [context]}
+             for k in range(3)]  # fmt: skip
+    lines_of(tmp_path / "answers.jsonl", [{**asked[0], "answer": "", "error": f"cut {HALF}"}, *asked[1:]])
+    with raw_host() as host:
+        host.put("/ask", json.dumps(asked[0]).encode())
+        codes = [evaluate(kind, host.root, HALF) for _ in range(2)]
+        assert len(host.asked) == (3 if kind == "http" else 0)
+    assert codes == ([0, 0] if kind == "http" else [4, 4])
+    rows = answers_of(tmp_path).rows(named=True)
+    given = [row["answer"] for row in rows if row["error"] is None]
+    assert given == ["It is seven \ufffd"] * (3 if kind == "http" else 2)
+    contexts = json.loads(rows[2]["contexts"])
+    assert contexts == [{"text": "c \ufffd", "document_id": "d \ufffd", "score": 0.5}]
+    assert rows[0]["question"] == "What is 0\ufffd?" and json.loads(rows[0]["documents"]) == ["d\ufffd"]
+    assert kind == "http" or rows[0]["error"].endswith("cut \ufffd")
+
+
+def test_a_journal_that_holds_half_a_character_is_resumed(tmp_path: Path, evaluate: Callable[..., int]) -> None:
+    assert evaluate("odd") == 0
+    (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
+    cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
+    journal.write_text(cut, encoding="utf-8")
+    assert evaluate("odd") == 0
+    assert answers_of(tmp_path)["answer"].to_list() == ["It is seven \ufffd"] * 3
+
+
+def test_a_score_that_is_no_number_is_none_and_said(
+    tmp_path: Path, evaluate: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate("odd") == 0
+    scores = [one["score"] for one in json.loads(answers_of(tmp_path)["contexts"][0])]
+    assert scores == [None] * 6 + [0.25, 3.0]
+    # three answers of five that are no finite number; null is nothing to say anything about
+    message = "odd: 15 scores of contexts are no finite numbers (such as nan) and were left out"
+    assert capsys.readouterr().err.count(message) == 1
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", "1e999", "9" * 400, '"0.5"', "[1]"])
+def test_a_service_may_send_any_score(
+    tmp_path: Path, evaluate: Callable[..., int], score: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with raw_host() as host:
+        body = f'{{"answer": "seven", "contexts": [{{"text": "c", "score": {score}}}]}}'
+        host.put("/ask", body.encode())
+        assert [evaluate("http", host.root) for _ in range(2)] == [0, 0]
+        assert len(host.asked) == 3
+    assert json.loads(answers_of(tmp_path)["contexts"][0])[0]["score"] is None
+    assert "web: 3 scores of contexts are no finite numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("score", "known"), [("1e999", False), ("9" * 400, False), ("NaN", True), ("null", True)])
+def test_a_file_of_answers_names_the_line_of_such_a_score(
+    tmp_path: Path, evaluate: Callable[..., int], score: str, known: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NaN is how pandas writes that there is none."""
+    rows = [f'{{"question": "What is {k}?", "answer": "x", "contexts": [{{"text": "c", "score": {score}}}]}}\n'
+            for k in range(3)]  # fmt: skip
+    (tmp_path / "answers.jsonl").write_text("".join(rows), encoding="utf-8")
+    assert evaluate("answers") == (0 if known else 2)
+    assert known or "answers.jsonl: lines 1, 2 and 3" in capsys.readouterr().err
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    scores = [numpy.float32(0.5), numpy.float64(0.5), numpy.int8(2), numpy.bool_(True)]
+    contexts = contexts_of([{"text": "c", "score": one} for one in scores])
+    assert [one.score for one in contexts[:3]] == [0.5, 0.5, 2.0] and contexts[3].score is not True
+
+
+def test_well_formed() -> None:
+    assert well_formed("plain") == "plain" and well_formed("Größe \U0001f642") == "Größe \U0001f642"
+    assert well_formed("\ud83d\ude42") == "\U0001f642"  # the halves, which came apart in a stream
+    assert well_formed("a\ud83d") == "a\ufffd" and well_formed("\ude42b\ud83dc") == "\ufffdb\ufffdc"
