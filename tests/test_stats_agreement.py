@@ -213,7 +213,7 @@ def test_skill_s_interval_keeps_below_one() -> None:
     judge = [10, 90] * 9 + [10, 20]
     found = agreement(gold, judge, scale="percentage", metrics=["skill"])["skill"]
     assert found.value == pytest.approx(0.73) and found.method == "linearised by group, log, t(2)"
-    se = math.sqrt(20 / 19 * (19 * 0.0035**2 + 0.0665**2))
+    se = math.sqrt(21 / 19 * 20 / 19 * (19 * 0.0035**2 + 0.0665**2))
     half = float(student.ppf(0.975, 38 / 18.953)) * se / 0.27
     assert (found.low, found.high) == pytest.approx((1 - 0.27 * math.exp(half), 1 - 0.27 * math.exp(-half)), rel=1e-4)
 

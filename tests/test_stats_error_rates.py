@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import carried_rate, limits_around, shift
+from judgecal.stats.error_rates import JudgedSample, carried_rate, limits_around, shift
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 
 
@@ -79,8 +79,14 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
         seen = 0
         for _ in range(200):
             then = [mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)]
-            now = [mean_estimate((rng.random(100) < one - by).astype(np.float64), range(100)) for one in (0.9, 0.8)]
-            seen += shift({"tpr": (then[0], now[0]), "tnr": (then[1], now[1])}).contradicts
+            right = rng.random(1000) < 0.7
+            passes = rng.random(1000) < np.where(right, 0.9 - by, 0.2 + by)
+            # half of the labels where the judge fails, which is rarer: by their verdicts they are as any others
+            given = [
+                mean_estimate(right[passes == side][:100].astype(np.float64), range(100)) for side in (True, False)
+            ]
+            table = mean_estimate(passes.astype(np.float64), range(1000))
+            seen += shift(then[0], then[1], JudgedSample(table, *given)).contradicts
         return seen / 200
 
     assert said(0.15) >= 0.8
@@ -89,5 +95,5 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
 
 def test_too_few_labels_cannot_contradict() -> None:
     bare = Estimate(0.2, reason="4 items of the class")
-    found = shift({"tpr": (rate(0.9, 100), bare)})
+    found = shift(rate(0.9, 100), rate(0.8, 100), JudgedSample(rate(0.7, 900), bare, bare))
     assert (found.contradicts, found.p_value) == (False, None)

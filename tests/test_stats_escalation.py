@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from judgecal.stats.escalation import JudgedLabels, escalation
-from judgecal.stats.labels_needed import half_width_of, labels_for, spread_of_rates
+from judgecal.stats.labels_needed import Spread
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,10 +65,12 @@ def test_answers_of_one_question_count_once() -> None:
 
 def test_labels_needed() -> None:
     # z^2 p (1 - p) / h^2 = 246 for p = 0.8 and h = 0.05; t on 247 asks for a few more
-    assert labels_for(0.05, 0.16) == 249
-    assert half_width_of(249, 0.16) <= 0.05 < half_width_of(248, 0.16)
-    spread = spread_of_rates(0.5, 0.9, 0.9)
-    assert spread.correlation == 0.8 or abs(spread.correlation - 0.8) < 1e-12
-    assert abs(spread.with_judge - 0.25 * (1.0 - 0.64)) < 1e-12
-    assert spread.stratified is not None and abs(spread.stratified - 0.09) < 1e-12  # both strata alike: 0.3 squared
-    assert spread_of_rates(0.5, 0.5, 0.5).correlation == 0.0
+    spread = Spread(0.8, 0.9, 0.9)
+    n = spread.labels_for(0.05, spread.plain)
+    assert 245 <= n <= 251
+    assert spread.half_width(n, spread.plain) <= 0.05 < spread.half_width(n - 1, spread.plain)
+    even = Spread(0.5, 0.9, 0.9)
+    assert abs(even.correlation - 0.8) < 1e-12 and Spread(0.5, 0.5, 0.5).correlation == 0.0
+    both = even.stratified(lambda shares, _, n: [n * share for share in shares])  # both strata alike
+    # the verdicts leave 1 - 0.8^2 of the variance: 0.36 of 385 labels and a few for what was not seen
+    assert 0.36 * 385 < even.labels_for(0.05, both) <= even.labels_for(0.05, even.with_judge) < 0.4 * 385

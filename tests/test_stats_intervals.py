@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.stats.intervals import Made, bootstrap_interval, described, mean_estimate, smooth_interval
+from judgecal.stats.intervals import Made, described, mean_estimate, smooth_interval
 
 T19 = 2.093024054  # the 97.5% point of t(19)
 
@@ -80,34 +80,10 @@ def test_a_mean_of_few_groups_or_of_nothing_says_so() -> None:
         mean_estimate([1.0], ["a"], level=95.0)
 
 
-def test_an_interval_of_draws_by_hand() -> None:
-    # 101 draws 0.00, 0.01 ... 1.00: 5% of them lie below 0.05 and above 0.95.
-    draws = np.arange(101) / 100
-    found = bootstrap_interval(draws[::-1], level=0.9)
-    assert (found.low, found.high) == pytest.approx((0.05, 0.95))
-    assert (found.method, found.reason) == ("cluster bootstrap, 101 draws", None)
-
-
-def test_draws_without_a_value_are_told_and_are_not_too_many() -> None:
-    draws = np.arange(100) / 100
-    draws[:5] = np.nan
-    found = bootstrap_interval(draws, level=0.9)  # of 0.05 ... 0.99: 5% of 94 steps in from either end
-    assert (found.low, found.high) == pytest.approx((0.05 + 0.047, 0.99 - 0.047))
-    assert found.method == "cluster bootstrap, 100 draws (5.0% undefined)"
-    draws[5] = np.nan
-    found = bootstrap_interval(draws, level=0.9)
-    assert (found.low, found.high, found.method) == (None, None, "")
-    assert found.reason == "undefined in 6.0% of the bootstrap draws"
-    assert bootstrap_interval(np.empty(0), level=0.9).reason == "undefined in 100.0% of the bootstrap draws"
-    assert bootstrap_interval(np.full(9, 0.5), level=0.9).reason == (
-        "no spread between groups to make an interval from"
-    )
-
-
 def test_a_smooth_interval_keeps_to_its_range_and_tells_its_scale() -> None:
     even = np.array([1.0, -1.0] * 10) / 20.0
     unbounded = smooth_interval(0.9, even, Made("made", -math.inf, math.inf, 20), level=0.95)
-    half = T19 * math.sqrt(20 / 19 * 20 / 400)
+    half = T19 * math.sqrt(21 / 19 * 20 / 19 * 20 / 400)  # nothing ends it below: (G + 1) / (G - 1) more
     assert (unbounded.low, unbounded.high) == pytest.approx((0.9 - half, 0.9 + half))
     assert unbounded.method == "made, t(19)"
     below = smooth_interval(0.9, even, Made("made", -math.inf, 1.0, 20), level=0.95)

@@ -134,6 +134,15 @@ def test_categories_of_the_scale_count_in_ac1_though_nobody_used_them() -> None:
     assert wrong == pytest.approx((1 / 3 - 11 / 36) / (25 / 36))
 
 
+def test_words_of_items_left_out_are_no_categories() -> None:
+    """An item without a verdict, or without a label, is left out: so is a word that stands on it alone."""
+    labels, verdicts = ["a", "b", "a", "b"], ["a", "b", "b", "b"]
+    alone = agreement(labels, verdicts, scale="nominal")["gwet_ac1"].value
+    for more in ((["zzz"], [None]), ([None], ["zzz"])):
+        found = agreement([*labels, *more[0]], [*verdicts, *more[1]], scale="nominal")
+        assert found["gwet_ac1"].value == alone
+
+
 def test_one_known_category_is_no_scale() -> None:
     found = agreement(["a", "a"], ["a", "a"], scale="nominal")["gwet_ac1"]
     assert found.value is None and found.reason == "one category is known: name all of the scale's"
@@ -486,7 +495,7 @@ def test_limits_of_agreement_count_and_have_intervals() -> None:
         rest = [value for i, value in difference.items() if groups[i] != group]
         left_out.append(np.mean(rest) + 1.96 * np.std(rest, ddof=1))
     apart = np.array(left_out) - np.mean(left_out)
-    se = float(np.sqrt(29 / 30 * np.sum(apart**2)))
+    se = float(np.sqrt(31 / 29 * 29 / 30 * np.sum(apart**2)))  # nothing ends it: (G + 1) / (G - 1) more
     df = 58 / (30 * np.sum(apart**4) / np.sum(apart**2) ** 2 * 31 / 29 - 1)
     high, value = found["upper"].high, found["upper"].value
     assert 2 < df < 29 and found["upper"].method == f"jackknife by group, t({df:.3g})"

@@ -15,6 +15,7 @@ to 0.04 where a judge has few verdicts or often gives full marks (`tests/benchma
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -69,7 +70,7 @@ class Calibration:
 
     def apply(self, verdict: Label | None) -> float | None:
         """The people's label of a verdict; None of none."""
-        return None if verdict is None else float(self.mapped(np.array([float(verdict)]))[0])
+        return None if verdict is None else self.values[bisect_right(self.cuts, float(verdict))]
 
     def mapped(self, verdicts: Floats) -> Floats:
         """The labels of verdicts; NaN stays NaN."""

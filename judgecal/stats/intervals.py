@@ -150,10 +150,13 @@ def smooth_interval(value: float, influence: Floats, made: Made, *, level: float
     se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to the log
     of the distance from the one end that there is. A few groups of great influence make the error itself uncertain:
     df = (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the influences, put up by
-    (G + 1) / (G - 1) as that of a normal sample is as much too small.
+    (G + 1) / (G - 1) as that of a normal sample is as much too small. Where nothing ends the range below (skill, the
+    log of an error) no scale takes the skewness in, and se^2 is put up as much: on 12 questions of 1 to 10 items 93.1%
+    of such intervals held the truth, so 95.0% (rmse; skill 93.6 and 95.1%).
     """
     n, squares = made.n_groups, float((influence**2).sum())
-    se = math.sqrt(n / (n - 1.0) * squares)
+    slack = (n + 1.0) / (n - 1.0) if math.isinf(made.low) else 1.0
+    se = math.sqrt(slack * n / (n - 1.0) * squares)
     to_end = min(value - made.low, made.high - value)
     if not (se > _EPS * max(1.0, abs(value)) and to_end > _EPS):
         return Interval(reason=_NO_SPREAD)
@@ -238,19 +241,6 @@ def jackknife_error(left_out: Floats) -> float:
     """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
-
-
-def bootstrap_interval(draws: Floats, *, level: float) -> Interval:
-    """Percentile interval of cluster bootstrap draws; the share of undefined draws is in the method."""
-    defined = draws[np.isfinite(draws)]
-    lost = (len(draws) - len(defined)) / len(draws) if len(draws) else 1.0
-    if lost > 0.05:
-        return Interval(reason=f"undefined in {100.0 * lost:.1f}% of the bootstrap draws")
-    low, high = np.quantile(defined, [0.5 - level / 2.0, 0.5 + level / 2.0]).tolist()
-    if high - low <= _EPS:
-        return Interval(reason=_NO_SPREAD)
-    share = f" ({100.0 * lost:.1f}% undefined)" if lost else ""
-    return Interval(low, high, f"cluster bootstrap, {len(draws)} draws{share}")
 
 
 def mean_estimate(

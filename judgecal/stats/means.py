@@ -33,6 +33,7 @@ class Means:
     fewest: int = 1  # strata that must be filled for the mean to be defined; `undefined` says what is missing
     undefined: str = "no scored pairs"
     root: bool = False  # the square root of the ratio is meant (one stratum)
+    plain: bool = True  # whether it is a mean over items, whose weights hang on no verdict
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def skill(sample: Sample) -> Means | str:
     deviation = np.where(scored, np.abs(sample.gold[:, None] - np.array(best)), 0.0)
     top = np.where(scored, deviation - np.abs(error), 0.0)
     undefined = "all labels are equal: the best constant makes no error"
-    return Means(top[..., None], deviation[..., None], scored, -math.inf, 1.0, undefined=undefined)
+    return Means(top[..., None], deviation[..., None], scored, -math.inf, 1.0, undefined=undefined, plain=False)
 
 
 def mae(sample: Sample) -> Means:
@@ -245,7 +246,8 @@ def f1(sample: Sample) -> Means:
     used: Bools = sample.scored & (gold + verdicts > 0.0)
     top = np.where(used, gold * verdicts, 0.0)[..., None]
     bottom = np.where(used, (gold + verdicts) / 2.0, 0.0)[..., None]
-    return Means(top, bottom, used, 0.0, 1.0, undefined="no scored item passes by label or verdict")
+    undefined = "no scored item passes by label or verdict"
+    return Means(top, bottom, used, 0.0, 1.0, undefined=undefined, plain=False)
 
 
 def prevalence(sample: Sample) -> Means:
@@ -277,7 +279,8 @@ def _one_mean(
     values: Floats, used: Bools, *, low: float, high: float, undefined: str = "no scored pairs", root: bool = False
 ) -> Means:
     top = np.where(used, values, 0.0)[..., None]
-    return Means(top, used.astype(np.float64)[..., None], used, low, high, undefined=undefined, root=root)
+    bottom = used.astype(np.float64)[..., None]
+    return Means(top, bottom, used, low, high, undefined=undefined, root=root, plain=not root)
 
 
 def _stratified(values: Floats, used: Bools, member: Bools, *, undefined: str) -> Means:

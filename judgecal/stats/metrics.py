@@ -35,7 +35,8 @@ class Metric:
     terms: Callable[[Sample], Terms]  # the metric as a function of a sample
     meaning: str  # one line in plain words
     direction: Literal["more", "less", "neither"] = "more"  # which agrees better; neither where it ranks nobody
-    unit: Literal["share", "scale"] = "share"  # a share or coefficient (1 is perfect), or that of the common scale
+    # a coefficient (1 is perfect), a share, which texts and tables give in percent, or in units of the common scale
+    unit: Literal["coefficient", "share", "scale"] = "coefficient"
     column_on: tuple[Kind, ...] = ()  # the people's scales whose short table, of a line a judge, has a column for it
     row: bool = False  # short tables of a line a metric have one for it; where it has a column, they do anyway
     at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
@@ -49,17 +50,18 @@ class Metric:
 # Tables show them in this order.
 # fmt: off
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
-    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, calibrated=True, meaning=
+    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, calibrated=True,
+        unit="share", meaning=
         "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third of the "
         "labels count alike. Judges are decided by it once calibrated, as a constant wins it on some graded labels."),
-    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, meaning=
+    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share", meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
         "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect."),
-    Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, meaning=
+    Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, unit="share", meaning=
         "Share of the verdicts that are the people's label."),
-    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True, meaning=
-        "Mean of tpr and tnr: a constant has 0.5."),
+    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True, unit="share",
+        meaning="Mean of tpr and tnr: a constant has 0.5."),
     Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, by_class=True, meaning=
         "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect."),
     Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic, meaning=
@@ -76,13 +78,13 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Correlation of passes and fails (Matthews)."),
     Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True, meaning=
         "Harmonic mean of the precision and the recall of passes."),
-    Metric("tpr", ("binary",), means.tpr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
+    Metric("tpr", ("binary",), means.tpr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share", meaning=
         "Of what people pass, the share that the judge passes; the rest are false fails."),
-    Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, meaning=
+    Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share", meaning=
         "Of what people fail, the share that the judge fails; the rest are false passes."),
     Metric("auc", ("binary",), correlation.concordance_index, lowest=0.0, by_class=True, meaning=
         "How often a passing item has a higher verdict than a failing one, ties half: 0.5 knows nothing."),
-    Metric("within_10", GRADED, means.within_10, meaning=
+    Metric("within_10", GRADED, means.within_10, unit="share", meaning=
         "Share of the verdicts that lie within a tenth of the range of the label."),
     Metric("concordance", GRADED, correlation.concordance, meaning=
         "How close verdicts lie to the line verdict = label (Lin)."),
@@ -106,7 +108,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("brier", ("binary",), means.brier, direction="less", by_class=True, meaning=
         "Mean squared distance of the chance of a pass that a verdict stands for and the label; once calibrated, the "
         "chance is what people say of such verdicts."),
-    Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, meaning=
+    Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, unit="share", meaning=
         "Share of the labels that pass; the same for every judge."),
 )}
 # fmt: on
@@ -170,3 +172,14 @@ def digits_of(name: str, unit: Scale | str) -> int:
     """
     span = as_scale(unit).span if metric_facts(name).unit == "scale" else 1.0
     return max(0, 3 - math.ceil(math.log10(span)))
+
+
+def amount_of(value: float, name: str, unit: Scale | str | None = None) -> str:
+    """How large a change, a loss or a margin of a metric is, without a sign: of a share in points of 100.
+
+    `unit` as in `digits_of`; 3 digits without one.
+    """
+    if metric_facts(name).unit == "share":
+        points = round(100.0 * value, 1)
+        return f"{points:g} point{'s' * (points != 1.0)}"
+    return f"{value:.{3 if unit is None else digits_of(name, unit)}f}"

@@ -298,7 +298,8 @@ def build(
         weights=None if weights is None else weights[labelled][kept],
     )
     sample = replace(sample, verdicts=_filled(sample, words))
-    sample = replace(sample, classes=_own_classes(sample, words))
+    declared = len(dict.fromkeys([*people.categories, *judge.categories]))
+    sample = replace(sample, classes=_own_classes(sample, words, declared))
     return _put_right(sample) if unscored == "right" else sample
 
 
@@ -329,12 +330,22 @@ def _filled(sample: Sample, words: tuple[str, ...]) -> Floats:
     return np.where(sample.filled, far.reshape(-1, 1), sample.verdicts)
 
 
-def _own_classes(sample: Sample, words: tuple[str, ...]) -> Classes | None:
-    """The scale's own categories: all of them, observed or not; pass and fail where the people said so."""
+def _own_classes(sample: Sample, words: tuple[str, ...], declared: int) -> Classes | None:
+    """The scale's own categories: all of them, observed or not; pass and fail where the people said so.
+
+    Of words that no scale declares, those of items left out are no category; the last one is for no verdict.
+    """
     if sample.binary_gold:
         return _cut(sample)
     if sample.scale.kind == "nominal":
-        return Classes(sample.gold.astype(np.int64), sample.verdicts, np.arange(len(words) + 1, dtype=np.float64))
+        there = np.arange(len(words) + 1) < declared
+        there[sample.gold.astype(np.int64)] = True
+        there[sample.verdicts[sample.scored].astype(np.int64)] = True
+        there[len(words)] = True
+        code = np.cumsum(there) - 1.0
+        verdicts = np.where(sample.scored, code[np.where(sample.scored, sample.verdicts, 0.0).astype(np.int64)], np.nan)
+        gold = code[sample.gold.astype(np.int64)].astype(np.int64)
+        return Classes(gold, verdicts, np.arange(there.sum(), dtype=np.float64))
     if sample.scale.kind != "ordinal":
         return None
     values = np.arange(sample.scale.low, sample.scale.high + 1.0)

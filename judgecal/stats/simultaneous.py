@@ -14,11 +14,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats.agreement import jackknifed, parts_of_mean, prepare, pseudo_values, terms_of
+from judgecal.stats.agreement import jackknifed, prepare, pseudo_values, terms_of
 from judgecal.stats.calibration import calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level, linear_error, too_few
 from judgecal.stats.means import Linear, Means, linearise
@@ -33,7 +33,6 @@ N_DRAWS = 20_000
 
 _EPS = 1e-12
 _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding alone leaves some 1e-8
-_ALIKE_BY_CHANCE = 0.055  # that a judge that loses the margin gives the best one's verdicts: 0.03 on 96 items
 
 
 def critical_values(
@@ -42,7 +41,7 @@ def critical_values(
     *,
     heights: Floats | None = None,
     counted: Bools | None = None,
-    level: float,
+    level: float | Floats,
     n_draws: int,
     seed: int,
 ) -> Floats:
@@ -51,8 +50,8 @@ def critical_values(
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like every
     other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x k, the fewest
     of a judge's are taken for all its differences; `heights` are the h_ij, all alike where not given; `counted` k x k,
-    the others j that count for judge i, all of them where not given. Source: Dunnett (1955) for comparisons with one
-    control.
+    the others j that count for judge i, all of them where not given; `level` may be one for each judge i. Source:
+    Dunnett (1955) for comparisons with one control.
     """
     high = np.ones(df.shape) if heights is None else heights
     covariance = parts @ parts.T
@@ -64,14 +63,14 @@ def critical_values(
         known &= counted
     values, vectors = np.linalg.eigh(covariance)
     scores = (vectors * np.sqrt(np.maximum(values, 0.0))) @ _normals(len(parts), n_draws, seed)
-    critical = np.zeros(df.shape)
+    critical, levels = np.zeros(df.shape), np.broadcast_to(level, len(parts))
     for i, others in enumerate(known):
         spare = max(1, math.floor(np.nanmin(df[i], initial=parts.shape[1] - 1.0)))
         if others.sum() < 2:
-            critical[i] = stdtrit(spare, level)
+            critical[i] = stdtrit(spare, levels[i])
             continue
         largest = ((scores[i] - scores[others]) / (apart[i, others] * high[i, others])[:, None]).max(axis=0)
-        critical[i] = high[i] * np.quantile(largest * _widening(spare, n_draws, seed), level)
+        critical[i] = high[i] * np.quantile(largest * _widening(spare, n_draws, seed), levels[i])
     return critical
 
 
@@ -151,7 +150,8 @@ def losses_against_best(
     - s is the error by group of the paired difference, linearised, or by the jackknife for coefficients;
     - u is what one more group that differs would add: b / u of them would, if judge j truly lost b more than was seen.
       As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the groups'
-      parts p of the difference and one further group with the whole range. Judges alike have b = 0 (`_Worth.alike`);
+      parts p of the difference and one further group with the whole range; of the stratum that has most, as what is
+      lost may all lie where little was seen to differ. Where no group differs: `_Alike`;
     - c_ij is h_ij times the `level` point of the largest of (Z_i - Z_j) / (h_ij s_ij) over j (see `_heights`).
 
     Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
@@ -230,8 +230,9 @@ class _Worth:
     sign: float  # -1 where less is better
     linear: Linear | None  # the linearised mean, or None for a coefficient
     sample: Sample  # what it is read from
-    parts: Floats  # G, what each group adds to the value
-    whole: float  # what a group would add that differs by the whole range
+    parts: Floats  # G x S, what each group adds to the value in each filled stratum
+    whole: Floats  # S, what a group would add that differs by the whole range: that of an item of the stratum
+    largest: float  # the largest that a group can add, times G: w of `_Alike`; NaN where nothing bounds it
     most: float  # the width of that range
 
     @property
@@ -242,17 +243,6 @@ class _Worth:
     def lame(self) -> bool:
         """Whether it has no error: a coefficient that is undefined without some group."""
         return not bool(np.all(np.isfinite(self.parts)))
-
-    def alike(self, other: _Worth, margin: float | None) -> bool:
-        """Whether both gave one verdict on every item: then they are one judge.
-
-        With a margin, on so many items that a judge that truly loses it would hardly have come out alike.
-        """
-        ours, theirs = self.sample, other.sample
-        if ours.scale != theirs.scale or not np.array_equal(ours.verdicts, theirs.verdicts, equal_nan=True):
-            return False
-        share = 1.0 if margin is None else min(1.0, margin / self.most)
-        return bool((1.0 - share) ** len(ours.gold) <= _ALIKE_BY_CHANCE)
 
 
 def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
@@ -266,12 +256,15 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
             return terms.undefined
         most = terms.high - terms.low
         weight = linear.share @ linear.weights
-        whole = (most if math.isfinite(most) else 1.0) * float((weight**2).sum())
-        return _Worth(linear.value, sign, linear, sample, parts_of_mean(linear), whole, most)
+        whole = (most if math.isfinite(most) else 1.0) * (linear.share.T @ weight)
+        largest = most * len(weight) * float(weight.max()) if terms.plain else math.nan
+        parts, filled = (linear.influence + linear.ratios * linear.share) * linear.weights, linear.weights > 0.0
+        return _Worth(linear.value, sign, linear, sample, parts[:, filled], whole[filled], largest, most)
     found = jackknifed(terms, sample)
     if found is None:
         return terms.undefined
-    return _Worth(found[0], sign, None, sample, pseudo_values(*found), 2.0 / sample.n_groups, 2.0)
+    parts, whole = pseudo_values(*found)[:, None], np.array([2.0 / sample.n_groups])
+    return _Worth(found[0], sign, None, sample, parts, whole, math.nan, 2.0)
 
 
 def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: str | None) -> Loss:
@@ -287,6 +280,38 @@ def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: st
 
 
 @dataclass(frozen=True)
+class _Alike:
+    """Pairs of which no group differs, as of two judges with the same verdicts: what proves the same to be no luck.
+
+    A judge that truly loses d differs on d / w of the questions or more, w being the weight of the largest question in
+    the metric over their mean weight (times the range): no question loses more. So it gives the other's verdicts on
+    all G with chance (1 - d / w)^G at most, and the loss stays below w (1 - a^(1/G)) with chance 1 - a. The a of all
+    that may be claimed of a judge together are 1 - level (`_heights`); what a claim needs of it, (1 - margin / w)^G,
+    is lost to the bounds of the others. Only for means over items: nothing bounds what a question loses in others.
+    """
+
+    pairs: Bools  # k x k
+    largest: float  # w
+    n_groups: int
+    chances: Floats  # k x k, a
+
+    def spent(self, margin: float) -> Floats:
+        """k: the chance that the claims against each judge take."""
+        needed = (1.0 - min(1.0, margin / self.largest)) ** self.n_groups
+        return np.asarray(needed * (self.pairs & (needed <= self.chances)).sum(axis=1), dtype=np.float64)
+
+    def bound(self) -> Floats:
+        """k x k: what the loss stays below."""
+        return np.asarray(self.largest * (1.0 - self.chances ** (1.0 / self.n_groups)), dtype=np.float64)
+
+    def needed(self, margin: float) -> Floats:
+        """k x k: groups at which the loss would be shown to be less than the margin."""
+        if margin >= self.largest:
+            return np.ones(self.chances.shape)
+        return np.asarray(np.log(self.chances) / math.log(1.0 - margin / self.largest), dtype=np.float64)
+
+
+@dataclass(frozen=True)
 class _Pairs:
     """Every judge i against every other j: k x k tables of i less j."""
 
@@ -297,6 +322,7 @@ class _Pairs:
     df: Floats
     counted: Bools  # whether j counts in the critical value of i: not where it is clearly beyond the margin
     critical: Floats
+    alike: _Alike | None  # None without a margin, where judges alike lose nothing to each other
 
     @classmethod
     def of(cls, valued: Mapping[str, _Worth], n_groups: int, made: _Made) -> _Pairs:
@@ -310,25 +336,33 @@ class _Pairs:
         own = list(valued.values())
         merits = np.array([worth.merit for worth in own])
         differences = merits[:, None] - merits[None, :]
-        errors, units, df = _apart(own, made.margin)
+        errors, units, df, same = _apart(own)
         # As in the paired comparison: one more group without a difference would make that of a spread of 0.
         errors = np.maximum(errors, np.abs(differences) / (n_groups + 1.0))
-        parts = np.array([worth.parts - worth.parts.mean() for worth in own])
-        drawn = partial(critical_values, parts, df, level=made.level, n_draws=made.n_draws, seed=made.seed)
-        critical, counted = drawn(), np.ones(df.shape, dtype=np.bool_)
-        if made.margin is not None:
+        parts = np.array([worth.parts.sum(axis=1) for worth in own])
+        parts -= parts.mean(axis=1, keepdims=True)
+        drawn = partial(critical_values, parts, df, n_draws=made.n_draws, seed=made.seed)
+        critical, counted, alike = drawn(level=made.level), np.ones(df.shape, dtype=np.bool_), None
+        if made.margin is None:
+            units = np.where(same, 0.0, units)
+        else:
             counted = differences - made.margin < errors * math.sqrt(2.0 * math.log(math.log(n_groups)))
             counted |= np.isnan(errors)
-            reach = made.margin / _least_errors(errors, np.where(units > 0.0, units, own[0].whole), made.margin)
-            claimed = drawn(heights=_heights(reach, counted, made.level), counted=counted)
-            critical = np.where(counted, claimed, critical)
-        return cls(tuple(valued), differences, errors, units, df, counted, critical)
+            heights = _heights(made.margin / _least_errors(errors, units, made.margin), counted, made.level)
+            level: float | Floats = made.level
+            if math.isfinite(own[0].largest):
+                alike = _Alike(same, own[0].largest, n_groups, ndtr(-heights))
+                level = np.minimum(made.level + alike.spent(made.margin), 1.0)
+            critical = np.where(counted, drawn(heights=heights, counted=counted, level=level), critical)
+        return cls(tuple(valued), differences, errors, units, df, counted, critical, alike)
 
     def upper(self, judge: str) -> float:
         """The bound of one judge's loss; 0 where it stands alone."""
         j = self.names.index(judge)
         c, s, u = self.critical[:, j], self.errors[:, j], self.units[:, j]
         bounds = self.differences[:, j] + c**2 * u / 2.0 + c * np.sqrt(s**2 + (c * u) ** 2 / 4.0)
+        if self.alike is not None:
+            bounds = np.where(self.alike.pairs[:, j], self.alike.bound()[:, j], bounds)
         return float(max(0.0, np.delete(bounds, j).max(initial=0.0)))
 
     def needed(self, judge: str, margin: float, n_groups: int) -> int | None:
@@ -339,7 +373,10 @@ class _Pairs:
         if not np.all(room > _EPS) or np.isnan(s).any():
             return None
         reach = (self.critical[others, j] + stdtrit(self.df[others, j], POWER)) ** 2
-        return math.ceil(n_groups * float((reach * (s**2 + u * room) / room**2).max(initial=0.0)))
+        needed = n_groups * reach * (s**2 + u * room) / room**2
+        if self.alike is not None:
+            needed = np.where(self.alike.pairs[others, j], self.alike.needed(margin)[others, j], needed)
+        return math.ceil(float(needed.max(initial=0.0)))
 
 
 def _least_errors(errors: Floats, units: Floats, margin: float) -> Floats:
@@ -363,25 +400,27 @@ def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
     return np.asarray(-ndtri((1.0 - level) * shares), dtype=np.float64)
 
 
-def _apart(own: Sequence[_Worth], margin: float | None) -> tuple[Floats, Floats, Floats]:
-    """k x k: the error by group of each paired difference, the part of one more group, the degrees of freedom."""
+def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
+    """k x k: the error by group of each paired difference, the part of one more group, the degrees of freedom, and
+    whether no group differs."""
     k = len(own)
     errors, units, df = np.zeros((k, k)), np.zeros((k, k)), np.full((k, k), len(own[0].parts) - 1.0)
+    same = np.zeros((k, k), dtype=np.bool_)
     for i in range(k):
         for j in range(i):
             errors[i, j], df[i, j] = _error(own[i], own[j])
             size, whole = np.abs(own[i].parts - own[j].parts), own[i].whole
-            if not own[i].alike(own[j], margin):
-                units[i, j] = ((size**2).sum() + whole**2) / (size.sum() + whole)
+            units[i, j] = (((size**2).sum(axis=0) + whole**2) / (size.sum(axis=0) + whole)).max()
+            same[i, j] = size.max() <= _EPS
     lower = np.tril_indices(k, -1)
-    for table in (errors, units, df):
+    for table in (errors, units, df, same):
         table.T[lower] = table[lower]
-    return errors, units, df
+    return errors, units, df, same
 
 
 def _error(one: _Worth, other: _Worth) -> tuple[float, float]:
     if one.linear is None or other.linear is None:
-        apart, n_groups = one.parts - other.parts, len(one.parts)
+        apart, n_groups = (one.parts - other.parts)[:, 0], len(one.parts)
         spread = float(((apart - apart.mean()) ** 2).sum())
         return math.sqrt(spread * n_groups / (n_groups - 1.0)), n_groups - 1.0
     ours, theirs = one.linear, other.linear

@@ -8,8 +8,10 @@ cores; `--quick`, with 300 draws of each in place of 1,000, some three).
 - The same of simulated tables of which 97% or 3% are right, with 60 and 100 labels.
 - Rates by system and their paired differences: how often all intervals of a draw hold at once. Here and near the ends
   an interval that is not given holds nothing: it is left out, and the share of such ones stands in a column of its own.
-- Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set; and how often a
-  labelled sample is said to contradict them, with and without a shift, beside what any test could show at most.
+- Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set.
+- The warnings: how often a labelled sample is said to contradict the lock's error rates, with and without a shift,
+  beside what any test could show at most; and how often a random draw is said to be none.
+- The plan: the half width that `rate` gives on the labels that `plan` names.
 - Escalation: how often the agreement on the kept rows is what was promised, by question.
 
 It counts the promises that do not hold, and ends with exit code 1 where one does not: a coverage leaves 0.93..0.98 by
@@ -28,7 +30,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, product
 from multiprocessing import get_context
@@ -41,10 +43,12 @@ import numpy.typing as npt
 
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate
-from judgecal.stats.error_rates import carried_rate, shift
+from judgecal.selection.rate_plan import by_verdict
+from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.escalation import JudgedLabels, escalation
-from judgecal.stats.intervals import t_quantile, wilson
-from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean
+from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
+from judgecal.stats.labels_needed import Spread
+from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, drawn_otherwise
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,7 +58,9 @@ DESIGNS = ("rows", "strata", "questions")
 LOW, HIGH = 0.93, 0.98
 RATES = tuple(product((0.05, 0.5, 0.95), ((0.95, 0.9), (0.7, 0.6)), (50, 300)))
 N_JUDGED = 2000
-ENDS = tuple(product((0.97, 0.03), ((0.95, 0.9), (0.9, 0.8), (0.7, 0.6)), (60, 100)))
+ENDS = tuple(product((0.97, 0.95, 0.9, 0.03), ((0.95, 0.9), (0.9, 0.8), (0.7, 0.6)), (20, 30, 50, 60, 100)))
+PLANS = tuple(product((0.95, 0.8, 0.5), ((0.95, 0.9), (0.9, 0.8)), ("rows", "strata")))
+HALF = 0.05  # what is planned
 PARTS = tuple(product(("mtrag ragas-faithfulness rate", "simulated"), (100, 200), ("rows", "questions")))
 SHIFT, N_LABELS = 0.15, 200
 
@@ -261,17 +267,57 @@ def carried(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple
     return float(np.mean(held)), float(np.mean(widths)), len(held) / reps
 
 
-def shifted(task: tuple[tuple[float, float], int, tuple[float, float]], *, reps: int) -> float:
-    """How often a labelled sample is said to contradict the error rates of a gold set."""
-    rates, size, by = task
-    rng = np.random.default_rng(size)
-    seen = 0
-    for _ in range(reps):
-        gold, right = np.repeat([0.0, 1.0], size // 2), (rng.random(N_LABELS) < 0.5).astype(np.float64)
-        now = (rates[0] - by[0], rates[1] - by[1])
-        then, here = _rates(gold, _sampled(rng, gold, rates)), _rates(right, _sampled(rng, right, now))
-        seen += shift({"tpr": (then[0], here[0]), "tnr": (then[1], here[1])}).contradicts
-    return seen / reps
+def judged(rng: np.random.Generator, true: float, rates: tuple[float, float]) -> World:
+    """A table of which so much is right, three rows a question, harder and easier ones."""
+    group = np.arange(N_JUDGED) // 3
+    easy = 0.5 * rng.random(int(group.max()) + 1)[group] + 0.5 * rng.random(N_JUDGED)
+    right = (easy < np.quantile(easy, true)).astype(np.float64)
+    return World("judged", right, _sampled(rng, right, rates), group, easy, np.zeros_like(group))
+
+
+def shifted(
+    task: tuple[tuple[float, float], int, tuple[float, float], float, str], *, reps: int
+) -> tuple[float, float]:
+    """How often a labelled sample is said to contradict the error rates of a gold set, and to be no random draw."""
+    rates, size, by, true, design = task
+    rng = np.random.default_rng([size, round(100 * true), len(design)])
+    seen = odd = 0
+    for rep in range(reps):
+        gold = np.repeat([0.0, 1.0], size // 2)
+        table = judged(rng, true, (rates[0] - by[0], rates[1] - by[1]))
+        labelled = drawn(table, N_LABELS, design, rng)
+        verdict, group = table.verdict[labelled.at], table.group[labelled.at]
+        heavy = np.ones(len(verdict)) if labelled.chance is None else 1.0 / labelled.chance
+        given = [
+            mean_estimate(labelled.label[verdict == one], group[verdict == one].tolist(), weights=heavy[verdict == one])
+            for one in (1.0, 0.0)
+        ]
+        sample = JudgedSample(mean_estimate(table.verdict, table.group.tolist()), *given)
+        seen += shift(*_rates(gold, _sampled(rng, gold, rates)), sample).contradicts
+        odd += drawn_otherwise(table.verdict, table.group, replace(labelled, label=verdict), seed=rep).differs
+    return seen / reps, odd / reps
+
+
+def planned(task: tuple[float, tuple[float, float], str], *, reps: int) -> tuple[int, float, float]:
+    """The labels that `plan` names, and the half width that `rate` gives on so many, with its coverage."""
+    true, rates, design = task
+    spread = Spread(true, *rates)
+    n = spread.labels_for(HALF, spread.with_judge if design == "rows" else by_verdict(spread))
+    rng, held, halves = np.random.default_rng(n), [], []
+    for rep in range(reps):
+        right = (rng.random(N_JUDGED) < true).astype(np.float64)
+        verdict = _sampled(rng, right, rates)
+        at, chance = rng.choice(N_JUDGED, n, replace=False), None
+        if design == "strata":
+            strata = [np.flatnonzero(verdict == one) for one in (1.0, 0.0)]
+            spreads = [deviation for _, deviation in spread.by_stratum]
+            sizes = allocate([len(rows) for rows in strata], spreads, n)
+            at = np.concatenate([rng.choice(rows, k, replace=False) for rows, k in zip(strata, sizes, strict=True)])
+            chance = np.concatenate([np.full(k, k / len(rows)) for rows, k in zip(strata, sizes, strict=True)])
+        found = corrected_mean(verdict, np.arange(N_JUDGED), LabelledRows(at, right[at], chance), seed=rep).estimate
+        held.append(_inside(found, float(right.mean())))
+        halves.append(((found.high or 1.0) - (found.low or 0.0)) / 2.0)
+    return n, float(np.mean(halves)), float(np.nanmean(held))
 
 
 def most_power(task: tuple[tuple[float, float], int, tuple[float, float]], *, reps: int) -> float:
@@ -378,16 +424,30 @@ def _elsewhere(run: Callable[..., Any], reps: int) -> int:
             f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   width "
             f"{width:.3f}   made in {made:.3f}{'' if good else '   MISSED'}"
         )
-    shifts = list(product(((0.95, 0.9), (0.7, 0.6)), (50, 300), ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))))
-    found = zip(run(partial(shifted, reps=reps), shifts), run(partial(most_power, reps=reps), shifts), strict=True)
-    for (rates, size, by), (share, most) in zip(shifts, found, strict=True):
-        good = share <= 0.07 + _spread(reps, 0.05) if by == (0.0, 0.0) else min(by) == 0.0 or size < 300 or share >= 0.8
-        broken += not good
-        missed = "" if good else "   MISSED"
-        least = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
-        print(
-            f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   {N_LABELS} labels   said {share:.3f}{least}{missed}"
+    return broken
+
+
+def _warnings(run: Callable[..., Any], reps: int) -> int:
+    """The two warnings, and what is planned."""
+    broken, bys = 0, ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
+    shifts = list(product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions")))
+    shifts = [task for task in shifts if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
+    most_of = list(run(partial(most_power, reps=reps), [task[:3] for task in shifts]))
+    found = zip(shifts, run(partial(shifted, reps=reps), shifts), most_of, strict=True)
+    for (rates, size, by, true, design), (share, odd), most in found:
+        good = odd <= 0.01 + _spread(reps, 0.01)
+        good &= (
+            share <= 0.05 + _spread(reps, 0.05) if by == (0.0, 0.0) else min(by) == 0.0 or size < 300 or share >= 0.8
         )
+        broken += not good
+        least = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
+        told = f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by {design:<9}"
+        print(f"{told} said {share:.3f}{least}   no random draw {odd:.3f}{'' if good else '   MISSED'}", flush=True)
+    for (true, rates, design), (n, half, share) in zip(PLANS, run(partial(planned, reps=reps), PLANS), strict=True):
+        good = share >= LOW - _spread(reps, LOW) and half <= 1.1 * HALF
+        broken += not good
+        told = f"plan of {HALF}   right {true}   tpr, tnr {rates}   {n:>3} labels by {design:<6}"
+        print(f"{told}   half width {half:.3f}   holds {share:.3f}{'' if good else '   MISSED'}", flush=True)
     return broken
 
 
@@ -411,11 +471,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=Path("../shared/data"))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("-n", type=int, help="draws of each")
     given = parser.parse_args()
-    reps, start = 300 if given.quick else 1000, time.perf_counter()
+    reps, start = given.n or (300 if given.quick else 1000), time.perf_counter()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        broken = _elsewhere(pool.map, reps) + _simulated(pool.map, reps) + _by_system(pool.map, given.data, reps)
+        broken = (
+            _elsewhere(pool.map, reps)
+            + _warnings(pool.map, reps)
+            + _simulated(pool.map, reps)
+            + _by_system(pool.map, given.data, reps)
+        )
         if worlds(given.data):
             broken += _draws(pool.map, given.data, reps) + _escalated(pool.map, given.data, reps)
         else:

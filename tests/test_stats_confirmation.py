@@ -1,0 +1,50 @@
+"""How far a chosen judge may fall on questions that did not choose it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from judgecal.scale import Scale
+from judgecal.stats.confirmation import Held, fall_between
+from tests.benchmarks.selection import confirmations
+
+BINARY = Scale.parse("binary")
+
+
+def held(n: int, n_wrong: int) -> Held:
+    """Single answers, half of them good; the first so many are judged wrongly."""
+    labels = [place % 2 for place in range(n)]
+    verdicts = [1 - label if place < n_wrong else label for place, label in enumerate(labels)]
+    return Held(labels, verdicts, BINARY, list(range(n)))
+
+
+def test_a_fall_is_held_against_the_errors_of_both_parts() -> None:
+    found = fall_between(held(100, 10), held(80, 40), people=BINARY, metric="accuracy", n_judges=1)
+    assert found is not None and found.value == pytest.approx(0.4) and found.unexplained
+    assert found.at_most == pytest.approx(2.58 * math.sqrt(0.09 / 99 + 0.25 / 79))
+    of_twelve = fall_between(held(100, 10), held(80, 40), people=BINARY, metric="accuracy", n_judges=12)
+    assert of_twelve is not None and of_twelve.at_most == pytest.approx(found.at_most * 3.343 / 2.58, rel=1e-3)
+
+
+def test_of_an_error_a_rise_is_the_fall() -> None:
+    found = fall_between(held(100, 10), held(80, 40), people=BINARY, metric="mae", n_judges=1)
+    assert found is not None and found.value == pytest.approx(0.4)
+
+
+def test_coefficients_have_the_error_of_the_jackknife() -> None:
+    found = fall_between(held(100, 2), held(80, 40), people=BINARY, metric="kappa", n_judges=1)
+    assert found is not None and found.unexplained and found.value == pytest.approx(0.96)
+
+
+def test_few_questions_know_no_error() -> None:
+    assert fall_between(held(100, 0), held(9, 9), people=BINARY, metric="accuracy", n_judges=1) is None
+
+
+@pytest.mark.parametrize(("n_judges", "seed"), [(1, 0), (12, 1)])
+def test_honest_judges_are_upheld_and_a_leak_is_seen(n_judges: int, seed: int) -> None:
+    """`python -m tests.benchmarks.selection` simulates more of it."""
+    honest = confirmations(60, n_judges, before=0.8, after=0.8, users=100, seed=seed)
+    assert honest.refused <= 0.03
+    assert confirmations(110, n_judges, before=0.97, after=0.75, users=50, seed=seed).refused >= 0.9
