@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import math
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from judgecal.scale import Label
 
@@ -72,6 +71,11 @@ def as_plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def well_formed(text: str) -> str:
+    """A text that every file can hold: halves that belong together joined, U+FFFD for an unpaired surrogate."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def canonical_json(value: Any) -> str:
@@ -148,6 +152,7 @@ class Result:
     """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
 
     __slots__ = ()
+    notebook_block: ClassVar[Callable[[Any], str]]  # set by the package's face: the report lies above
 
     def as_json(self) -> dict[str, Any]:
         """The JSON object of the contract, ready for `json.dumps`."""
@@ -185,9 +190,8 @@ class Result:
         return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
 
     def _repr_html_(self) -> str:
-        """Headline and table in a notebook; the report knows how they are drawn, and is loaded when they are."""
-        drawn: str = importlib.import_module("judgecal.report.notebook").block_of(self)
-        return drawn
+        """Headline and table in a notebook, drawn by the report, which is loaded when they are."""
+        return self.notebook_block()
 
 
 CANNOT_TELL = "cannot tell"
@@ -286,7 +290,8 @@ class Judgement:
     """One judge row: the verdict on one item in one repeat, or the failure in its place.
 
     `verdict` is on the judge's own scale. `latency_s` is the time of the call that gave the verdict;
-    `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601.
+    `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601, and so is
+    `replied_at`: when the model gave the reply, where that was taken from the store; else None.
     """
 
     item_id: str
@@ -305,6 +310,7 @@ class Judgement:
     cost_usd: float | None = None
     model_id: str | None = None
     cached: bool = False
+    replied_at: str | None = None
     at: str = ""
     unit: str = ITEM_UNIT
 

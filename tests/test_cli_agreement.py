@@ -59,7 +59,7 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     values = {name: estimate["value"] for name, estimate in judge["agreement"].items()}
     expected = {"accuracy": 2 / 3, "tpr": 1.0, "tnr": 0.5, "mae": 80 / 3, "macro_agreement": 0.75}
     assert {name: values[name] for name in expected} == pytest.approx(expected)
-    note = "percentage verdicts on binary labels (grader): labels count as 0 and 100, class metrics cut at 50"
+    note = "percentage verdicts on binary labels (grader): raw ones are held against 0 and 100, cut at 50"
     assert found["notes"] == [note]
     assert note[1:] in " ".join(recorded(judgecal, path).out.split())
     # The same as fractions of 1, which is said; as percentages each of them would be a fail.

@@ -16,7 +16,7 @@ from judgecal.experiment import looks_so_far, open_experiment, plan_experiment
 from judgecal.goldset import load_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree
-from tests.support.gold import made_gold, made_items, rated
+from tests.support.gold import harsh_gold, made_gold, made_items, rated
 
 N_GROUPS = 20
 CONTRACT = {"a", "b", "metric", "difference", "p_value", "decision", "smallest_detectable"}
@@ -109,8 +109,8 @@ def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
     )
     header = next(line for line in ran.out.splitlines() if line.startswith("accuracy "))
     assert header.split()[1:5] == ["A", "-", "B", "[0.95]"] and header.endswith("A: sharp  B: lax      n")
-    assert re.search(r"nothing unscored  \+0\.333 \[[^]]+\]     1\.000   0\.667  60/60", ran.out)
-    assert "The smallest difference that these items would show: 0." in ran.said
+    assert re.search(r"nothing unscored  \+33\.3 \[[^]]+\] points +100\.0% +66\.7%  60/60", ran.out)
+    assert "The smallest difference that these items would show: " in ran.said
     assert "clustered McNemar" in ran.said
     assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith("next: ")
 
@@ -298,13 +298,18 @@ def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "signatures").mkdir()
     again = one_object(judgecal("compare", "sc", one, two, "--json"))
     assert again["difference"] == found["difference"] and again["p_value"] == found["p_value"]
-    assert again["notes"][0] == (
-        f"signature correctness_v1 is gone or has changed: the verdicts of {one} are read as percentage"
+    assert again["notes"] == []
+    (workspace_dir / "experiments" / "sc" / "judges.json").unlink()
+    told = one_object(judgecal("compare", "sc", one, two, "--json"))
+    assert told["difference"] == found["difference"]
+    assert told["notes"][0] == (
+        f"judges.json of the experiment does not tell {one}: its verdicts are read as percentage"
     )
 
 
 def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> None:
-    done = one_object(judgecal("optimize", "--name", "opt", "--json"))
+    harsh_gold(workspace_dir)
+    done = one_object(judgecal("optimize", "--gold", "harsh", "--name", "opt", "--json"))
     n_test = done["gold"]["n_items"]["test"]
     found = one_object(judgecal("compare", "opt", "--json"))
     assert (found["a"], found["b"]) == ("correctness_v3@embedded", "correctness_v3@embedded#opt")
@@ -328,14 +333,15 @@ def test_dev_chose_so_dev_does_not_compare(judgecal: Run) -> None:
 
 
 def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) -> None:
-    assert judgecal("optimize", "--name", "opt").code == 0
+    harsh_gold(workspace_dir)
+    assert judgecal("optimize", "--gold", "harsh", "--name", "opt").code == 0
     program = json.loads((workspace_dir / "experiments" / "opt" / "program.json").read_text())
     trained = set(program["judgecal"]["trained_on"])
     assert trained, "the optimiser takes demos from train"
     judges = ("--judge", "correctness_v3@embedded", "--judge", "correctness_v3@embedded#opt")
-    assert judgecal("score", *judges, "--split", "train", "--name", "sc").code == 0
+    assert judgecal("score", "--gold", "harsh", *judges, "--split", "train", "--name", "sc").code == 0
     found = one_object(judgecal("compare", "sc", "--json"))
-    gold = load_gold("starter", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = load_gold("harsh", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     kept = [item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels]
     assert found["difference"]["n_expected"] == len(kept)
     assert found["notes"][0] == f"{len(trained)} questions that a compiled judge was trained on are left out"
@@ -402,14 +408,14 @@ def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, 
     # Two of them are no grid, and the contract's object holds for two.
     two = one_object(judgecal("compare", folder, "short@mini", "long@mini", "--json"))
     assert two["decision"] == "A" and "interaction" not in two
-    assert "signature short is gone" in two["notes"][0]
+    assert "does not tell short@mini" in two["notes"][0]
 
 
 def test_verdicts_that_do_not_tell_their_scale(judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path) -> None:
     written(workspace_dir, rows, {"a@m": [3.0] * len(rows), "b@m": [2.0] * len(rows)})
     ran = judgecal("compare", "made")
     assert ran.code == 2
-    assert "signature a is gone or has changed, and the verdicts of a@m do not tell their scale" in ran.err
+    assert "does not tell a@m, and its verdicts do not tell their scale" in ran.err
 
 
 # --- known values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,8 +104,9 @@ def _make(workspace_dir: Path) -> dict[str, bool]:
     gold = load_gold("starter", workspace=workspace)
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     locked = LockedGold("starter", gold.sha256, "test", "percentage", 75.0)
-    fit = Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter")
-    lock = lock_of(judge, gold=locked, agreement=_rates(rng, 400), calibration=fit, unscored=0.0)
+    fit = Calibration((74.5,), (0.0, 100.0), 100, 50, "train and dev of starter")
+    rates = _rates(rng, 400)
+    lock = lock_of(judge, gold=locked, agreement=rates, calibrated=rates, calibration=fit, unscored=0.0)
     write_lock(workspace_dir / "judge.lock.json", lock)
     people: dict[str, bool] = {}
     rows = []
@@ -148,6 +150,16 @@ def fill(sheet: Path, people: dict[str, bool]) -> list[str]:
 LOCK = ("--lock", "judge.lock.json")
 
 
+def test_a_drawn_sheet_leads_to_the_rate(judgecal: Run, world: World) -> None:
+    options = ("-n", 60, "--strata", "verdict", "--item", "id", "-o", "drawn.csv", "--json", *LOCK)
+    found = one_object(judgecal("gold", "sheet", "judged.csv", *options))
+    fill(world.folder / "drawn.csv", world.right)
+    assert judgecal(*shlex.split(found["headline"]["next"])[1:]).code == 0
+    (told,) = [note for note in found["notes"] if "judgecal rate" in note]
+    rated = one_object(judgecal(*shlex.split(told.partition(": judgecal ")[2]), "--json"))
+    assert (rated["n_labelled"], rated["drawn"]["differs"]) == (60, False) and holds(rated["corrected"], world.share)
+
+
 def draw(judgecal: Run, world: World, n: int, *more: Any, sheet: str = "labels.csv") -> list[str]:
     """Draw, fill, import; the items."""
     ran = judgecal("gold", "sheet", "judged.csv", "-n", n, "-o", sheet, *LOCK, "--system", "system", *more)
@@ -177,6 +189,14 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     lines = shown.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
     assert lines[0].startswith("If the judge errs here") and "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
+
+
+def test_error_rates_without_ties_are_said_to_be_so(judgecal: Run, world: World) -> None:
+    lock = load_lock(Path("judge.lock.json"))
+    tied = dataclasses.replace(lock, gold=dataclasses.replace(lock.gold, ties=0.125))
+    write_lock(world.folder / "tied.lock.json", tied)
+    found = one_object(judgecal("rate", "judged.csv", "--lock", "tied.lock.json", "--json"))
+    assert "raters tie on 12.5% of what they rated there" in found["assumes"][1]
 
 
 def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> None:
@@ -273,6 +293,29 @@ def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> No
     assert found["headline"]["next"] == "judgecal gate --lock judge.lock.json"
 
 
+def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, world: World) -> None:
+    """Somebody labels rows that the judge fails, and takes them for a random draw; columns keep their names."""
+    rows = [{**row, "frage": row["question"], "wort": row["answer"]} for row in read(world.folder / "judged.csv")]
+    failed = [row for row in rows if row["verdict"] and float(row["verdict"]) < 75]
+    passed = [row for row in rows if row["verdict"] and float(row["verdict"]) >= 75]
+    for row in rows:
+        del row["question"], row["answer"]
+    write(world.folder / "mine.csv", rows)
+    labelled = [{**row, "label": 100 * world.right[row["wort"]]} for row in [*failed[:60], *passed[:20]]]
+    write(world.folder / "some.csv", labelled)
+    columns = ("--question", "frage", "--answer", "wort")
+    ran = judgecal("gold", "import", "some.csv", "--as", "some", *columns, "--label", "label", "--scale", "percentage",
+                   "--pass-at", "75", "--item", "id")  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = one_object(judgecal("rate", "mine.csv", *LOCK, "--labels", "some", *columns, "--json"))
+    assert found["drawn"]["differs"] and found["headline"]["kind"] == "not drawn at random"
+    assert "25% of the labelled rows and 66% of all rows" in found["headline"]["sentence"]
+    following = shlex.split(found["headline"]["next"])
+    assert following[:4] == ["judgecal", "gold", "sheet", "mine.csv"] and "frage" in following
+    ran = judgecal(*following[1:])
+    assert ran.code == 0, ran.err
+
+
 def test_from_the_labelling_page_to_a_corrected_rate(
     judgecal: Run, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,12 +345,32 @@ def test_a_judge_at_chance_gets_the_plain_rate(judgecal: Run, labelled: World) -
     path = labelled.folder / "judge.lock.json"
     lock = load_lock(path)
     coin = {name: Estimate(0.5, 0.4, 0.6, n=100, n_groups=100) for name in ("tpr@75", "tnr@75")}
-    write_lock(path, dataclasses.replace(lock, agreement=coin))
+    write_lock(path, dataclasses.replace(lock, calibrated=coin))
     alone = one_object(judgecal("rate", "judged.csv", *LOCK, "--json"))
     assert alone["corrected"]["value"] is None and "no better than a coin" in alone["warning"]
     assert alone["headline"]["kind"] == "no rate" and alone["raw"]["value"] > 0.5
     found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--json"))
     assert found["method"] == "labels alone" and found["corrected"] == found["plain"]
+
+
+def test_all_numbers_are_of_the_verdicts_through_the_locks_map(judgecal: Run, labelled: World) -> None:
+    """A judge that gives half of each verdict has the same numbers through a map of its own."""
+    names = ("raw", "corrected", "plain", "bounds", "shift", "by")
+    options = ("rate", "judged.csv", *LOCK, "--by", "system", "--json")
+    labels = ("--labels", "labels", "--escalate", "0.8")
+    before = [one_object(judgecal(*options)), one_object(judgecal(*options, *labels))]
+    rows = read(labelled.folder / "judged.csv")
+    for row in rows:
+        row["verdict"] = row["verdict"] and f"{float(row['verdict']) / 2.0:g}"  # all of them below the mark of 75
+    write(labelled.folder / "judged.csv", rows)
+    path = labelled.folder / "judge.lock.json"
+    half = Calibration((37.25,), (0.0, 100.0), 100, 50, "train and dev of starter")
+    write_lock(path, dataclasses.replace(load_lock(path), calibration=half, agreement={}))
+    after = [one_object(judgecal(*options)), one_object(judgecal(*options, *labels))]
+    for then, now in zip(before, after, strict=True):
+        assert [now[name] for name in names] == [then[name] for name in names]
+    assert [one[1]["escalate"]["share"] for one in (before, after)] == [before[1]["escalate"]["share"]] * 2
+    assert before[1]["shift"]["rates"] and before[0]["raw"]["value"] > 0.5
 
 
 def test_any_format_is_read(judgecal: Run, world: World) -> None:

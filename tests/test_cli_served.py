@@ -37,6 +37,13 @@ def test_a_reply_is_paid_once_across_experiments(judgecal: Run, workspace_dir: P
     assert served.calls == called  # dev is part of open
     assert second["experiment"] != first["experiment"]
     assert all(row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"])
+    n = second["judges"][0]["n"]
+    stored = f"all {n} verdicts were read from stored replies, which cost nothing; the oldest reply was less than"
+    assert [stored in note for note in second["notes"]].count(True) == 1
+    assert stored.capitalize() in " ".join(
+        judgecal("score", "--models", "mine", "--split", "dev", "--full").out.split()
+    )
+    assert not any("stored replies" in note for note in first["notes"])
     # What it costs in production does not hang on who paid before.
     costs = [found["judges"][0]["usd_per_1k"] for found in (first, second)]
     assert costs == [pytest.approx(1000 * USD_A_CALL)] * 2
@@ -45,6 +52,23 @@ def test_a_reply_is_paid_once_across_experiments(judgecal: Run, workspace_dir: P
         judgecal("score", "--models", "mine", "--split", "dev", "--no-cache", "--name", "anew", "--json")
     )
     assert served.calls == called + third["judges"][0]["n"]
+
+
+def test_every_result_says_what_came_from_the_store(judgecal: Run, served: StubServer) -> None:
+    served.script = lambda body: "[[ ## answer ## ]]\nIn May.\n\n" + say_half(body)
+    judgecal("score", "--models", "mine", "--json")
+    judgecal("answer", "--models", "mine", "--judge", "correctness_v3@mine", "--limit", "3", "--json")
+    again = {
+        "score": judgecal("score", "--models", "mine", "--split", "dev", "--json"),
+        "optimize": judgecal("optimize", "--model", "mine", "--optimizer", "labeled", "--json"),
+        "answer": judgecal(
+            "answer", "--models", "mine", "--judge", "correctness_v3@mine", "--limit", "3", "--name", "again", "--json"
+        ),
+    }
+    for command, ran in again.items():
+        assert ran.out, (command, ran.err)
+        notes = json.loads(ran.out)["notes"]
+        assert any("read from stored replies" in note for note in notes), (command, notes)
 
 
 def test_the_budget_is_kept_and_the_run_goes_on_later(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import foresee_look, look_at_test, looks_so_far
+from judgecal.experiment import foresee_look, look_at_test, looks_so_far, verdicts_sha
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.records import Item
+from judgecal.records import Item, Judgement
 from tests.support.gold import made_gold, made_items, rated
 
 PEOPLE = {"full": 1, "half": 0, "none": 0}
@@ -33,10 +33,15 @@ def gold(tmp_path: Path) -> GoldSet:
     return gold_set(tmp_path / "gold", "s")
 
 
+def by_name(judges: Sequence[str]) -> dict[str, str]:
+    """Judges of which each says something of its own."""
+    return {judge: f"what {judge} said" for judge in judges}
+
+
 def look(folder: Path, gold: GoldSet, judges: Sequence[str], **other: Any) -> tuple[int, bool]:
     """A decision's number, and whether it is new."""
     how = {"experiment": "e", "kind": "decision", "by": "compare by kappa", "items": gold.items, **other}
-    found = look_at_test(folder, gold, how.pop("items"), judges=judges, **how)
+    found = look_at_test(folder, gold, how.pop("items"), judges=by_name(judges), **how)
     return found.number, found.new
 
 
@@ -49,8 +54,8 @@ def test_looks_are_counted_by_decision(tmp_path: Path, gold: GoldSet) -> None:
     assert look(tmp_path, gold, "ab", by="compare by accuracy") == (3, True)
     assert look(tmp_path, gold, "a", kind="gate", by="gate") == (3, True)  # logged, not counted
     assert looks_so_far(tmp_path, gold) == 3
-    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges="ca").number == 2
-    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges="cb").number == 4
+    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges=by_name("ca")).number == 2
+    assert foresee_look(tmp_path, gold, gold.items, by="compare by kappa", judges=by_name("cb")).number == 4
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "test_looks.jsonl").read_text().splitlines()]
     assert kinds == ["report", "decision", "decision", "decision", "gate"]
 
@@ -63,6 +68,30 @@ def test_what_is_the_same_look(tmp_path: Path, gold: GoldSet) -> None:
     assert look(tmp_path, gold_set(tmp_path / "gold", "copy"), "ab") == (1, False)
     few: list[Item] = list(gold.select("test"))[:9]
     assert look(tmp_path, gold, "ab", items=few) == (2, True)  # the first answer was known
+
+
+def test_a_look_is_what_the_judges_said_whatever_their_names(tmp_path: Path, gold: GoldSet) -> None:
+    def by(judge: str, flipped: int = 0) -> dict[str, str]:
+        """A judge that passes all items but the first so many of test."""
+        test = [item.item_id for item in gold.select("test")]
+        rows = [
+            Judgement(item.item_id, item.sha, judge, judge, 0, float(item.item_id not in test[:flipped]))
+            for item in gold.items
+        ]
+        return {judge: verdicts_sha(gold, gold.items, rows)}
+
+    def decide(**judges: str) -> tuple[int, bool]:
+        about = {"experiment": "e", "kind": "decision", "by": "select by kappa"}
+        found = look_at_test(tmp_path, gold, gold.items, judges=judges, **about)  # type: ignore[arg-type]
+        return found.number, found.new
+
+    assert decide(**by("a")) == (1, True)
+    assert decide(**by("twin")) == (1, False)  # the same verdicts under another name
+    assert decide(**by("a", flipped=1)) == (2, True)  # the same name, and another verdict
+    assert decide(**by("a"), **by("b", flipped=1)) == (3, True)
+    assert decide(**by("d", flipped=1), **by("c")) == (3, False)
+    train = [Judgement(item.item_id, item.sha, "j", "j", 0, 1.0) for item in gold.select("open")]
+    assert verdicts_sha(gold, gold.items, train) == verdicts_sha(gold, gold.items, [])  # test alone counts
 
 
 def test_which_sets_count_together(tmp_path: Path, gold: GoldSet) -> None:
@@ -78,7 +107,7 @@ def test_which_sets_count_together(tmp_path: Path, gold: GoldSet) -> None:
 
 def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None:
     made = [
-        look_at_test(tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=name)
+        look_at_test(tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=by_name(name))
         for name in "abcdefghij"
     ]
     assert [one.reused for one in made[:2]] == [False, True]
@@ -250,7 +279,7 @@ gold = load_gold(str(folder / "gold" / "s"))
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(rounds):
-    about = dict(experiment="e", kind="decision", by="x", judges=[f"{who}-{n}"])
+    about = dict(experiment="e", kind="decision", by="x", judges={who: f"{who}-{n}"})
     print(look_at_test(folder / "experiments", gold, gold.items, **about).number, flush=True)
 """
 

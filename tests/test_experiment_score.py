@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judgecal.engine import Reply
 from judgecal.errors import InputError
 from judgecal.experiment import (
     Column,
@@ -21,9 +23,9 @@ from judgecal.experiment import (
     rater_entries,
     read_config,
     run_trials,
-    scale_notes,
     stored_rows,
     verdict_matrix,
+    verdict_notes,
 )
 from judgecal.experiment.result import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
@@ -170,14 +172,14 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     [
         ("percentage", "percentage", None),
         ("nominal", "nominal", None),
-        ("binary", "percentage", "labels count as 0 and 100, class metrics cut at 50"),
-        ("binary", "ordinal:1:5", "labels count as 1 and 5, class metrics cut at 3"),
-        ("percentage", "ordinal:0:4", "verdicts are taken onto percentage, ends to ends"),
-        ("ordinal:0:4", "ordinal:1:5", "verdicts are taken onto ordinal:0:4, ends to ends"),
+        ("binary", "percentage", "raw ones are held against 0 and 100, cut at 50"),
+        ("binary", "ordinal:1:5", "raw ones are held against 1 and 5, cut at 3"),
+        ("percentage", "ordinal:0:4", "raw ones are taken onto percentage, ends to ends"),
+        ("ordinal:0:4", "ordinal:1:5", "raw ones are taken onto ordinal:0:4, ends to ends"),
     ],
 )
 def test_another_scale_is_said(people: str, judge: str, note: str | None) -> None:
-    notes = scale_notes(Scale.parse(people), [Column("j", Scale.parse(judge), [])])
+    notes = verdict_notes(Scale.parse(people), [Column("j", Scale.parse(judge), [])])
     assert notes == ([] if note is None else [f"{judge} verdicts on {people} labels (j): {note}"])
 
 
@@ -236,17 +238,19 @@ def test_a_torn_line_is_cut_off_and_said(
     [
         (RunOptions(quiet=True), True),
         (RunOptions(quiet=True, use_cache=False), False),
-        (RunOptions(quiet=True, retry_unscored=True), False),
+        (RunOptions(quiet=True, stored_since=math.inf), False),
+        (RunOptions(quiet=True, retry_unscored=True), True),
     ],
 )
 def test_stored_replies_are_used_unless_told_otherwise(
     gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, options: RunOptions, stored: bool
 ) -> None:
-    """`--no-cache` must have something to turn off: the store is handed to the engine."""
+    """`--no-cache` must have something to turn off; what it has called for is stored all the same."""
     handed: list[bool] = []
 
     def run_calls(calls: Sequence[Any], spec: Any, *, record: Any, cache: Any, **_: Any) -> None:
-        handed.append(cache is not None)
+        cache.put("k", Reply("85", "m"))
+        handed.append(cache.get("k") is not None)
         for call in calls:
             record(Judgement(*call.key[:2], call.judge, *call.key[2:], 50.0))
 

@@ -66,7 +66,7 @@ def names(choice: Any) -> tuple[str, str]:
 
 def test_the_judge_stays_unless_another_is_higher(twenty: GoldSet) -> None:
     dev = Table(twenty, twenty.items)
-    taken, why = names(choose([scored(dev, None, flat), scored(dev, "same", flat, n_demos=1)], METRIC))
+    taken, why = names(choose([scored(dev, None, flat), scored(dev, "same", flat, n_demos=1)], METRIC, dev))
     assert taken == "before"
     assert why == f"no candidate had a higher {METRIC} once calibrated than the judge as it was"
 
@@ -77,7 +77,7 @@ def test_a_candidate_that_fails_on_items_is_not_higher(twenty: GoldSet) -> None:
     def failing(item: Item) -> float | None:
         return None if number(item) % 2 else sharp(item)
 
-    taken, _ = names(choose([scored(dev, None, flat), scored(dev, "failing", failing)], METRIC))
+    taken, _ = names(choose([scored(dev, None, flat), scored(dev, "failing", failing)], METRIC, dev))
     assert taken == "before"
 
 
@@ -88,8 +88,8 @@ def test_the_clear_highest_is_taken(twenty: GoldSet) -> None:
         return 100.0 if right(item) else 0.0
 
     ran: Sequence[Scored] = [scored(dev, None, flat), scored(dev, "low", snapped), scored(dev, "high", perfect)]
-    taken, why = names(choose(ran, METRIC))
-    assert (taken, why) == ("high", f"it had the highest {METRIC} once calibrated")
+    taken, why = names(choose(ran, METRIC, dev))
+    assert (taken, why) == ("high", f"it had the highest {METRIC} once calibrated, and gained more than luck")
 
 
 def test_the_judge_that_knows_more_is_taken(twenty: GoldSet) -> None:
@@ -98,7 +98,7 @@ def test_the_judge_that_knows_more_is_taken(twenty: GoldSet) -> None:
     snap, timid = (one.estimates[METRIC].value for one in ran[1:])
     # snapped is wrong on a fifth of the items: 0.80; sharp is 21 points off everywhere: 0.79, and never wrong.
     assert (snap, timid) == (pytest.approx(0.80), pytest.approx(0.79))
-    assert choose(ran, METRIC).taken.name == "sharp"
+    assert choose(ran, METRIC, dev).taken.name == "sharp"
 
 
 def test_a_snapped_copy_of_the_judge_is_no_gain(twenty: GoldSet) -> None:
@@ -113,22 +113,37 @@ def test_a_snapped_copy_of_the_judge_is_no_gain(twenty: GoldSet) -> None:
     assert copy.estimates[METRIC].value == pytest.approx(0.80)
     assert copy.value(METRIC) == before.value(METRIC) == pytest.approx(0.80)
     assert other.value(METRIC) == pytest.approx(1.0)
-    assert choose([before, copy], METRIC).taken is before
-    assert choose([before, copy, other], METRIC).taken is other
+    assert choose([before, copy], METRIC, dev).taken is before
+    assert choose([before, copy, other], METRIC, dev).taken is other
 
 
-def test_with_few_questions_the_highest_is_taken(twenty: GoldSet) -> None:
+def test_with_few_questions_nothing_is_more_than_luck(twenty: GoldSet) -> None:
     dev = Table(twenty, twenty.items[: 9 * 3])  # nine questions
-    ran = [scored(dev, None, flat), scored(dev, "sharp", sharp), scored(dev, "snapped", snapped)]
-    highest = max(ran, key=lambda one: one.value(METRIC))
-    assert choose(ran, METRIC).taken is highest
+    choice = choose([scored(dev, None, flat), scored(dev, "sharp", sharp)], METRIC, dev)
+    assert choice.taken.name == "before"
+    assert choice.sealed is not None and choice.sealed.endswith("and 9 questions cannot tell that from luck")
+
+
+def test_a_gain_that_luck_explains_takes_nobody(twenty: GoldSet) -> None:
+    """One item of sixty more: 0.84 errors of that difference are 0.84 of it, and the best of nine such gains more."""
+    dev = Table(twenty, twenty.items)
+
+    def but(*questions: int) -> Says:
+        return lambda item: 100.0 if right(item) != (number(item) in questions) else 0.0
+
+    one = choose([scored(dev, None, but(1, 2)), scored(dev, "after", but(1))], METRIC, dev)
+    assert one.taken.name == "after" and one.sealed is None
+    others = [scored(dev, f"after {place}", but(place, place + 1)) for place in range(3, 11)]
+    best = scored(dev, "best", but(1))
+    nine = choose([scored(dev, None, but(1, 2)), *others, best], METRIC, dev)
+    assert nine.taken.name == "before" and nine.sealed is not None
+    assert "best gained " in nine.sealed and "the best of 9 equal candidates gains more than " in nine.sealed
 
 
 def test_of_equals_the_shorter_prompt_is_taken(twenty: GoldSet) -> None:
-    for n_items in (9 * 3, 20 * 3):
-        dev = Table(twenty, twenty.items[:n_items])
-        ran = [scored(dev, None, flat), scored(dev, "long", sharp, n_demos=32), scored(dev, "short", sharp, n_demos=4)]
-        assert choose(ran, METRIC).taken.name == "short"
+    dev = Table(twenty, twenty.items)
+    ran = [scored(dev, None, flat), scored(dev, "long", sharp, n_demos=32), scored(dev, "short", sharp, n_demos=4)]
+    assert choose(ran, METRIC, dev).taken.name == "short"
 
 
 # --- what may be said of a difference
@@ -293,7 +308,7 @@ def test_another_scale_is_not_better(title: str) -> None:
 def test_the_best_of_nine_on_shuffled_labels_is_not_better() -> None:
     line = next(one for one in lines() if "shuffled labels" in one.title)
     found = shares(line.draw, reps=20)
-    assert found.get("not taken", 0.0) < 0.6  # the best of nine is nearly always higher on dev
+    assert found.get("not taken", 0.0) >= 0.6  # the best of nine is nearly always higher on dev, by luck
     assert line.of_false(found) <= 0.05
 
 

@@ -24,7 +24,7 @@ from tests.support.gold import TOWNS, made_gold, write_signature
 from tests.support.server import StubServer, running
 
 PHRASE = "Look whether the chunk names the town of the question."
-N_QUESTIONS = 18
+N_QUESTIONS = 40
 BINARY, WORDS = 'kind = "binary"', 'kind = "nominal"'
 _TURNS = itertools.count()
 _FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
@@ -265,7 +265,7 @@ def test_items_with_several_contexts_or_none_are_named(judgecal: Run, workspace:
     made_gold(workspace.gold / "made", rows, people(rows, {"right": 1, "wrong": 0}), scale=BINARY)
     write(workspace.root, "judged", "question chunk", CHUNK)
     ran = judgecal("score", "--judge", "judged@embedded", "--gold", "made")
-    assert ran.code == 2 and f"1 of 18 items have none ({rows[5]['item_id']})" in ran.err
+    assert ran.code == 2 and f"1 of 42 items have none ({rows[5]['item_id']})" in ran.err
     rows[5]["contexts"] = bare
     shutil.rmtree(workspace.gold / "made")
     made_gold(workspace.gold / "made", rows, people(rows, {"right": 1, "wrong": 0}), scale=BINARY)

@@ -10,6 +10,7 @@ from typing import Any
 import dspy
 import pytest
 
+from judgecal.engine.calls import CallFailed
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
@@ -206,6 +207,25 @@ def test_unscored_items_count_as_wrong_and_exit_4(
     assert f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
 
 
+def test_lost_calls_leave_test_closed(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is spent on verdicts that the same command makes again."""
+    real = transport.reply
+    lost = {item.question for item in gold.select("test")[:6]}
+
+    def reply(messages: Any) -> str:
+        if any(question in messages[-1]["content"] for question in lost):
+            raise CallFailed("transport", "the cable is cut", retry=False)
+        return real(messages)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(transport, "reply", reply)
+        found = optimize(judgecal, code=4)
+    assert (found["decision"], found["test_looks"], found["test_look"]) == ("cannot tell", 0, None)
+    assert "calls were lost" in found["why"] and found["test"]["after"] is None
+    found = optimize(judgecal)
+    assert (found["decision"], found["test_looks"]) == ("better", 1)
+
+
 # --- the sealed split
 
 
@@ -287,7 +307,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(
 @pytest.mark.parametrize(
     ("verdict", "scale", "labels", "note"),
     [
-        (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "class metrics cut at 50"),
+        (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "cut at 50"),
         (None, 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
         (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
         (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, "taken onto percentage"),
@@ -348,9 +368,11 @@ def test_few_questions_on_dev_and_test_cannot_tell(judgecal: Run, workspace: Wor
     rows = made_items(12)
     made_gold(workspace.gold / "harsh", rows, rated(rows, REVERSED))
     found = optimize(judgecal)
-    assert found["decision"] == "cannot tell"
-    assert found["test"]["difference"]["low"] is None
-    assert "fewer than 10" in found["test"]["difference"]["reason"]
+    assert (found["decision"], found["chosen"], found["test_looks"]) == ("cannot tell", "before", 0)
+    assert found["test"]["difference"]["value"] is None and found["test"]["after"] is None
+    assert "questions cannot tell that from luck" in found["test"]["difference"]["reason"]
+    assert found["n_demos"] == 0 and not found["instructions_changed"]  # the old program stays
+    assert found["headline"]["sentence"] == "Keep the judge as it is."
 
 
 def test_dev_with_one_stratum_cannot_choose(judgecal: Run, workspace: Workspace) -> None:

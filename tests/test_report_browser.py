@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.many_items import many_items
-from tests.support.pages import ATTACK, OPEN, page_of, recorded
+from tests.support.pages import ATTACK, OPEN, items_of, page_of, recorded
 
 pytestmark = needs_browser
 
@@ -36,13 +37,10 @@ def page(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> Path:
         row["tags"] = [row["kind"], f"tag {ATTACK}"] if row["kind"] == "half" else [row["kind"]]
         row["system"] = "one" if place % 2 else "two"
         row["answer"] += f" {ATTACK}"
-    labels = rated(made, {"full": 100, "half": 50, "none": 0})
-    scale = 'kind = "percentage"\nmin = 0\nmax = 100\npass_at = 75'
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale=scale, splits=OPEN)
-    high = [{"full": 100, "half": 76 + place % 20, "none": 0}[row["kind"]] for place, row in enumerate(made)]
-    low = [
-        {"full": place % 20, "half": 90 if place < 3 else 50, "none": 0}[row["kind"]] for place, row in enumerate(made)
-    ]
+    labels = rated(made, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    high = ["no" if row["kind"] == "none" else "yes" for row in made]
+    low = ["yes" if row["kind"] == "half" and place < 3 else "no" for place, row in enumerate(made)]
     slug = recorded(judgecal, tmp_path, {"high": high, "low": low}, made)
     page_of(judgecal, slug)
     return workspace_dir / "experiments" / slug / "report.html"
@@ -139,7 +137,7 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
 
 def test_what_stands_beside_the_list(opened: Tab) -> None:
     text = opened.run("document.getElementById('one').textContent")
-    for words in ("Question", "Reference", "Answer", "People", "ann 100", "high: ", "low: ", "false fail", "1 of 40"):
+    for words in ("Question", "Reference", "Answer", "People", "ann fail", "high: ", "low: ", "false pass", "1 of 40"):
         assert words in text, words
 
 
@@ -150,6 +148,27 @@ def test_the_shown_items_leave_as_csv(opened: Tab) -> None:
     lines = opened.run("window.csv.text()").split("\r\n")
     assert lines[0].startswith('"item_id","question","reference_answer"') and len(lines) == 22 and lines[-1] == ""
     assert '"low","low error","low reasoning"' in lines[0] and all('"false fail"' in line for line in lines[1:-1])
+
+
+def test_a_calibrated_verdict_leaves_with_the_raw_one(
+    chromium: Browser, judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
+    """Bad answers have 40 to 79 and good ones 60 to 99: the cut lies above 60, where the raw one is 50."""
+    made = made_items(20)
+    labels = rated(made, {"full": 1, "half": 1, "none": 0})
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    graded = [place * 7 % 40 + (40 if row["kind"] == "none" else 60) for place, row in enumerate(made)]
+    slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
+    said = [item["said"][0] for item in items_of(page_of(judgecal, slug))["items"]]
+    assert {one["verdict"] for one in said} == {"pass", "fail"} and "false pass" in {one["error"] for one in said}
+    tab = chromium.tab().open((workspace_dir / "experiments" / slug / "report.html").as_uri())
+    tab.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
+    tab.run("document.getElementById('csv').click()")
+    rows = list(csv.DictReader(tab.run("window.csv.text()").removeprefix("\ufeff").splitlines()))
+    assert [(one["graded"], one["graded raw verdict"], one["graded error"]) for one in rows] == [
+        (one["verdict"], one["given"], one["error"]) for one in said
+    ]
+    assert f"raw verdict {said[0]['given']}" in tab.run("document.getElementById('one').textContent")
 
 
 def test_hostile_text_does_not_run(opened: Tab) -> None:

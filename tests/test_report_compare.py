@@ -45,7 +45,7 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
     assert printed["compared_from"] == taken_in and printed["decision"] == "A" and printed["test_look"] is None
     assert printed["headline"]["next"] == f"judgecal select {taken_in}"
-    page = check_page(judgecal, printed, ["pairs", "notes"], "+0.250 [+")
+    page = check_page(judgecal, printed, ["pairs", "notes"], "+25.0 [+")
     assert told(printed["difference"]).startswith("0.250 [0.")
     assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)
     assert page.count("<svg ") == 2  # the difference, wide and narrow
@@ -61,6 +61,21 @@ def test_the_page_of_every_pair(judgecal: Run, taken_in: str) -> None:
     assert printed["experiment"] == "every" and len(printed["pairs"]) == 3
     told_apart = sum(pair["decision"] != "cannot tell" for pair in printed["pairs"])
     assert f"{told_apart} of 3" in page.text and told_apart == 2
+
+
+def test_an_interval_without_0_beside_a_pair_that_holm_leaves_open_is_explained(
+    judgecal: Run, taken_in: str, workspace_dir: Path
+) -> None:
+    stands = "Each interval is of its pair alone."
+    assert stands not in judgecal("compare", taken_in, "--name", "three").said
+    summary = workspace_dir / "experiments" / "three" / "summary.json"
+    found = json.loads(summary.read_text(encoding="utf-8"))
+    for pair in found["pairs"]:
+        pair["comparison"]["decision"] = (
+            "cannot tell"  # as Holm leaves a pair with p between the level and a third of it
+        )
+    summary.write_text(json.dumps(found), encoding="utf-8")
+    assert stands in judgecal("report", "three").said
 
 
 def test_a_report_says_what_the_command_said_and_needs_nothing_else(

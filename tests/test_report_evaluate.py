@@ -67,7 +67,7 @@ def test_pairs_that_stay_open_beside_a_best_are_explained() -> None:
 def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep: EvaluateResult) -> None:
     systems = tuple(dataclasses.replace(one, n=0) for one in sweep.systems)
     document = evaluate_document(dataclasses.replace(sweep, systems=systems, failures=()))
-    assert document.headline.kind == "none" and not document.facts
+    assert document.headline.kind == "unread" and not document.facts
     because = "The judge of faithfulness gave no verdict on 3 answers, by parse: no verdict in the reply: 'maybe'."
     assert document.headline.because[0] == because
     page = unescape(html(document))
@@ -90,7 +90,7 @@ def test_one_system_and_none_that_answered() -> None:
         for row in measured(asked, {"a": 0.5, "b": 0.5})
     ]
     nothing = headline(evaluated(failed, asked))
-    assert nothing.kind == "none" and nothing.next.endswith("--open")
+    assert nothing.kind == "unread" and nothing.next.endswith("--open")
 
 
 def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:

@@ -59,8 +59,9 @@ def test_gate(judgecal: Run, served: Served) -> None:
     served.script.change = flips(0.15)
     printed = printed_by(judgecal, "gate", "--lock", served.path, "--name", "g", code=1)
     n = len(printed["flipped"])
-    shown = [told(printed["flip_rate"], 1, 100.0), told(printed["noise"], 1, 100.0), told(printed["difference"])]
-    shown += [told(printed[when][printed["metric"]]) for when in ("locked", "now")]
+    estimates = [printed[name] for name in ("flip_rate", "noise", "difference")]
+    estimates += [printed[when][printed["metric"]] for when in ("locked", "now")]
+    shown = [told(estimate, 1, 100.0) for estimate in estimates]
     page = check_page(judgecal, printed, ["flips", "loss", "items", "notes"], *shown)
     assert "FAIL: stop using this judge." in page
     gold = served.script.gold

@@ -25,12 +25,25 @@ from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
 from judgecal.selection.choice import Candidate
-from judgecal.selection.standing import Basis, Pick, Standing, standing
+from judgecal.selection.decision import Pick
+from judgecal.selection.standing import Basis, Standing, standing
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
-from tests.support.pages import ATTACK, ESCAPE, LONG, OPEN, OVERRIDE, RIGHT_TO_LEFT, Parsed, items_of, page_of, recorded
+from tests.support.pages import (
+    ATTACK,
+    ESCAPE,
+    LONG,
+    OPEN,
+    OVERRIDE,
+    RIGHT_TO_LEFT,
+    Parsed,
+    items_of,
+    page_of,
+    recorded,
+    told,
+)
 
 
 @pytest.fixture
@@ -71,8 +84,8 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
     assert found.result.as_json() == printed
     page = page_of(judgecal, printed["experiment"])
     for judge in printed["judges"]:
-        value = judge["as_wrong"]["macro_agreement"]
-        assert f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]" in page
+        for value in (judge["agreement"]["macro_agreement"], judge["calibrated"]["macro_agreement"]):
+            assert f"{told(value, 1, 100)}%" in page
     assert not summary.exists()
 
 
@@ -219,7 +232,8 @@ def candidate(judge: str, usd: float | None, unscored: int) -> Candidate:
 
 FAR = loss(0.2, 0.3, 0.4)
 ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
-CHEAPER = Pick("B", "A", ("B", "A"), 0.95)
+CONSTANT = FloorLoss("constant 50", FAR)
+CHEAPER = Pick("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
 LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
 
 
@@ -233,14 +247,14 @@ def found_with(
     *,
     judges: tuple[JudgeLoss, ...] = LOSSES,
     constant: Estimate = FAR,
-    embedded: Estimate = FAR,
     people: tuple[PersonLoss, ...] = (ANN,),
     pick: Pick = CHEAPER,
     usd: float | None = 2.0,
+    may_choose: bool = True,
     **gold: Any,
 ) -> Standing:
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
-    about = {"labels_by": "people", "n_test_items": 0} | gold
+    about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
     entries = [
         line(one.judge, one.value, retest=None if gold else object(), calibrated={}, stand_in=None, kind="recorded")
         for one in judges
@@ -252,12 +266,12 @@ def found_with(
         raters=(),
         floor=(line("best constant", 0.5),),
     )
-    floor = (FloorLoss("constant 50", constant), FloorLoss("embedded", embedded))
+    floor = (FloorLoss("constant 50", constant),)
     return Standing(
         result=cast("AgreementResult", result),
         sampling="curated",
         n_raters=2,
-        basis=Basis("open", 220, 110, pick.judge is not None),
+        basis=Basis("open", 220, 110, may_choose),
         metric="macro_agreement",
         margin=0.03,
         losses=LossPicture(cast("Losses", None), judges, floor, people),
@@ -290,11 +304,11 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 
 
 def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
-    made = found_with(constant=loss(-0.01, 0.02, 0.05))
+    made = found_with(constant=loss(-0.01, 0.02, 0.05), pick=Pick("none", None, "A", (), 0.95, CONSTANT))
     headline = judges_headline(made)
     assert (made.chosen, headline.kind) == (None, "none")
     assert (
-        headline.next == "judgecal optimize --gold made --model MODEL"
+        headline.next == "judgecal optimize --gold made --model embedded"
     )  # a recorded judge has no prompt to begin with
     assert in_full(made) == (
         "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The best, A, "
@@ -304,7 +318,7 @@ def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
 
 
 def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
-    made = found_with(judges=LOSSES[:1], pick=Pick("A", "A", ("A",), 0.95))
+    made = found_with(judges=LOSSES[:1], pick=Pick("use", "A", "A", ("A",), 0.95, CONSTANT))
     assert judges_headline(made).kind == "use"
     assert in_full(made).startswith(
         "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of answers "
@@ -313,29 +327,33 @@ def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
 
 
 def test_test_items_alone_choose_nobody() -> None:
-    found = judges_headline(found_with(pick=Pick(None, "A", (), 0.95)))
+    found = judges_headline(found_with(pick=Pick("none", None, "A", (), 0.95, CONSTANT), may_choose=False))
     assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which confirm")
-    assert found.next == "judgecal agreement --gold made --judgements FILE --split open"
+    assert found.next == "judgecal agreement --gold made --help"
 
 
 def test_what_is_not_known_is_said() -> None:
     made = found_with(
-        embedded=loss(-0.01, 0.01, 0.03),
         people=(),
         usd=None,
-        pick=Pick("A", "A", ("A",), 0.95, more_questions=1200, cheaper="B"),
+        pick=Pick(
+            "tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=FloorLoss("wer@local", loss(-0.01, 0.01, 0.03))
+        ),
         labels_by="project",
         n_test_items=90,
     )
     told = "\n".join(judges_headline(made).unknown)
+    assert (
+        "A is not shown to beat the free wer@local on the 110 questions of train and dev: 1.0 points, -1.0 to 3.0."
+        in judges_headline(made).because
+    )
     for words in (
         "The 90 test items here took no part",
-        "better than embedded, which is free: 1.0 points, -1.0 to 3.0",
         "the project itself made them",
         "Whether B is good enough: about 1,200 more questions",
         "no two raters share 30 items",
         "each item was judged once",
-        "some have no price",
+        "What A costs: without a price it ranks as the dearest",
     ):
         assert words in told
 
@@ -370,7 +388,8 @@ def test_the_worst_come_first(judgecal: Run, workspace_dir: Path, tmp_path: Path
     made_gold(workspace_dir / "gold" / "made", made, labels, splits=OPEN)
     slug = recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made)
     kept = read_experiment(find_workspace(None), slug)
-    found = parted_items(kept, kept.columns[: kept.asked], kept.items)
+    columns = [(column, column) for column in kept.columns[: kept.asked]]
+    found = parted_items(kept.gold, columns, kept.items)
     assert [one.said[0].verdicts[0] for one in found] == list(range(60, 10, -1))
     assert {one.said[0].error for one in found} == {"too high"}
 
@@ -389,7 +408,8 @@ def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     two = [None if row["kind"] == "half" else "yes" for row in made]
     slug = recorded(judgecal, tmp_path, {"one": one, "two": two}, made)
     kept = read_experiment(find_workspace(None), slug)
-    found = {item.item.item_id: item for item in parted_items(kept, kept.columns[: kept.asked], kept.items)}
+    columns = [(column, column) for column in kept.columns[: kept.asked]]
+    found = {item.item.item_id: item for item in parted_items(kept.gold, columns, kept.items)}
     kinds = {row["item_id"]: row["kind"] for row in made}
     assert set(found) == set(kinds)  # `one` fails the full ones, `two` has no verdict or passes what people fail
     assert {kinds[name] for name, item in found.items() if item.people_differ} == {"full"}
@@ -432,7 +452,8 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     assert all(one.low is not None and one.high is not None and one.high > one.low for one in shape.calibration)
     assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
     assert shape.confusion == Confusion(("fail", "pass"), ((40, 0), (0, 20)))
-    assert judge_shape(kept, *_table_and_column(workspace_dir, slug), repeats=1) == shape
+    table, column = _table_and_column(workspace_dir, slug)
+    assert judge_shape(table, column, table.described(column)) == shape
 
 
 def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
@@ -445,7 +466,7 @@ def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
     [
         ('kind = "nominal"', ("a", "b", "c"), "b", ("a", "b", "c"), ((0, 19, 0, 1), (0, 20, 0, 0), (0, 20, 0, 0))),
         (GRADES, (4, 2, 0), 2, ("0", "2", "4"), ((0, 20, 0, 0), (0, 20, 0, 0), (0, 19, 0, 1))),
-        (f"{GRADES}\npass_at = 3", (4, 2, 0), 3, ("fail", "pass"), ((0, 40, 0), (0, 19, 1))),
+        (f"{GRADES}\npass_at = 3", (4, 2, 0), 3, ("fail", "pass"), ((40, 0, 0), (19, 0, 1))),  # 2 once calibrated
     ],
     ids=["nominal", "ordinal", "ordinal with a mark"],
 )

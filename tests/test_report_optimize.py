@@ -15,30 +15,27 @@ from judgecal.records import Estimate
 from judgecal.report.optimize import optimize_document
 from judgecal.report.terminal import terminal
 from tests.support.command import Run
+from tests.support.gold import harsh_gold
 from tests.support.pages import HOSTILE, LONG, Parsed, check_page, page_of, printed_by, told
 
 
-def test_the_page(judgecal: Run) -> None:
-    printed = printed_by(judgecal, "optimize")
+def test_the_page(judgecal: Run, workspace_dir: Path) -> None:
+    harsh_gold(workspace_dir)
+    printed = printed_by(judgecal, "optimize", "--gold", "harsh")
     metric, test = printed["metric"], printed["test"]
-    sections = [
-        "gain",
-        "prompt",
-        "candidates",
-        "errors",
-        "agreement",
-        "people",
-        "losses",
-        "pairs",
-        "diagnostics",
-        "notes",
+    sections = ["gain", "prompt", "candidates", "errors", "pairs", "diagnostics", "notes"]
+    shown = [told(printed[split][when][metric], 1, 100) for split in ("dev", "test") for when in ("before", "after")]
+    shown += [told(test["calibrated"][when][metric], 1, 100) for when in ("before", "after")]
+    shown += [
+        told(one[footing], 1, 100) for one in printed["dev"]["candidates"] for footing in ("calibrated", "as_wrong")
     ]
-    shown = [told(printed[split][when][metric]) for split in ("dev", "test") for when in ("before", "after")]
-    shown += [told(one["as_wrong"]) for one in printed["dev"]["candidates"]]
     # Points with a sign: +1.6 [-1.0, +4.2].
     shown += [f"{100 * test[key]['low']:+.1f}, " for key in ("difference", "difference_recalibrated")]
     page = check_page(judgecal, printed, sections, *shown)
-    assert "96 test answers sealed" in page and "counted and never shown" in page and 'id="items"' not in page
+    change = test["calibrated"]["after"][metric]["value"] - test["calibrated"]["before"][metric]["value"]
+    assert change == pytest.approx(test["difference_recalibrated"]["value"])  # one map, so that no screen has two
+    assert 'id="explore"' not in page
+    assert 'id="items"' not in page
     assert page.count("<h3>Demo ") == printed["n_demos"] > 0
     assert printed["run_line"] in judgecal("report", printed["experiment"], "--full").out
 
@@ -62,7 +59,9 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
 
     signature = workspace_dir / "signatures" / "correctness_v3.py"
     signature.write_text(signature.read_text().replace(lines[0], "Something else."))
-    assert "The signature is gone or has changed since" in page_of(judgecal, printed["experiment"])
+    assert f"- {lines[0]}</del>" in unescape(page_of(judgecal, printed["experiment"]))  # as it was
+    path.with_name("judges.json").unlink()
+    assert "judges.json is gone, so the instructions before" in unescape(page_of(judgecal, printed["experiment"]))
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
@@ -122,9 +121,9 @@ def test_the_terminal_holds_every_note() -> None:
     text = terminal(optimize_document(optimized()), width=200, full=True)
     rows = {" ".join(line.split()) for line in text.splitlines()}
     for row in (
-        "dev, before 40/41 1 0.600 [0.500, 0.700] at 0.95",
-        "test, after 40/41 1 0.700 [0.600, 0.800] at 0.95",
-        "test, after - before +0.050 [+0.010, +0.090]",
+        "dev, before 40/41 1 60.0 [50.0, 70.0]% at 0.95",
+        "test, after 40/41 1 70.0 [60.0, 80.0]% at 0.95",
+        "test, after - before +5.0 [+1.0, +9.0] points",
         "In training 3 of 20 replies gave no verdict: they counted as wrong.",
         "Percentage verdicts on binary labels (s@m): cut at 50.",
         "Program: experiments/opt/program.json (8 demos, instructions unchanged), as a judge s@m#opt.",

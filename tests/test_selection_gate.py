@@ -118,6 +118,7 @@ def test_a_stratum_of_few_items_decides_nothing() -> None:
         found = rule.standing(two_times(labels, labels, now), last=True)
         assert (found.decision, found.loss_below) == ("inconclusive", None)
         assert '8 in "low third" (2 more would do): under 10 nothing is decided by macro_agreement' in found.why
+        assert found.why.endswith("So this lock can never pass: label more of them and lock again")
     assert GateRule("mean_agreement", 0.03).standing(two_times(labels, labels, lost), last=True).decision == "fail"
     # Who answers, and how often nobody does, rest on no stratum.
     assert rule.standing(two_times(labels, labels, lost), last=True).decision == "changed"
@@ -188,6 +189,13 @@ def test_a_rise_of_unscored_verdicts_fails_whatever_the_loss() -> None:
     assert standing.decision == "fail" and "18.0% more of the verdicts are missing" in standing.why
     few = [[None if place < 5 else label] for place, label in enumerate(labels)]
     assert GateRule("macro_agreement", 0.03).standing(two_times(labels, then, few), last=True).decision != "fail"
+
+
+def test_nothing_that_could_be_read_is_no_pass() -> None:
+    """Not even beside a lock that could read nothing either."""
+    nothing = [[None, None] for _ in range(60)]
+    standing = GateRule("macro_agreement", 0.03).standing(two_times(alternating(60), [None] * 60, nothing), last=True)
+    assert standing.decision == "inconclusive" and "no call has a verdict" in standing.why
 
 
 def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> None:
@@ -415,7 +423,11 @@ def test_the_map_of_the_lock_decides(judgecal: Run, served: Served) -> None:
     assert then == pytest.approx(now)
     text = judgecal("report", found["experiment"], "--format", "md").out.replace("\\", "")
     assert "difference in macro_agreement through the lock's calibration map" in text
-    assert "of the verdicts as they are" in text and "| macro_agreement, calibrated | 0." in text
+    assert "of the raw verdicts" in text and "Then and now through the lock's calibration map" in text
+    assert found["flip_rate"]["value"] == 0.0 < found["changed"]["value"]  # none crosses the lock's cut
+    rows = [line for line in text.splitlines() if line.startswith("| macro_agreement")]
+    assert [row.split(" | ")[0] for row in rows] == ["| macro_agreement", "| macro_agreement, raw"]
+    assert f"| macro_agreement | {100 * then:.1f} [" in rows[0]
 
 
 def test_a_map_with_one_label_decides_nothing(served: Served) -> None:
@@ -515,7 +527,7 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
         "FAIL: stop using this judge. 13.6% more of the verdicts are missing than when it was locked"
     )
     assert "MANY UNSCORED: 30 of 220 judgements are unscored (parse 30) and count as" in line
-    assert "without their items the difference is 0.000 [0.000, 0.000]" in line
+    assert "without their items the difference is 0.0 [0.0, 0.0] points" in line
     sealed = served.script.gold.test_ids & silent
     named = [item for item in sorted(silent) if item not in sealed][:10]
     assert f"{', '.join(named)} and " in line and f"{len(sealed)} of test, which are not shown" in line

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
@@ -29,7 +30,7 @@ from judgecal.workspace import Workspace, find_workspace
 from tests.benchmarks.selection import covered, simulate
 from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
-from tests.support.pages import page_of
+from tests.support.pages import page_of, told
 from tests.support.server import StubServer, as_answer, completion, failing, running
 
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
@@ -66,7 +67,7 @@ def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
     assert chosen_of(judges, n_wrong, 200).within == ("mid", "dear")
     found = chosen_of(judges, n_wrong, 60)  # all of that times 200 / 60
     assert (found.judge, found.within, found.shown) == ("dear", (), False)
-    assert "it was not shown to lose less than the margin of 0.03 against the truly best" in found.why
+    assert "it was not shown to lose less than the margin of 3 points against the truly best" in found.why
     assert found.nearest == "mid" and found.more_questions is not None and found.more_questions > 0
     assert f"about {found.more_questions:,} more questions in train and dev would, for mid" in found.why
 
@@ -123,7 +124,7 @@ def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
 
 def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:
     found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 30}, 100)
-    assert found.judge == "dear" and found.more_questions is None and "each loses 0.03 or more" in found.why
+    assert found.judge == "dear" and found.more_questions is None and "each loses 3 points or more" in found.why
 
 
 @pytest.mark.parametrize(
@@ -185,8 +186,9 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     before = tree(workspace_dir / "experiments" / scored)
     found = one_object(judgecal("select", scored, *ANY, "--json"))
     assert found.keys() >= CONTRACT
-    assert (found["shown"], found["lock"]) == (True, "judge.lock.json") and found["chosen"] in found["within_margin"]
-    assert set(found["within_margin"]) | {one["judge"] for one in found["rejected"]} == {
+    # The three give the same verdicts, but on 62 questions: 0.97^62 = 15%.
+    assert (found["shown"], found["within_margin"], found["lock"]) == (False, [], "judge.lock.json")
+    assert {found["chosen"]} | {one["judge"] for one in found["rejected"]} == {
         f"{signature}@embedded" for signature in SIGNATURES.split(",")
     }
     for estimate in found["confirmed"].values():
@@ -224,16 +226,23 @@ def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
     assert "reused" in judgecal("select", scored, *ANY, "--metric", "mae").out
 
 
+def test_no_screen_speaks_of_people_where_the_project_gave_the_labels(judgecal: Run, scored: str) -> None:
+    for words in (["report", scored], ["select", scored], ["compare", scored]):
+        text = " ".join(judgecal(*words).out.split())
+        assert "people" not in text.replace("percentage labels by the project itself, not by people", ""), words
+        assert "person" not in text, words
+
+
 def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
     ran = judgecal("select", scored, *ANY, "-o", "deep/l.json")
     assert ran.code == 0
     first = " ".join(ran.out.split("\n\n")[0].split())
     assert first.startswith("correctness_v") and first.endswith(".")
-    assert "@embedded was taken, though it is not shown to agree with people better than the best constant." in first
+    assert "it is not shown to agree with the project's own labels better than the best constant." in first
     assert "On test (96 items, 0 unscored) it agrees with the project's own labels to " in first
-    assert "Locked in deep/l.json" in ran.out
+    assert ran.out.rstrip().endswith("next: judgecal gate --lock deep/l.json")
     full = judgecal("select", scored, *ANY, "-o", "deep/l.json", "--full").said
-    for part in ("through its calibration map", "confirmed on test", "flip rate 0.000", "run: gold:starter@"):
+    for part in ("through its calibration map", "confirmed on test", "flip rate 0.0", "run: gold:starter@"):
         assert part in full
 
 
@@ -243,7 +252,7 @@ def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
     assert all(f'<section id="{name}"' in page for name in ("judges", "lock", "notes"))
     value = found["confirmed_calibrated"]["macro_agreement"]
     assert found["headline"]["sentence"] in page and found["lock_sha256"][:12] in page
-    assert f"{value['value']:.3f} [{value['low']:.3f}, {value['high']:.3f}]" in page
+    assert f"{told(value, 1, 100)}%" in page
 
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
@@ -300,13 +309,16 @@ def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, w
     ran = judgecal("select", scored, "--json")
     found = one_object(ran, code=1)
     assert (found["chosen"], found["shown"], found["lock"], found["headline"]["kind"]) == (None, False, None, "none")
-    assert "is not shown to agree with people better than always saying" in found["why"]
-    assert {one["verdict"] for one in found["judges"]} == {"below the floor"} and len(found["rejected"]) == 3
+    assert "is not shown to agree better with the labels than always saying" in found["why"]
+    assert re.search(r"\([+-]\d+\.\d to [+-]\d+\.\d points\)", found["why"])
+    assert {one["verdict"] for one in found["judges"]} == {"not above the floor"} and len(found["rejected"]) == 3
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     allowed = one_object(judgecal("select", scored, "--allow-below-floor", "--json"))
     assert allowed["chosen"] and allowed["lock"]
-    assert allowed["notes"][0].startswith("chosen below the floor: it is not shown to agree with people better")
+    assert allowed["notes"][0].startswith(
+        "chosen though not shown above the floor: it is not shown to agree better with the labels"
+    )
 
 
 def test_a_lock_that_is_there_is_not_written_over(judgecal: Run, scored: str, workspace_dir: Path) -> None:
@@ -357,6 +369,60 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
     assert found["gold"]["n_items"] == len(gold.select("open")) and found["test_looks"] == 1
     assert not (workspace_dir / "judge.lock.json").exists()
     assert "No lock was written: its judgements were recorded" in judgecal("select", recorded).out
+
+
+def of_splits(judgecal: Run, workspace_dir: Path, tmp_path: Path, test: Callable[[int, bool], bool]) -> str:
+    """`leaky` is right on every question of train and dev, and on test gives what is said of the place and label."""
+    rows = made_items(60)
+    people = {"full": 1, "half": 0, "none": 0}
+    made_gold(workspace_dir / "gold" / "pass", rows, rated(rows, people), scale='kind = "binary"')
+    gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    lines = ["item_id,judge,verdict"]
+    for place, item in enumerate(gold.items):
+        label = bool(gold.labels[item.item_id])
+        passes = test(place, label) if gold.split_of(item.group) == "test" else label
+        lines.append(f"{item.item_id},leaky,{'yes' if passes else 'no'}")
+    path = tmp_path / "leaky.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--name", "leaky").code == 0
+    return "leaky"
+
+
+def test_test_refuses_a_judge_that_is_no_better_than_a_constant_there(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
+    slug = of_splits(judgecal, workspace_dir, tmp_path, lambda place, label: place % 5 == 0)
+    found = one_object(judgecal("select", slug, "--json"), code=1)
+    assert (found["chosen"], found["confirmed_on_test"], found["within_margin"]) == (None, False, [])
+    assert found["refused"]["judge"] == "leaky" and found["rejected"] == [found["refused"]]
+    assert "on test it does no better than the best constant (agreement with the labels " in found["refused"]["why"]
+    assert "--allow-below-floor locks it" in found["why"] and "--allow-unconfirmed locks it" in found["why"]
+    assert "have leaked into the prompt" in found["why"]
+    ran = judgecal("select", slug)
+    assert ran.code == 1 and ran.said.startswith("Do not use leaky: test does not bear out what chose it.")
+    assert one_object(judgecal("select", slug, "--allow-below-floor", "--json"), code=1)["refused"]
+    both = one_object(judgecal("select", slug, "--allow-below-floor", "--allow-unconfirmed", "--json"))
+    assert (both["chosen"], both["confirmed_on_test"], both["refused"]) == ("leaky", False, None)
+
+
+def test_test_refuses_a_judge_that_falls_too_far(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    slug = of_splits(judgecal, workspace_dir, tmp_path, lambda place, label: label != (place % 4 == 0))
+    found = one_object(judgecal("select", slug, "--json"), code=1)
+    assert found["why"].startswith("on test its agreement with the labels is ") and "leaked" in found["why"]
+    assert "--allow-below-floor" not in found["why"]
+    allowed = one_object(judgecal("select", slug, "--allow-unconfirmed", "--json"))
+    assert (allowed["chosen"], allowed["confirmed_on_test"]) == ("leaky", False)
+    assert "Test does not confirm it: on test its agreement" in judgecal("select", slug, "--allow-unconfirmed").said
+
+
+def test_nothing_of_another_split_stands_in_the_sentence_about_test(
+    judgecal: Run, recorded: str, workspace_dir: Path
+) -> None:
+    found = one_object(judgecal("select", recorded, "--json"))
+    on_test = next(one for one in found["headline"]["because"] if one.startswith("On test"))
+    assert on_test.endswith("the best constant there reaches 50.0%.") and "each other" not in on_test
+    gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    assert found["floor"]["n"] == len(gold.select("test")) and found["confirmed_on_test"] is True
 
 
 def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
@@ -505,15 +571,16 @@ def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: Stu
 
 
 def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
-    """Every other call says 90, the others 10, with the mark at 75: of three calls at most two of the three pairs flip;
-    calls arrive in no fixed order, and three random ones would flip half of the pairs."""
+    """Every other call says 90, the others 10: of three calls at most two of the three pairs differ; calls arrive in no
+    fixed order, and three random ones would differ in half of the pairs. The map was fitted on a judge that said the
+    same of everything, so that no difference crosses the lock's cut."""
     slug = score_both(judgecal)
     turn = itertools.count()
     served.script = lambda body: say(90 if next(turn) % 2 else 10)
     assert judgecal("select", slug, *ANY).code == 0
     noise = load_lock(workspace_dir / "judge.lock.json").noise
-    assert noise.flip_rate.value is not None and 0.3 < noise.flip_rate.value <= 2 / 3
-    assert noise.exact_agreement.value == pytest.approx(1 - noise.flip_rate.value)
+    assert noise.flip_rate.value == 0.0
+    assert noise.exact_agreement.value is not None and 1 / 3 <= noise.exact_agreement.value < 0.7
 
 
 def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
@@ -540,7 +607,7 @@ def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
     assert found["confirmed"]["macro_agreement"]["n_unscored"] > 0 and found["usd"] <= 0.02
     assert not (workspace_dir / "judge.lock.json").exists()
     whole = one_object(judgecal("select", slug, *ANY, "--json"))
-    assert whole["lock"] and whole["test_looks"] == found["test_looks"] == 1
+    assert whole["lock"] and (found["test_looks"], whole["test_looks"]) == (0, 1)  # with calls lost nothing is decided
 
 
 def test_a_model_that_changed_between_score_and_lock_is_named(judgecal: Run, served: StubServer) -> None:
@@ -575,7 +642,7 @@ def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServe
 def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: "I would rather not say."
-    found = one_object(judgecal("select", slug, *ANY, "--json"), code=4)
+    found = one_object(judgecal("select", slug, *ANY, "--allow-unconfirmed", "--json"), code=4)
     assert found["lock"] and found["confirmed"]["macro_agreement"]["n_unscored"] > 0
     noise = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))["noise"]
     assert noise["flip_rate"]["value"] is None and noise["flip_rate"]["reason"]
@@ -584,9 +651,24 @@ def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubS
 def test_a_server_that_is_down_is_no_verdict(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: failing(400, "no such model")
-    ran = judgecal("select", slug, *ANY, "--json")
-    assert ran.code == 4
-    found = json.loads(ran.out)
+    found = one_object(judgecal("select", slug, *ANY, "--json"), code=1)
+    assert not (workspace_dir / "judge.lock.json").exists()
+    assert "96 of 96 test items have no verdict, and count as wrong" in found["refused"]["why"]
     n_test = found["confirmed_on"]["n_items"]
     assert found["confirmed"]["macro_agreement"]["n_unscored"] == n_test
     assert found["confirmed_complete"]["macro_agreement"]["n"] == 0
+
+
+def test_a_lock_says_on_how_many_items_raters_tie(judgecal: Run, workspace_dir: Path) -> None:
+    """What is locked is of the items on which they agree, and a rate that rests on it says so."""
+    made = made_items(60)
+    ann = rated(made, {"full": 1, "half": 0, "none": 0})
+    bob = [(item, "bob", label if n % 4 else 1 - int(label)) for n, (item, _, label) in enumerate(ann)]
+    made_gold(workspace_dir / "gold" / "made", made, [*ann, *bob], scale='kind = "binary"')
+    gold = load_gold("made", workspace=find_workspace(workspace_dir))
+    assert judgecal("score", "--gold", "made", "--judge", "correctness_v3@embedded", "--name", "rec").code == 0
+    anyway = ("--allow-unconfirmed", *ANY)
+    assert judgecal("select", "rec", *anyway).code == 0
+    lock = load_lock(Path("judge.lock.json"))
+    test, tied = gold.select("test"), {item.item_id for item in gold.tied}
+    assert lock.gold.ties == pytest.approx(sum(item.item_id in tied for item in test) / len(test)) and tied

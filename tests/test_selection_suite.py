@@ -16,6 +16,7 @@ import pytest
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge, judge_named
 from judgecal.selection.mosaic_rows import read_record
+from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
@@ -361,6 +362,43 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
     assert alone["headline"]["next"].startswith("judgecal gate --lock")
 
 
+def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, workspace_dir: Path) -> None:
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    turned = Calibration((30.0,), (10.0, 80.0), 100, 50)  # other labels, and a cut below the people's mark of 75
+    a = lock_file(workspace_dir / "a.lock.json", judge, gold, calibration=turned)
+    b = lock_file(workspace_dir / "b.lock.json", judge, gold)
+    rows = [{"question": one.question, "answer": one.answer, "reference": one.reference_answer} for one in gold.items]
+    table = write(workspace_dir / "in.jsonl", rows[:60])
+    columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "--json")
+    single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *columns))
+    both = one_object(judgecal("judge", table, "--lock", a, "--lock", b, "-o", "both.jsonl", *columns))
+    names = {"verdict": "verdict", "passed": "passed", "calibrated": "calibrated", "model_id": "model_id"}
+    pairs = list(zip(read(workspace_dir / "one.jsonl"), read(workspace_dir / "both.jsonl"), strict=True))
+    for one, other in pairs:
+        assert [one[name] for name in names] == [other[f"correctness_v3_{name}"] for name in names.values()]
+        assert {"correctness_v3_cost_usd", "correctness_v3_latency_s", "correctness_v3_2_calibrated"} <= other.keys()
+    assert any(one["passed"] and one["verdict"] < 75 for one, _ in pairs)
+    (alone,) = single["rates"].values()
+    shown = both["rates"]["correctness_v3"]
+    assert (shown["raw"], shown["calibrated"]) == (alone["raw"], alone["calibrated"]) and shown["raw"] != alone[
+        "calibrated"
+    ]
+    assert both["metrics"]["correctness_v3_passed"] == alone["calibrated"]
+
+
+def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, workspace_dir: Path) -> None:
+    judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
+    gold = load_gold(workspace_dir / "gold" / "starter")
+    locks = [str(lock_file(workspace_dir / f"{name}.lock.json", judge, gold)) for name in "ab"]
+    rows = [{"question": one.question, "answer": one.answer, "reference": one.reference_answer} for one in gold.items]
+    table = write(workspace_dir / "in.jsonl", rows[:20])
+    columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "-o", "both.jsonl")
+    ran = judgecal("judge", table, "--lock", locks[0], "--lock", locks[1], *columns)
+    assert ran.said.startswith("All 2 judges pass the same share: ") and "lowest" not in ran.said
+    assert "people" not in ran.said.partition("experiment:")[0]
+
+
 def test_a_custom_judge_of_chunks_goes_to_retrieval(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
     (workspace_dir / "signatures" / "fresh.py").write_text(
         "import dspy\n\n\nclass Fresh(dspy.Signature):\n"
@@ -438,7 +476,7 @@ def test_where_everything_passes_there_is_no_lowest(judgecal: Run, workspace_dir
     table = write(workspace_dir / "in.jsonl", rows)
     options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl", "--json")
     said = one_object(judgecal("judge", table, *options))["headline"]
-    assert said["sentence"] == "By their own verdicts all 2 judges pass whatever they scored."
+    assert said["sentence"] == "All 2 judges pass whatever they scored."
     assert said["unknown"][1].startswith("How sure the rates are: 3 groups: fewer than 10")
 
 

@@ -43,6 +43,7 @@ from judgecal.cli.select import select
 from judgecal.cli.streams import claim_descriptors, safe_streams
 from judgecal.cli.workspace import init, judges, models
 from judgecal.errors import InputError, JudgecalError, notice
+from judgecal.workspace import shown
 
 __all__ = ["app", "main", "run"]
 
@@ -69,7 +70,7 @@ for _command in (
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from judgecal import __version__
+        from judgecal._version import __version__
 
         print_text(__version__)
         raise typer.Exit
@@ -107,11 +108,23 @@ def run(argv: Sequence[str]) -> int:
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)
+        _say_what_ran(argv)
         stdout.flush()
         if stdout.lost is not None and not stdout.reader_gone:
             notice(f"judgecal: the result could not be written to stdout: {stdout.lost.strerror}{what_is_kept()}")
             code = code if decided else code or 2
     return code
+
+
+def _say_what_ran(argv: Sequence[str]) -> None:
+    """A dry run calls nobody, and runs the code that judges and systems are made of."""
+    signatures = sys.modules.get("judgecal.signatures")  # loaded by whoever runs one
+    files = [*signatures.RAN] if signatures else []
+    if signatures:
+        signatures.RAN.clear()
+    if files and "--dry-run" in argv:
+        ran = ", ".join(map(shown, files))
+        notice(f"judgecal: --dry-run ran {ran} to make the judges and systems, and called nobody")
 
 
 def _run(argv: Sequence[str]) -> tuple[int, bool]:

@@ -68,7 +68,7 @@ def check_command(
     workspace = workspace_of(ctx)
     if gold_set is not None:
         result = check_set(load_gold(gold_set, workspace=workspace), workspace)
-        print_result(result, check_document(result), json=as_json, full=full)
+        print_result(result, check_document(result, full=full), json=as_json, full=full)
         table.write(result, parts=True)
         return
     results = check_sets(workspace)

@@ -229,18 +229,11 @@ class _Wanted:
         from judgecal.selection.rate_plan import spread_at_lock
 
         spread = spread_at_lock(load_lock(self.table.lock))
-        return 1.0 if spread is None or not spread.variance else spread.with_judge / spread.variance
+        return 1.0 if spread is None else 1.0 - max(0.0, spread.correlation) ** 2
 
     def after(self, name: str) -> str:
         """What the labels of the set are for: the rate of a judged table, else a score."""
-        table = self.table
-        if table.lock is None:
-            return f"judgecal score --gold {shlex.quote(name)}"
-        words = ["judgecal", "rate", self.source, "--lock", str(table.lock), "--labels", name]
-        for column, usual in (("question",) * 2, ("answer",) * 2, ("verdict",) * 2, ("item", None), ("group", None)):
-            if getattr(table, column) != usual:
-                words += [f"--{column}", getattr(table, column)]
-        return shlex.join(words)
+        return self.table.after(self.source, name)
 
     def _of_table(self, path: Path) -> GoldSet:
         """The set of a table's rows: as it was made before, or made now."""

@@ -78,6 +78,9 @@ class SheetArguments:
             "table's rows by their verdict; they are made a gold set, named as the sheet.",
         ),
     ] = None
+    ties: Annotated[
+        bool, typer.Option("--ties", help="Only the items on which raters tie, for another rater to settle.")
+    ] = False
     full: Full = False
     as_json: Json = False
 
@@ -98,7 +101,11 @@ def sheet_command(
     from judgecal.report.gold import sheets_document
 
     workspace = workspace_of(ctx)
+    if sheet.ties and sheet.strata is not None:
+        raise InputError("--ties are all the items on which raters tie, --strata draws others: give one of the two")
     if is_table(source, list_gold(workspace)):
+        if sheet.ties:
+            raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
         result, to = _table_sheet(source, sheet, table, workspace)
     elif table.given():
         raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
@@ -117,7 +124,8 @@ def _table_sheet(source: str, sheet: SheetArguments, table: TableArguments, work
     name = drawing.card.name
     how_many: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed}
     result = write_sheets(drawing.items, sheet.output, name=name, scale=drawing.card.scale, **how_many)
-    told = (*result.notes, *drawing.notes, *_instructions(drawing.write(workspace), sheet.output))
+    last = [f"with the labels imported: {table.after(source, name)}"] if table.lock else []
+    told = (*result.notes, *drawing.notes, *last, *_instructions(drawing.write(workspace), sheet.output))
     return dataclasses.replace(result, notes=told), name
 
 
@@ -131,6 +139,8 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     items = tuple(item for item in found.items if item.group in wanted)
     drafts = found.drafts if draft else None
     notes: tuple[str, ...] = ()
+    if sheet.ties:
+        items, notes = _tied(found, items)
     drawn: Drawing | None = None
     if sheet.strata is not None:
         drawn = draw_of(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
@@ -141,6 +151,23 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
         drawn.write(workspace)
     told = (*result.notes, *notes, *_instructions(found.gold, sheet.output), *_draft_notes(found, draft=draft))
     return dataclasses.replace(result, notes=told), f"{found.to}{found.made_new}"
+
+
+def _tied(found: Source, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+    """Those on which raters tie, and who must not get the sheet."""
+    from judgecal.errors import InputError
+
+    gold = found.gold
+    wanted = {item.item_id for item in gold.tied} if found.to == gold.name else set()
+    tied = tuple(item for item in items if item.item_id in wanted)
+    if not tied:
+        why = "of numbers the median is the label" if gold.scale.numeric and gold.scale.kind != "binary" else "of these"
+        raise InputError(f"--ties: raters of {gold.name} tie on no item ({why}): leave --ties out")
+    voted = [rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)]
+    return tied, (
+        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and name that "
+        "rater by --rater when it comes back",
+    )
 
 
 def draw_of(

@@ -55,7 +55,7 @@ def internal_error(error: BaseException) -> int:
 
 
 def _traceback(error: BaseException) -> str:
-    from judgecal import __version__
+    from judgecal._version import __version__
 
     command = sys.argv[1:2]  # the rest may hold texts of the user's
     about = f"judgecal {__version__}, Python {platform.python_version()}, {platform.platform()}, command {command}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,6 +44,16 @@ class TableArguments:
         """The options of tables that are given, as they are typed."""
         own = ("lock", "labels", "scale", "reference", "item", "group", "system")
         return [f"--{name}" for name in own if getattr(self, name) is not None]
+
+    def after(self, source: str, name: str) -> str:
+        """What labels of the set are for, as a command: the rate of a judged table, else a score."""
+        if self.lock is None:
+            return f"judgecal score --gold {shlex.quote(name)}"
+        words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
+        for option, usual in (("question",) * 2, ("answer",) * 2, ("verdict",) * 2, ("item", None), ("group", None)):
+            if getattr(self, option) != usual:
+                words += [f"--{option}", getattr(self, option)]
+        return shlex.join(words)
 
 
 def is_table(source: str, sets: list[str]) -> bool:

@@ -76,7 +76,8 @@ def migrate(
         out=call.name,
     )
     if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json, look=shared.would_look(run.foresee(), run.gold.name), live=True)
+        plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)
+        shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}", live=True)
         return
     result = run.run()
     print_result(result, document := migrate_document(result), json=call.json, full=call.full)

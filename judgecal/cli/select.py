@@ -62,13 +62,17 @@ class CapArguments:
             "--allow-below-floor", help="Also choose a judge not shown to beat the best constant, or by few questions."
         ),
     ] = False
+    allow_unconfirmed: Annotated[
+        bool, typer.Option("--allow-unconfirmed", help="Also lock a judge that falls too far on test.")
+    ] = False
 
     def caps(self) -> Caps:
         """As the selection takes them."""
         from judgecal.selection.choice import Caps
 
-        providers, floor = tuple(self.allow_provider or ()), self.allow_below_floor
-        return Caps(self.max_usd_per_1k, self.max_p95_s, self.max_unscored, providers, self.local_only, floor)
+        most = (self.max_usd_per_1k, self.max_p95_s, self.max_unscored)
+        providers = tuple(self.allow_provider or ())
+        return Caps(*most, providers, self.local_only, self.allow_below_floor, self.allow_unconfirmed)
 
 
 def select(

@@ -6,8 +6,8 @@ from judgecal.experiment.agreement import (
     Table,
     entry,
     require_metric,
-    scale_notes,
     verdict_matrix,
+    verdict_notes,
 )
 from judgecal.experiment.chunks import item_scale, refuse_unfit, whole_item, whole_items
 from judgecal.experiment.compare import CompareRun
@@ -15,7 +15,7 @@ from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.drawn import refuse_unequal
 from judgecal.experiment.floor import check_judge
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
-from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
+from judgecal.experiment.looks import Look, LookKind, foresee_look, look_at_test, looks_so_far, verdicts_sha
 from judgecal.experiment.people import rater_entries
 from judgecal.experiment.recorded import AgreementRun, plan_agreement, read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
@@ -31,6 +31,7 @@ from judgecal.experiment.score import (
     summary_of_gold,
 )
 from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.stored_verdicts import StoredVerdicts, stored_notes
 from judgecal.experiment.trials import (
     Judgements,
     RunOptions,
@@ -45,12 +46,59 @@ from judgecal.experiment.trials import (
 )
 
 __all__ = [
-    "AgreementResult", "AgreementRun", "Column", "CompareRun", "CostEstimate", "Entry", "Experiment", "GoldSummary",
-    "Judgements", "Look", "RunOptions", "ScoreRun", "StoredExperiment", "Table", "asked_items", "check_judge",
-    "entry", "foresee_look", "full_name", "gold_config", "item_scale", "judge_config", "keep_together", "keep_trials",
-    "look_at_test", "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_agreement", "plan_calls",
-    "plan_experiment", "plan_score", "rater_entries", "read_config", "read_experiment", "read_recorded",
-    "refuse_unequal", "refuse_unfit", "require_keys", "require_metric", "run_line", "run_trials", "say_remarks",
-    "scale_notes", "score", "stored_rows", "summary_of_gold", "together", "verdict_matrix", "whole_item",
+    "AgreementResult",
+    "AgreementRun",
+    "Column",
+    "CompareRun",
+    "CostEstimate",
+    "Entry",
+    "Experiment",
+    "GoldSummary",
+    "Judgements",
+    "Look", "LookKind",
+    "RunOptions",
+    "ScoreRun",
+    "StoredExperiment",
+    "StoredVerdicts",
+    "Table",
+    "asked_items",
+    "check_judge",
+    "entry",
+    "foresee_look",
+    "full_name",
+    "gold_config",
+    "item_scale",
+    "judge_config",
+    "keep_together",
+    "keep_trials",
+    "look_at_test",
+    "looks_so_far",
+    "models_of",
+    "open_experiment",
+    "open_journal",
+    "plan_agreement",
+    "plan_calls",
+    "plan_experiment",
+    "plan_score",
+    "rater_entries",
+    "read_config",
+    "read_experiment",
+    "read_recorded",
+    "refuse_unequal",
+    "refuse_unfit",
+    "require_keys",
+    "require_metric",
+    "run_line",
+    "run_trials",
+    "say_remarks",
+    "score",
+    "stored_notes",
+    "stored_rows",
+    "summary_of_gold",
+    "together",
+    "verdict_matrix",
+    "verdict_notes",
+    "verdicts_sha",
+    "whole_item",
     "whole_items",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from judgecal.experiment.chunks import item_scale, whole_items
 from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
+from judgecal.experiment.stored_verdicts import stored_notes
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
@@ -167,6 +168,25 @@ class Table:
         how: dict[str, Any] = {"scale": self.gold.scale, "groups": self.groups, "weights": self.weights}
         return cross_fitted(self.labels, rows, judge_scale=column.scale, **how)
 
+    def described(self, column: Column) -> Column:
+        """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map decides
+        (`calibrated`), without what the table does not ask for; else as it is.
+        """
+        mapped = self.calibrated(column)
+        if mapped is None:
+            return column
+        known = {
+            (item.item_id, repeat): verdict
+            for item, row in zip(self.items, mapped, strict=True)
+            for repeat, verdict in enumerate(row)
+        }
+        rows = [
+            dataclasses.replace(row, verdict=known[row.item_id, row.repeat])
+            for row in whole_items(column.rows)
+            if (row.item_id, row.repeat) in known
+        ]
+        return dataclasses.replace(column, scale=self.gold.scale, rows=rows, calls=())
+
     def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
         """The map of a judge, fitted on these items; None where labels have no order or nothing was scored."""
         return fit_calibration(
@@ -309,7 +329,17 @@ CONSTANT = "constant"
 """The fingerprint of what says the same of every item."""
 
 
-def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
+def verdict_notes(people: Scale, columns: Sequence[Column], *, rows: Iterable[Judgement] | None = None) -> list[str]:
+    """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored replies.
+
+    `rows` are those that the result rests on, where they are not the columns'.
+    """
+    called = (row for column in columns if column.kind != "recorded" for row in column.stored)
+    stored = stored_notes(called if rows is None else rows)
+    return [*_scale_notes(people, columns), *_usage_notes(columns), *stored]
+
+
+def _scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
     """How verdicts on another scale than the people's were held against it, a sentence for each such scale."""
     by_scale: dict[Scale, list[str]] = {}
     for column in columns:
@@ -318,14 +348,14 @@ def scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
     notes = []
     for scale, judges in by_scale.items():
         common = common_scale(people, scale)
-        how = f"verdicts are taken onto {people}, ends to ends"
+        how = f"raw ones are taken onto {people}, ends to ends"
         if common.pass_at is not None and people.kind == "binary":
-            how = f"labels count as {common.low:g} and {common.high:g}, class metrics cut at {common.pass_at:g}"
+            how = f"raw ones are held against {common.low:g} and {common.high:g}, cut at {common.pass_at:g}"
         notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
     return notes
 
 
-def usage_notes(columns: Sequence[Column]) -> list[str]:
+def _usage_notes(columns: Sequence[Column]) -> list[str]:
     """Whose cost was counted from the texts, for want of a usable count by the server: a sentence a judge."""
     counted = {
         column.judge: sum(
@@ -349,18 +379,22 @@ def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
 
 
 def judge_entry(table: Table, column: Column) -> JudgeEntry:
-    """A judge's entry with what explains it."""
-    gold, verdicts = table.gold, verdict_matrix(column.rows, table.items, table.repeats)
+    """A judge's entry with what explains it, all of the verdicts that describe it (`Table.described`)."""
+    gold, described = table.gold, table.described(column)
+    verdicts = verdict_matrix(described.rows, table.items, table.repeats)
     shared: dict[str, Any] = {
         "scale": gold.scale,
-        "judge_scale": column.scale,
+        "judge_scale": described.scale,
         "groups": table.groups,
         "level": table.level,
     }
-    labels, found, metric = table.labels, entry(table, column), leading_metric(gold.scale)
+    labels, found = table.labels, entry(table, column)
+    best_case = None
+    if found.n_unscored:  # what decides, with unscored items counted as their labels
+        how: dict[str, Any] = {**shared, "weights": table.weights, "seed": table.seed}
+        best_case = agreement(labels, verdicts, metrics=[leading_metric(gold.scale)], unscored="right", **how)
     if table.weights is not None:
-        best = _best_case(table, column, metric) if found.n_unscored else None
-        return JudgeEntry(**_fields(found), kind=column.kind, by_tag={}, by_system={}, best_case=best)
+        return JudgeEntry(**_fields(found), kind=column.kind, by_tag={}, by_system={}, best_case=best_case)
     graded = gold.scale.graded
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
@@ -371,27 +405,15 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         kind=column.kind,
         by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
         by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
-        best_case=_best_case(table, column, metric) if found.n_unscored else None,
-        retest=_retest(
-            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, column, found.unit
-        )
+        best_case=best_case,
+        retest=_retest(repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, described)
         if table.repeats > 1
         else None,
         limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,
     )
 
 
-def _best_case(table: Table, column: Column, metric: str) -> dict[str, Estimate]:
-    """What decides, with unscored items counted as their labels."""
-    rows, mapped = verdict_matrix(column.rows, table.items, table.repeats), table.calibrated(column)
-    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups, "weights": table.weights}
-    shared |= {"seed": table.seed}
-    shared |= {"judge_scale": column.scale if mapped is None else table.gold.scale, "level": table.level}
-    found: list[list[Any]] = [*(rows if mapped is None else mapped)]
-    return agreement(table.labels, found, metrics=[metric], unscored="right", **shared)
-
-
-def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Retest:
+def _retest(found: Repeatability, table: Table, column: Column) -> Retest:
     """With whether every reply came from the store: those calls were made before, each repeat for itself."""
     rows, estimates = _rows_of(table, column), found.estimates
     named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
@@ -404,5 +426,5 @@ def _retest(found: Repeatability, table: Table, column: Column, unit: str) -> Re
         enough=found.enough,
         why=found.why,
         all_cached=bool(rows) and all(row.cached for row in rows),
-        unit=unit,
+        unit=str(common_scale(table.gold.scale, column.scale)),
     )

@@ -60,6 +60,7 @@ def whole_item(rows: Sequence[Judgement]) -> Judgement:
         completion_tokens=_whole(_total(row.completion_tokens for row in rows)),
         cost_usd=_total(row.cost_usd for row in rows),
         cached=any(row.cached for row in rows),
+        replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
     )
 
 

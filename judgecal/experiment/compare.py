@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +11,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from judgecal.errors import InputError, listed, notice
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, scale_notes, verdict_matrix
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix, verdict_notes
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far
+from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, verdicts_sha
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import gold_config, run_line, summary_of_gold
+from judgecal.experiment.unread import Unread, unread_of
 from judgecal.goldset import GoldSet
 from judgecal.records import Judgement, Result, as_plain
 from judgecal.scale import Scale
@@ -74,6 +76,7 @@ class CompareResult(Result):
     notes: tuple[str, ...]
     run_line: str
     interaction: Interaction | None = field(default=None, metadata={"json": False})
+    unread: Unread | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The contract's object: flat for two judges, with `pairs` for more."""
@@ -200,6 +203,7 @@ class CompareRun:
             notes=tuple(self._notes(columns)),
             run_line=self._run_line(table, columns, metric),
             interaction=prompt_model_grid(table, prompted, metric).tested,
+            unread=unread_of(dataclasses.replace(self.stored, columns=columns, asked=len(columns))),
         )
         experiment.write_summary(result.as_stored())
         return result
@@ -269,7 +273,11 @@ class CompareRun:
             "gold": self.stored.gold,
             "items": self.stored.items,
             "by": f"compare by {metric}",
-            "judges": {row.judge_fingerprint for column in columns for row in column.rows},
+            "judges": {
+                row.judge_fingerprint: verdicts_sha(self.stored.gold, self.stored.items, column.rows)
+                for column in columns
+                for row in column.rows[:1]
+            },
         }
 
     def _notes(self, columns: Sequence[Column]) -> list[str]:
@@ -283,7 +291,7 @@ class CompareRun:
                     f"{column.judge} has no judgement of {len(absent)} items ({named}): they count as unscored"
                 )
         stored = self.stored
-        return [*notes, *stored.notes, *stored.table.drawn_notes, *scale_notes(stored.gold.scale, columns)]
+        return [*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(stored.gold.scale, columns)]
 
     def _run_line(self, table: Table, columns: Sequence[Column], metric: str) -> str:
         judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
@@ -359,7 +367,8 @@ def _compare_judgements(
     if all(gold.split_of(item.group) != "test" for item in items):
         return compare_arrays(table.labels, *verdicts, **shared)
     metric = compare_arrays(table.labels, *verdicts, **{**shared, "n_perm": 1}).metric  # wrong use costs no look
-    judges, by = [row.judge_fingerprint for row in (*a, *b)], f"compare by {metric}"
+    judges = {rows[0].judge_fingerprint: verdicts_sha(gold, items, rows) for rows in (a, b) if rows}
+    by = f"compare by {metric}"
     about: dict[str, Any] = {"experiment": "judgecal.compare", "kind": "decision", "by": by, "judges": judges}
     look = look_at_test(find_workspace().experiments, gold, items, **about)
     notice(f"judgecal: {look.sentence(gold.name, level)}")

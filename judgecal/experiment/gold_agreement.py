@@ -53,6 +53,7 @@ class RaterAgreement(Result):
     scale: str = field(default="", metadata={"json": False})
     raters: tuple[str, ...] = field(default=(), metadata={"json": False})
     labels_by: str = field(default="", metadata={"json": False})
+    n_tied: int = field(default=0, metadata={"json": False})
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
@@ -72,6 +73,7 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
         str(gold.scale),
         gold.raters,
         gold.card.labels_by,
+        len(gold.tied),
     )
 
 

@@ -3,8 +3,9 @@
 Decision k is taken and shown at level 1 - 0.05 * 6 / (pi^2 k^2). As the sum of 1 / k^2 is pi^2 / 6, all decisions on
 the same test labels together err in at most 5%, however many there will be.
 
-What a look is hangs on content alone: who is judged (fingerprints, in whatever order), by what, and the texts and
-labels of the test items. So a second `--name` or the same test items among others are the same look. Decisions count
+What a look is hangs on content alone: what the judges said of the test items (in whatever order, under whatever
+name), by what they are held, and the texts and labels of the test items. So a second `--name`, a copy of a judge or the
+same test items among others are the same look, and new verdicts of the same judge are another. Decisions count
 together where at least half of the items of the smaller of their test splits are in the other: a copy of a set under
 another name is no new set, nor is one that has grown, or whose labels were mended.
 
@@ -31,7 +32,7 @@ from filelock import FileLock
 from judgecal.artefacts import SCHEMA, check_schema, json_object, read_json
 from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
-from judgecal.records import Item, digest
+from judgecal.records import Item, Judgement, digest
 
 LOOKS_FILE = "test_looks.jsonl"
 _LOCK_FILE = ".test_looks.lock"
@@ -86,24 +87,24 @@ def look_at_test(
     experiment: str,
     kind: LookKind,
     by: str,
-    judges: Iterable[str],
+    judges: Mapping[str, str],
 ) -> Look:
     """Write a look down and say which one it is.
 
-    The same judges by the same question on the same test items and labels are one look, however often it is made; more
+    The same verdicts by the same question on the same test items and labels are one look, however often made; more
     items under a larger `--limit` are another look, for the first one's answer was known when it was asked for.
 
     Args:
         items: what is looked at; those of the splits train and dev among them do not count.
         experiment: the slug; a decision is written into that folder too.
         by: what is asked, such as "compare by macro_agreement".
-        judges: the fingerprints of those who are decided on.
+        judges: fingerprint -> `verdicts_sha` of those who are decided on.
 
     Raises:
         InputError: a line of the log was written by a later judgecal.
     """
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": experiment, "kind": kind, "by": by}
-    this = {**about, "judges": sorted(set(judges)), **_content(gold, items)}
+    this = {**about, **_judges(judges), **_content(gold, items)}
     folder = experiments / experiment
     experiments.mkdir(parents=True, exist_ok=True)
     # No other process may look between the reading, which gives this look its number, and the writing.
@@ -122,17 +123,30 @@ def look_at_test(
 
 
 def foresee_look(
-    experiments: Path, gold: GoldSet, items: Iterable[Item], *, by: str, judges: Iterable[str] = ()
+    experiments: Path, gold: GoldSet, items: Iterable[Item], *, by: str, judges: Mapping[str, str] | None = None
 ) -> Look:
-    """Which decision a run would take; nothing is written. Without judges, who may not be known yet, a new one."""
+    """Which decision a run would take; nothing is written. Without judges, whose verdicts may not be known yet, a new
+    one."""
     rows, lost, unreadable = _looks(experiments, gold)
-    this = {"kind": _DECISION, "by": by, "judges": sorted(set(judges)), **_content(gold, items)}
+    this = {"kind": _DECISION, "by": by, **_judges(judges or {}), **_content(gold, items)}
     return _placed([*rows, *lost], this, unreadable)
 
 
 def looks_so_far(experiments: Path, gold: GoldSet) -> int:
     """How many decisions have been taken on the test labels of a gold set, under whatever name."""
     return foresee_look(experiments, gold, gold.items, by="").number - 1
+
+
+def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
+    """What a judge said of the labelled test items among these, by their texts; a missing verdict is none said."""
+    labels = gold.labels
+    test = {one.item_id: one.sha for one in items if one.item_id in labels and gold.split_of(one.group) == "test"}
+    given = [row for row in rows if row.item_id in test and row.verdict is not None]
+    return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]
+
+
+def _judges(judges: Mapping[str, str]) -> dict[str, list[str]]:
+    return {"judges": sorted(judges), "verdicts": sorted(set(judges.values()))}
 
 
 def _content(gold: GoldSet, items: Iterable[Item]) -> dict[str, Any]:
@@ -162,7 +176,7 @@ def _placed(rows: Sequence[_Row], this: _Row, unreadable: int) -> Look:
 
 def _key(row: _Row) -> tuple[Any, ...]:
     named = () if row["kind"] == _DECISION else (row["experiment"],)
-    return (row["kind"], row["by"], *row["judges"], row["content"], *named)
+    return (row["kind"], row["by"], *row["verdicts"], row["content"], *named)
 
 
 def _same_items(a: _Row, b: _Row) -> bool:
@@ -207,14 +221,17 @@ def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
         items = [item for item in gold.items if not locked or item.item_id in stored["verdicts"]]
         judge = str(stored["fingerprint"]) if locked else name
         decided = locked or stored.get("test_look") is not None
-    except (OSError, InputError, KeyError, TypeError, AttributeError) as error:
+        given = dict(stored["verdicts"]) if locked else {}
+        rows = [Judgement(one, "", judge, judge, 0, verdict) for one, verdict in given.items()]
+    except (OSError, InputError, KeyError, TypeError, ValueError, AttributeError) as error:
         _say_unreadable(path, f"{type(error).__name__}: {error}")
         return None
     content = _content(gold, items)
     if not (ours and decided and content["n_items"]):
         return None
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": name, "kind": _DECISION}
-    return {**about, "by": "lock" if locked else "result", "judges": [judge], **content}
+    judges = {judge: verdicts_sha(gold, items, rows) if locked else judge}
+    return {**about, "by": "lock" if locked else "result", **_judges(judges), **content}
 
 
 @cache
@@ -262,8 +279,10 @@ def _rows(path: Path) -> tuple[list[_Row], int]:
     for number, line in lines:
         try:
             row = json_object(line, "")
-            if not all(isinstance(row.get(name), str) for name in _COLUMNS) or not _texts(row.get("judges")):
-                raise InputError(f"it needs the texts {', '.join(_COLUMNS)} and the list judges")
+            if not all(isinstance(row.get(name), str) for name in _COLUMNS) or not all(
+                _texts(row.get(name)) for name in ("judges", "verdicts")
+            ):
+                raise InputError(f"it needs the texts {', '.join(_COLUMNS)} and the lists judges and verdicts")
         except InputError as error:
             _say_unreadable_line(f"{path}:{number}", str(error).removeprefix(": "))
             continue

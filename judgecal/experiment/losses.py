@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix
+from judgecal.experiment.agreement import Column, Table, verdict_matrix
 from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.floor import constant_column
 from judgecal.experiment.people import first_verdicts, peer_ratings
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
-from judgecal.stats import Interaction, compare_paired, interaction, leading_metric
+from judgecal.stats import Interaction, compare_paired, interaction
 from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.paired import PairedDifference
@@ -39,7 +39,7 @@ class JudgeLoss:
 
 @dataclass(frozen=True, slots=True)
 class FloorLoss:
-    """What the best constant, or `embedded`, loses against a judge: paired, with its interval.
+    """What the best constant, or another free judge, loses against a judge by a metric: paired, with its interval.
 
     `strata`: of the labels that the difference rests on.
     """
@@ -47,11 +47,17 @@ class FloorLoss:
     judge: str
     loss: Estimate
     strata: tuple[Stratum, ...] = ()
+    metric: str = ""
 
     @property
     def shown(self) -> bool:
         """Whether the judge is shown to be better."""
         return self.loss.low is not None and self.loss.low > 0.0
+
+    @property
+    def below(self) -> bool:
+        """Whether the judge is shown to be worse."""
+        return self.loss.high is not None and self.loss.high < 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,31 +145,18 @@ def floor_loss(
     return _Pairs(held, judge, metric, seed).floor(floor or _constant(table))
 
 
-def loss_picture(
-    stored: StoredExperiment, table: Table, columns: Sequence[tuple[Column, int]], *, margin: float
-) -> LossPicture:
-    """The losses of the judges asked for, each with its repeats, with the floor and the people beside them.
-
-    `table` holds the items that judges may be chosen on.
-    """
-    metric = leading_metric(table.gold.scale)
-    losses = table_losses(table, columns, metric=metric, margin=margin, seed=stored.seed)
+def judge_losses(
+    table: Table, columns: Sequence[tuple[Column, int]], losses: Losses, *, metric: str, seed: int
+) -> tuple[JudgeLoss, ...]:
+    """What each judge, with its repeats, loses against the best of them, with the paired interval beside the bound."""
     best = next(one for one in columns if one[0].judge == losses.best)
-    pairs = _Pairs(table, best, metric, stored.seed)
-    return LossPicture(
-        losses,
-        tuple(pairs.judge(one, losses) for one in columns),
-        tuple(
-            floor_loss(table, best, metric=metric, seed=stored.seed, of=len(columns), floor=column)
-            for column in _floor(stored, table)
-        ),
-        pairs.people(),
-    )
+    pairs = _Pairs(table, best, metric, seed)
+    return tuple(pairs.judge(one, losses) for one in columns)
 
 
-def _floor(stored: StoredExperiment, table: Table) -> list[Column]:
-    """The best constant, and `embedded` where it stands below the judges and not among them."""
-    return [_constant(table), *stored.columns[stored.asked :]]
+def people_losses(table: Table, best: tuple[Column, int], *, metric: str, seed: int) -> tuple[PersonLoss, ...]:
+    """What each rater loses against the best judge, both against the other raters."""
+    return _Pairs(table, best, metric, seed).people()
 
 
 def _constant(table: Table) -> Column:
@@ -194,7 +187,7 @@ class _Pairs:
         if metric_facts(self.metric).direction == "less" and found.value is not None:
             low, high = (None if end is None else -end for end in (found.high, found.low))
             found = dataclasses.replace(found, value=-found.value, low=low, high=high)
-        return FloorLoss(column.judge, found, made.strata)
+        return FloorLoss(column.judge, found, made.strata, self.metric)
 
     def people(self) -> tuple[PersonLoss, ...]:
         """The best judge less each rater, both against the other raters; of those who share enough items with them."""

@@ -17,7 +17,6 @@ from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import agreement, cross_fitted, winning_rates
-from judgecal.stats.latent import Latent, latent_truth
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
 EPSILONS = (0.2, 0.15, 0.1)
@@ -166,7 +165,10 @@ def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
 
 
 def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
-    """The alternative annotator test of the judge's first repeat, over the raters that stand beside each other."""
+    """The alternative annotator test of the judge's first repeat once calibrated (`calibrated_column`), over the raters
+    that stand beside each other.
+    """
+    column = calibrated_column(table, column)
     scale, human, judged = on_one_scale(table.gold.scale, column.scale)
     asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in (*table.items, *table.tied)}
     humans: dict[str, Mapping[Hashable, object]] = {
@@ -184,27 +186,6 @@ def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
     return AltTestEntry(**fields)
 
 
-def latent_agreement(table: Table, columns: Sequence[Column]) -> Latent | None:
-    """What raters and judges reach with the latent truth, by the judges' first verdicts; None without two raters."""
-    if len(table.gold.peers) < 2 or table.weights is not None:
-        return None
-    verdicts: dict[str, dict[Hashable, object]] = {}
-    for column in columns:
-        mapped = calibrated_column(table, column)
-        _, _, judged = on_one_scale(table.gold.scale, mapped.scale)
-        known = first_verdicts(table, mapped).items()
-        verdicts[column.judge] = {item: None if verdict is None else judged(verdict) for item, verdict in known}
-    scale, human, _ = on_one_scale(table.gold.scale, table.gold.scale)
-    return latent_truth(
-        {rater: {item: human(label) for item, label in own.items()} for rater, own in peer_ratings(table).items()},
-        verdicts,
-        scale=scale,
-        groups={item.item_id: item.group for item in (*table.items, *table.tied)},
-        level=table.level,
-        seed=table.seed,
-    )
-
-
 _Moved = Callable[[Label], Label]
 
 
@@ -218,7 +199,8 @@ def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
         return dataclasses.replace(people, categories=()), str, str
     if people.kind == "binary":
         common = common_scale(people, judge)
-        mark = common.pass_at if common.pass_at is not None else common.low + common.span / 2.0
+        middle = common.low + common.span / 2.0
+        mark = middle if common.kind == "binary" or common.pass_at is None else common.pass_at
         return people, float, lambda verdict: float(onto(common, judge, float(verdict)) >= mark)
     return (
         _PERCENTAGE,

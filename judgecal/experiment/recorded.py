@@ -16,6 +16,7 @@ from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.chunks import refuse_unfit
 from judgecal.experiment.floor import check_judge, floor_columns, with_floor
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.kept_judges import keep_judges
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import asked_items, finished, gold_config, judge_config
@@ -325,6 +326,7 @@ class AgreementRun:
         self.check()  # before anything is written
         table = Table(self.gold, self.items, 1, self.seed, tied=self._tied)
         open_experiment(self.experiment)
+        keep_judges(self.experiment, self.beside)
         with open_journal(self.experiment.journal, self.options) as journal:
             for row in (row for column in self.recorded.columns for row in column.rows):
                 if row.key not in journal.latest:

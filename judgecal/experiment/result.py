@@ -8,7 +8,6 @@ from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.alt_test import Nearer
 from judgecal.stats.breakdown import Part, part_metric
-from judgecal.stats.latent import Latent
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
@@ -203,6 +202,12 @@ class GoldSummary(Result):
         )
 
     @property
+    def ties_in_words(self) -> str:
+        """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
+        of = self.n_items + self.n_tied
+        return f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%}) on which raters tie" if self.n_tied else ""
+
+    @property
     def unscored_counts_as(self) -> str:
         """What an unscored item counts as where judges are ranked."""
         return unscored_counts_as(self.scale)
@@ -226,7 +231,6 @@ class AgreementResult(Result):
         judges: in the order asked for.
         floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
         raters: each human against the other humans.
-        latent: what raters and judges reach with the latent truth; None where the set has fewer than two raters.
         tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that shows.
         test_looks: decisions taken on the set's test labels so far.
         notes: what else the reader must know, without full stops.
@@ -241,5 +245,4 @@ class AgreementResult(Result):
     run_line: str
     notes: tuple[str, ...]
     floor_reason: str | None = None
-    latent: Latent | None = None
     tie_breakers: dict[str, str] = field(default_factory=dict)

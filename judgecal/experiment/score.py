@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, scale_notes, usage_notes
+from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, verdict_notes
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
 from judgecal.experiment.floor import (
     check_judge,
@@ -21,8 +21,9 @@ from judgecal.experiment.floor import (
     with_floor,
 )
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.looks import look_at_test, looks_so_far
-from judgecal.experiment.people import latent_agreement, rater_entries, tied_items, with_people
+from judgecal.experiment.kept_judges import keep_judges
+from judgecal.experiment.looks import look_at_test, looks_so_far, verdicts_sha
+from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
     Judgements,
@@ -34,7 +35,7 @@ from judgecal.experiment.trials import (
     run_trials,
     stored_rows,
 )
-from judgecal.goldset import GoldSet
+from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import Judge, judge_named
 from judgecal.records import Item
 from judgecal.workspace import Workspace
@@ -150,6 +151,7 @@ class ScoreRun:
         self.check()
         require_keys(self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options)
         open_experiment(self.experiment)
+        keep_judges(self.experiment, self.judges)
         table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
         budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -220,7 +222,11 @@ def finished(
             experiment=stored.experiment.slug,
             kind="report",
             by="report",
-            judges=[row.judge_fingerprint for column in stored.columns[: stored.asked] for row in column.rows],
+            judges={
+                row.judge_fingerprint: verdicts_sha(stored.gold, stored.items, column.rows)
+                for column in stored.columns[: stored.asked]
+                for row in column.rows[:1]
+            },
         )
     result = _result(workspace, stored, stored.columns[: stored.asked], floor, why)
     stored.experiment.write_summary(result.as_json())
@@ -286,9 +292,13 @@ def _result(
             [_name_in_run_line(column, configs.get(column.judge)) for column in columns],
             recorded and {"recorded": f"{recorded['file']}@{str(recorded['sha256'])[:12]}"},
         ),
-        notes=(*stored.notes, *table.drawn_notes, *scale_notes(stored.gold.scale, columns), *usage_notes(columns)),
+        notes=(
+            *stored.notes,
+            *split_notes(stored.gold),
+            *table.drawn_notes,
+            *verdict_notes(stored.gold.scale, columns),
+        ),
         floor_reason=why,
-        latent=latent_agreement(table, columns),
         tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},
     )
 

@@ -1,12 +1,11 @@
 """What an experiment left on disk, read back: its judges with their judgements, the items, and the result.
 
-No model is called and no key is needed. Signatures, models and programs may be gone; what they would have told
-is then taken from the journal, or refused where the journal does not tell it.
+No model is called, no key is needed and no signature is run: what is shown of judges was written down when they were
+made. Where it was not, their scale is taken from the journal, or refused where the journal does not tell it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,16 +17,16 @@ from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
 from judgecal.experiment.chunks import mean_scale, whole_items
 from judgecal.experiment.floor import FLOOR_JUDGE, prompt_signatures
 from judgecal.experiment.folder import Experiment, read_config
+from judgecal.experiment.kept_judges import KeptJudge, kept_judges
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeKind, JudgeName, judge_named
+from judgecal.judges import JudgeKind, JudgeName
 from judgecal.models import EMBEDDED
-from judgecal.records import Context, Item, Judgement, Turn
+from judgecal.records import Item, Judgement
 from judgecal.scale import Scale, common_scale
-from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
 _READ = ("score", "agreement", "optimize")
@@ -80,7 +79,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         notes.append(f"{len(left_out)} questions that a compiled judge was trained on are left out")
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
-    scales = _Scales(workspace, gold, config)
+    scales = _Scales(gold, config, kept_judges(experiment))
     columns = [_column(judge, kinds[judge], scales, own) for judge, own in asked.items()]
     columns += [_floor_column(name, scales, own) for name, own in floor.items()]
     return StoredExperiment(
@@ -96,38 +95,10 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     )
 
 
-_BLANK = Item(
-    item_id="",
-    group="",
-    question="{question}",
-    answer="{answer}",
-    reference_answers=("{reference_answer}",),
-    contexts=(Context("{context}"),),
-    conversation=(Turn("user", "{conversation}"),),
-)
-
-
-def stored_prompts(workspace: Workspace, stored: StoredExperiment) -> dict[str, str]:
-    """Judge -> the messages that it is sent, with the names of the item's fields in their places.
-
-    Of a judge with a prompt whose signature, program and model are still what the experiment was made with.
-    """
-    prints = {str(one["judge"]): one["fingerprint"] for one in stored.experiment.config.get("judges", ())}
-    names = [column.judge for column in stored.columns[: stored.asked] if column.kind == "prompt"]
-    return {name: text for name in names if (text := _prompt(workspace, name, prints.get(name)))}
-
-
-def _prompt(workspace: Workspace, name: str, fingerprint: object) -> str | None:
-    from judgecal.judges import PromptJudge
-
-    try:
-        judge = judge_named(name, workspace=workspace)
-    except InputError:
-        return None  # gone since; the page does without
-    if not isinstance(judge, PromptJudge) or judge.fingerprint != fingerprint:
-        return None
-    item = dataclasses.replace(_BLANK, fields={one: f"{{{one}}}" for one in judge.inputs})
-    return "\n\n".join(f"[{one['role']}]\n{one['content']}" for one in judge.messages(item))
+def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
+    """Judge -> the messages that it is sent, with the names of the item's fields in their places."""
+    kept, names = kept_judges(stored.experiment), [one.judge for one in stored.columns[: stored.asked]]
+    return {name: kept[name].messages or "" for name in names if name in kept and kept[name].messages}
 
 
 def _split(config: Mapping[str, Any]) -> str:
@@ -218,7 +189,8 @@ def _optimized(rows: _Rows, gold: GoldSet) -> dict[str, list[Judgement]]:
     if not ours:
         raise InputError(
             f"{rows.experiment.folder}: the optimisation judged no test item, and the others trained the compiled "
-            "judge or chose it: run judgecal optimize without --no-final, or to its end"
+            "judge or chose it: run judgecal optimize to its end, without --no-final; where dev "
+            "promises nothing, test stays sealed and there is nothing to compare"
         )
     after = f"{before['judge']}#{rows.experiment.slug}"
     taken = [row for row in rows.rows if row.judge == after and row.item_id in test]
@@ -274,14 +246,11 @@ def _numbers(rows: Sequence[Judgement]) -> list[float]:
 class _Scales:
     """The scale of each judge's verdicts."""
 
-    def __init__(self, workspace: Workspace, gold: GoldSet, config: Mapping[str, Any]) -> None:
-        self._workspace, self._people = workspace, gold.scale
+    def __init__(self, gold: GoldSet, config: Mapping[str, Any], kept: Mapping[str, KeptJudge]) -> None:
+        self._people, self._kept = gold.scale, kept
         self._read_as: Mapping[str, Any] = config.get("recorded", {}).get("scales", {})
-        self._fingerprints = {str(one["judge"]): one.get("signature_fingerprint") for one in config.get("judges", ())}
         # The floor's judges have signatures of judges that were asked for.
-        self._of_signature = {
-            judge.partition("@")[0]: found for judge, found in self._fingerprints.items() if found is not None
-        }
+        self._of_signature = {name.partition("@")[0]: one for name, one in kept.items()}
         self._stated = {str(one["judge"]): one["scale"] for one in config.get("judges", ()) if "scale" in one}
         self.notes: list[str] = []
 
@@ -290,20 +259,14 @@ class _Scales:
         return Scale.parse(str(self._read_as[judge])) if judge in self._read_as else self._people
 
     def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
-        """The scale of a judge that was called: its signature's, or what its verdicts tell."""
-        numbers = _numbers(rows)
+        """The scale of a judge that was called: its own as it was, or what its verdicts tell."""
         if judge in self._stated:
             return Scale.parse(str(self._stated[judge]))
         signature = JudgeName.parse(judge).signature
-        base = judge.partition("#")[0]
-        wanted = self._fingerprints.get(judge) or self._fingerprints.get(base) or self._of_signature.get(signature)
-        try:
-            loaded = load_signature(signature, workspace=self._workspace)
-        except InputError:
-            return self._told(judge, signature, numbers)
-        return loaded.judge_scale() if loaded.fingerprint == wanted else self._told(judge, signature, numbers)
+        kept = self._kept.get(judge) or self._of_signature.get(signature)
+        return kept.verdicts() if kept else self._told(judge, _numbers(rows))
 
-    def _told(self, judge: str, signature: str, numbers: Sequence[float]) -> Scale:
+    def _told(self, judge: str, numbers: Sequence[float]) -> Scale:
         """The scale that verdicts themselves tell: all lie on it, and some in its upper half."""
         if not self._people.numeric:
             return self._people
@@ -312,10 +275,10 @@ class _Scales:
             if numbers and on_it and all(map(scale.on_step, numbers)) and max(numbers) > scale.low + scale.span / 2.0:
                 common_scale(self._people, scale)
                 self.notes.append(
-                    f"signature {signature} is gone or has changed: the verdicts of {judge} are read as {scale}"
+                    f"judges.json of the experiment does not tell {judge}: its verdicts are read as {scale}"
                 )
                 return scale
         raise InputError(
-            f"signature {signature} is gone or has changed, and the verdicts of {judge} do not tell their scale: "
-            "bring the signature back as it was"
+            f"judges.json of the experiment does not tell {judge}, and its verdicts do not tell their scale: run the "
+            "same command again"
         )

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -19,7 +20,7 @@ from judgecal.engine import (
     OwnVerdict,
     Progress,
     ReplyCache,
-    cache_folder,
+    open_cache,
     refuse_waiting,
     require_batches,
     require_prices,
@@ -40,7 +41,8 @@ class RunOptions:
     """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
 
     `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements of each
-    item by each judge; `use_cache` takes stored answers of other experiments;
+    item by each judge; `use_cache` takes stored replies of other experiments, and without it replies are stored all the
+    same; no verdict from before `stored_since` (seconds since 1970) is taken, stored or in the journal;
     `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr; `batch` sends
     calls by the batch API of a provider that has one.
     """
@@ -50,6 +52,7 @@ class RunOptions:
     budget_usd: float | None = None
     budget_total_usd: float | None = None
     use_cache: bool = True
+    stored_since: float = 0.0
     retry_unscored: bool = False
     quiet: bool = False
     batch: bool = False
@@ -171,12 +174,13 @@ class Due:
         self._judge, self._items, self._journal, self._options = judge, items, journal, options
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
-        retry = self._options.retry_unscored
-        return (
-            (item, key)
-            for item, key in _keys(self._judge, self._items, self._options.repeats)
-            if self._journal.settled(key, retry_unscored=retry) is None
-        )
+        return ((item, key) for item, key in _keys(self._judge, self._items, self._options.repeats) if self._owes(key))
+
+    def _owes(self, key: Key) -> bool:
+        row, since = self._journal.settled(key, retry_unscored=self._options.retry_unscored), self._options.stored_since
+        if row is None or not since:
+            return row is None
+        return datetime.fromisoformat(row.replied_at or row.at).timestamp() < since
 
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
@@ -382,9 +386,10 @@ def say_remarks(budget: Budget, *, ended: bool = True) -> None:
 
 
 def _cache(judges: Sequence[Respondent], options: RunOptions) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """Stored replies, unless nobody needs them; a reply without a verdict that is tried again is not taken anew."""
-    wanted = options.use_cache and not options.retry_unscored and not all(model.embedded for model in models_of(judges))
-    return ReplyCache(cache_folder()) if wanted else contextlib.nullcontext()
+    """Stored replies, unless every model is embedded."""
+    if all(model.embedded for model in models_of(judges)):
+        return contextlib.nullcontext()
+    return open_cache(use=options.use_cache, since=options.stored_since)
 
 
 def _row(journal: Journal, judge: Respondent, key: Key) -> Judgement:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix
-from judgecal.goldset import GOLD
-from judgecal.records import Item, Judgement, Rating
+from judgecal.experiment.agreement import Column, Table, verdict_matrix
+from judgecal.goldset import GOLD, GoldSet
+from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.stats import agreement
 from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.metrics import metrics_of
 from judgecal.stats.sample import Floats
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
@@ -88,6 +90,7 @@ class Cut:
 
 
 _CALIBRATION_BINS = 10
+_RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
 _CLASSES = 8  # of a confusion matrix at most
 
 
@@ -118,57 +121,91 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeShape:
-    """One judge's verdicts beside the labels.
+    """One judge's verdicts beside the labels: those that describe it (`Table.described`), but where raw ones are named.
 
     Attributes:
         at_cut: counts at the pass mark; None without one.
+        rates: METRIC -> Estimate over the scored judgements, of the metrics in `_RATES`.
+        unit: the scale that mae, rmse and bias among them are in units of.
         confusion: of judgements by what people say and what the judge says; None of labels of many steps without a
             mark.
-        low, high: of the scale that both are brought onto.
-        calibration: verdicts of about one height beside the people's mean label of them, and
+        mapped: whether these verdicts are calibrated; then `raw_at_cut` are the counts of the raw ones.
+        low, high: of the scale that labels and raw verdicts are brought onto.
+        calibration: raw verdicts of about one height beside the people's mean label of them, and
         calibration_map: (verdict, label), from which on the map gives that label, on the common scale; both of graded
             verdicts.
     """
 
     judge: str
     at_cut: Part | None
+    rates: Mapping[str, Estimate]
+    unit: str
     confusion: Confusion | None = None
+    mapped: bool = False
+    raw_at_cut: Part | None = None
     low: float = 0.0
     high: float = 1.0
     calibration: tuple[CalibrationBin, ...] = ()
     calibration_map: tuple[tuple[float, float], ...] = ()
 
 
-def judge_shape(stored: StoredExperiment, table: Table, column: Column, *, repeats: int) -> JudgeShape:
-    """One judge's verdicts beside the labels of a table."""
-    cut = Cut(stored.gold.scale, column.scale)
-    verdicts = verdict_matrix(column.rows, table.items, repeats)
-    at_cut = None
-    if cut.mark is not None:
-        whole, groups = [("all",)] * len(table.items), table.groups
-        at_cut = breakdown(
-            table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=column.scale, groups=groups
-        )["all"]
-    confused = _confusion(table.labels, verdicts, cut)
-    if not stored.gold.scale.numeric:
-        return JudgeShape(column.judge, at_cut, confused)
+def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
+    """One judge's verdicts beside the labels of a table; `described` is what `Table.described` makes of the column."""
+    people, mapped = table.gold.scale, described is not column
+    cut = Cut(people, described.scale)
+    verdicts = verdict_matrix(described.rows, table.items, table.repeats)
+    wanted = _RATES if people.numeric else ("kappa",)
+    rates = agreement(
+        table.labels,
+        verdicts,
+        scale=people,
+        judge_scale=described.scale,
+        groups=table.groups,
+        level=table.level,
+        seed=table.seed,
+        weights=table.weights,
+        metrics=[name for name, (metric, _) in metrics_of(people).items() if metric.name in wanted],
+    )
+    found = JudgeShape(
+        judge=column.judge,
+        at_cut=_at_cut(table, described),
+        rates=rates,
+        unit=str(cut.common),
+        confusion=_confusion(table.labels, verdicts, cut),
+        mapped=mapped,
+        raw_at_cut=_at_cut(table, column) if mapped else None,
+    )
+    if not people.numeric:
+        return found
+    raw = Cut(people, column.scale)
     pairs = [
-        (cut.label_at(label), cut.verdict_at(verdict), item.group)
-        for label, row, item in zip(table.labels, verdicts, table.items, strict=True)
+        (raw.label_at(label), raw.verdict_at(verdict), item.group)
+        for label, row, item in zip(
+            table.labels, verdict_matrix(column.rows, table.items, table.repeats), table.items, strict=True
+        )
         for verdict in row
         if verdict is not None
     ]
     both = np.array([pair[:2] for pair in pairs], dtype=np.float64).reshape(-1, 2)
-    graded = cut.common.kind != "binary" and len(both) > 0
-    return JudgeShape(
-        judge=column.judge,
-        at_cut=at_cut,
-        confusion=confused,
-        low=cut.common.low,
-        high=cut.common.high,
-        calibration=_calibration(both, [pair[2] for pair in pairs], cut) if graded else (),
-        calibration_map=_map(table, column, cut) if graded else (),
+    graded = raw.common.kind != "binary" and len(both) > 0
+    return replace(
+        found,
+        low=raw.common.low,
+        high=raw.common.high,
+        calibration=_calibration(both, [pair[2] for pair in pairs], raw) if graded else (),
+        calibration_map=_map(table, column, raw) if graded else (),
     )
+
+
+def _at_cut(table: Table, column: Column) -> Part | None:
+    """Counts at the pass mark; None without one."""
+    cut, verdicts = Cut(table.gold.scale, column.scale), verdict_matrix(column.rows, table.items, table.repeats)
+    if cut.mark is None:
+        return None
+    whole = [("all",)] * len(table.items)
+    return breakdown(table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=cut.judge, groups=table.groups)[
+        "all"
+    ]
 
 
 def _confusion(labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut) -> Confusion | None:
@@ -232,8 +269,9 @@ class Said:
     """What one judge said of one item.
 
     Attributes:
-        binary: whether its verdicts are pass and fail.
-        verdicts: of its repeats; None where unscored.
+        binary: whether these verdicts are pass and fail.
+        verdicts: those that describe the judge (`Table.described`), of its repeats; None where unscored.
+        raw: as it gave them, where the others are calibrated; else empty.
         reasoning: of the one that lies farthest from the label, and
         raw_reply: of it, where the journal holds one.
         error: as `Cut.error` names it, of that one; None where right or unscored.
@@ -249,6 +287,7 @@ class Said:
     error: str | None
     distance: float
     unscored: str | None
+    raw: tuple[Label | None, ...] = ()
 
     @property
     def parts(self) -> bool:
@@ -282,17 +321,20 @@ class PartedItem:
         return max((1.0 if one.unscored else abs(one.distance) for one in self.said), default=0.0)
 
 
-def parted_items(stored: StoredExperiment, columns: Sequence[Column], items: Sequence[Item]) -> tuple[PartedItem, ...]:
+def parted_items(
+    gold: GoldSet, columns: Sequence[tuple[Column, Column]], items: Sequence[Item]
+) -> tuple[PartedItem, ...]:
     """Every item on which one of the judges errs or has no verdict.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters are
-    surest. Test items, which are not for reading, are not to be among `items`.
+    surest. Test items, which are not for reading, are not to be among `items`. `columns`: each judge's as it is, and as
+    `Table.described` makes it.
     """
-    gold, ratings = stored.gold, dict[str, list[Rating]]()
+    ratings = dict[str, list[Rating]]()
     for rating in gold.ratings:
         ratings.setdefault(rating.item_id, []).append(rating)
     people = Cut(gold.scale, gold.scale)
-    every = [_judged(stored, column, items) for column in columns]
+    every = [_judged(gold, column, described, items) for column, described in columns]
     parted = []
     for item in items:
         said = tuple(own[item.item_id] for own in every)
@@ -318,14 +360,24 @@ def _sure(one: PartedItem) -> float:
     return sum(label == one.label for label in labels) / len(labels) if labels else 0.0
 
 
-def _judged(stored: StoredExperiment, column: Column, items: Sequence[Item]) -> dict[str, Said]:
-    cut, rows = Cut(stored.gold.scale, column.scale), dict[str, list[Judgement]]()
+def _judged(gold: GoldSet, column: Column, described: Column, items: Sequence[Item]) -> dict[str, Said]:
+    cut, rows, raw = Cut(gold.scale, described.scale), _by_item(described), {}
+    if described is not column:
+        raw = {item: tuple(row.verdict for row in own) for item, own in _by_item(column).items()}
+    return {
+        item.item_id: replace(
+            _farthest(column.judge, cut, gold.labels[item.item_id], rows.get(item.item_id, ())),
+            raw=raw.get(item.item_id, ()),
+        )
+        for item in items
+    }
+
+
+def _by_item(column: Column) -> dict[str, list[Judgement]]:
+    rows = dict[str, list[Judgement]]()
     for row in column.rows:
         rows.setdefault(row.item_id, []).append(row)
-    labels = stored.gold.labels
-    return {
-        item.item_id: _farthest(column.judge, cut, labels[item.item_id], rows.get(item.item_id, ())) for item in items
-    }
+    return rows
 
 
 def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> Said:

@@ -10,7 +10,7 @@ import contextlib
 import datetime
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,17 @@ CALL_LOG = "optimizer_calls.jsonl"
 """The file's name in an experiment's folder."""
 
 
+def says_something(reply: Reply) -> bool:
+    """Whether a reply holds a text that the provider did not withhold."""
+    return reply.stopped != "content_filter" and bool(reply.text.strip())
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
     """One call that an optimiser asks for: `task` of the judge at work, `reflection` of whoever writes instructions.
 
     `spec` has the sampling settings of this call; `repeat` tells samples of one prompt from each other, 0 where DSPy
-    asks for none in particular.
+    asks for none in particular; a reply that is not `usable` is stored for nobody else.
     """
 
     spec: ModelSpec
@@ -39,6 +44,7 @@ class ProgramCall:
     purpose: str = "task"
     repeat: int = 0
     schema: ReplySchema | None = None
+    usable: Callable[[Reply], bool] = says_something
 
     @property
     def key(self) -> str:

@@ -16,13 +16,13 @@ from typing import Any, TextIO
 
 import dspy
 
-from judgecal.engine import Progress, ReplyCache, cache_folder, read_guarded
+from judgecal.engine import Progress, Reading, Reply, open_cache, read_guarded
 from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised
-from judgecal.optimize.call_log import CALL_LOG, CallLog
-from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm, reply_held_to, width
+from judgecal.optimize.call_log import CALL_LOG, CallLog, says_something
+from judgecal.optimize.program_calls import ProgramCalls, Stopped, Wanted, program_lm, replies_wanted, width
 from judgecal.optimize.training import Training
 from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature
@@ -55,9 +55,16 @@ class OptimiserAdapter(JudgeAdapter):
         return super().asks_for_json(signature) and self._is_the_judge(signature)
 
     def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
-        """DSPy's pipeline, the judge's own calls held to its schema."""
-        with reply_held_to(self._schema if self._is_the_judge(signature) else None):
+        """DSPy's pipeline, the judge's own calls held to its schema, and to a verdict where replies are stored."""
+        wanted = Wanted(self._schema, self._gives_verdict) if self._is_the_judge(signature) else Wanted()
+        with replies_wanted(wanted):
             return super().__call__(lm, *args, signature=signature, **more)
+
+    def _gives_verdict(self, reply: Reply) -> bool:
+        return says_something(reply) and self._reading(reply.text).verdict is not None
+
+    def _reading(self, text: str) -> Reading:
+        return read_guarded(functools.partial(read_reply, self._judged), text)
 
     def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:
         return set(signature.output_fields) == set(self._judged.cls.output_fields)
@@ -66,7 +73,7 @@ class OptimiserAdapter(JudgeAdapter):
         """The fields of a reply."""
         if not self._is_the_judge(signature):
             return self._own_question(signature, completion)
-        reading = read_guarded(functools.partial(read_reply, self._judged), completion)
+        reading = self._reading(completion)
         fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
         fields[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
         if self._judged.reasoning:
@@ -119,7 +126,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
     """
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
-        cache = stack.enter_context(ReplyCache(cache_folder())) if training.use_cache else None
+        cache = stack.enter_context(open_cache(use=training.use_cache))
         stack.callback(training.budget.save)
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here

@@ -15,6 +15,9 @@ from judgecal.judges import PromptJudge
 from judgecal.optimize.training import Candidate
 from judgecal.records import Estimate
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
+from judgecal.stats.calibration import calibrated
+from judgecal.stats.confirmation import Held, gain_by_luck
+from judgecal.stats.sample import as_scale
 from judgecal.stats.significance import MARGIN
 
 
@@ -71,10 +74,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who was taken, and why in a sentence."""
+    """Who was taken, and why in a sentence; `sealed` says why test stays closed: a candidate was ahead by no more than
+    luck, or calls were lost."""
 
     taken: Scored
     why: str
+    sealed: str | None = None
 
 
 def score_on(dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str) -> Scored:
@@ -83,11 +88,12 @@ def score_on(dev: Table, candidate: Candidate | None, judge: PromptJudge, column
     return Scored(candidate, judge, column, found["as_wrong"], found["calibrated"].get(metric))
 
 
-def choose(scored: Sequence[Scored], metric: str) -> Choice:
-    """Take one; the first of `scored` is the judge as it was, and stays unless another has a higher value.
+def choose(scored: Sequence[Scored], metric: str, dev: Table) -> Choice:
+    """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than luck.
 
-    Of equals the one with fewer demos is taken. Below ten questions, where no map can be fitted, and on labels without
-    order the metric of the verdicts as they are decides.
+    Luck is what the largest gain among as many equal candidates stays below in four of five samples. Of equals the one
+    with fewer demos is taken. Below ten questions no error is known, so that nothing is more than luck. On labels
+    without order the metric of the verdicts as they are decides.
     """
     before = scored[0]
     once = f"{metric} once calibrated" if before.calibrated else metric
@@ -95,7 +101,39 @@ def choose(scored: Sequence[Scored], metric: str) -> Choice:
     if not rising:
         return Choice(before, f"no candidate had a higher {once} than the judge as it was")
     taken = max(rising, key=lambda one: (one.value(metric), -len(one.judge.demos)))
-    return Choice(taken, f"it had the highest {once}")
+    luck = _luck([one for one in scored if one.value(metric) > float("-inf")], metric, dev)
+    gain = taken.value(metric) - before.value(metric)
+    if luck is not None and gain > luck:
+        return Choice(taken, f"it had the highest {once}, and gained more than luck")
+    n, points = len(scored) - 1, f"{taken.name} gained {100.0 * gain:.1f} points of {once} on dev"
+    if luck is None:
+        questions = len(set(dev.groups))
+        return Choice(before, "dev shows nothing", f"{points}, and {questions} questions cannot tell that from luck")
+    equal = "one equal candidate" if n == 1 else f"the best of {n} equal candidates"
+    why = f"{points}, and by luck alone {equal} gains more than {100.0 * luck:.1f} in one run of five"
+    return Choice(before, "dev shows no more than luck", why)
+
+
+def _luck(scored: Sequence[Scored], metric: str, dev: Table) -> float | None:
+    """`gain_by_luck` over the first of them; None where that one has no value of its own."""
+    if scored[0].candidate is not None:
+        return None
+    columns = {place: one.column for place, one in enumerate(scored)}
+    once = calibrated(
+        dev.labels,
+        {place: verdict_matrix(one.rows, dev.items, dev.repeats) for place, one in columns.items()},
+        scale=dev.gold.scale,
+        scales={place: one.scale for place, one in columns.items()},
+        groups=dev.groups,
+        asked=scored[0].calibrated is not None,
+        weights=dev.weights,
+    )
+    before, *others = (
+        Held(dev.labels, list(once.verdicts[place]), as_scale(once.scales[place]), dev.groups, dev.weights)
+        for place in columns
+    )
+    of_fit = [once.error_of_fit(0, place)[0] for place in range(1, len(scored))]
+    return gain_by_luck(before, others, people=dev.gold.scale, metric=metric, of_fit=of_fit, seed=dev.seed)
 
 
 BETTER, WORSE, RESCALED_ONLY, CANNOT_TELL = "better", "worse", "rescaled only", "cannot tell"
@@ -124,6 +162,7 @@ class OnTest:
     difference_recalibrated: Estimate | None = None  # the same once both are calibrated by maps from train and dev
     p_value: float | None = None  # None where there are too few groups too
     complete_case: BeforeAfter | None = None
+    calibrated: BeforeAfter | None = None  # through those maps; None where labels have no order
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +200,14 @@ def confirm(*, test: Table, fit: Table, before: Column, after: Column, metric: s
         difference_recalibrated=recalibrated,
         p_value=paired.p_value,
         complete_case=BeforeAfter(earlier["agreement"], later["agreement"]),
+        calibrated=BeforeAfter(_through(test, fit, before), _through(test, fit, after)) if ordered else None,
     )
     return Confirmation(numbers, *_decide(paired.difference, recalibrated, metric, ordered=ordered))
+
+
+def _through(test: Table, fit: Table, column: Column) -> dict[str, Estimate]:
+    """Metric -> Estimate on test through the map that fit gives."""
+    return test.through(fit.calibration(column, fitted_on="train and dev"), column)
 
 
 def _paired(table: Table, before: Column, after: Column) -> PairedLabels:

@@ -13,7 +13,7 @@ import contextlib
 import contextvars
 import dataclasses
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dspy
@@ -38,24 +38,35 @@ from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
-from judgecal.optimize.call_log import CallLog, ProgramCall
+from judgecal.optimize.call_log import CallLog, ProgramCall, says_something
 
 _DEFAULT_CONCURRENCY = 16
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
 _OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 
 _asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
-_asked_schema: contextvars.ContextVar[ReplySchema | None] = contextvars.ContextVar("judgecal_schema", default=None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a reply must be: of a schema where the server can be held to it; stored where it is `usable`."""
+
+    schema: ReplySchema | None = None
+    usable: Callable[[Reply], bool] = says_something
+
+
+_ANYTHING = Wanted()
+_wanted: contextvars.ContextVar[Wanted] = contextvars.ContextVar("judgecal_wanted", default=_ANYTHING)
 
 
 @contextlib.contextmanager
-def reply_held_to(schema: ReplySchema | None) -> Iterator[None]:
-    """Let the calls that are made within, in this thread, ask for replies of a schema."""
-    asked = _asked_schema.set(schema)
+def replies_wanted(wanted: Wanted) -> Iterator[None]:
+    """Let the calls that are made within, in this thread, ask for such replies."""
+    before = _wanted.set(wanted)
     try:
         yield
     finally:
-        _asked_schema.reset(asked)
+        _wanted.reset(before)
 
 
 def width(spec: ModelSpec) -> int:
@@ -157,7 +168,7 @@ class ProgramCalls:
         if self._record and (known := self._record.known(call.key)):
             self._count(Outcome(known))
             return known
-        outcome = await self._runner(call.spec).make(call.messages, call.repeat, call.schema)
+        outcome = await self._runner(call.spec).make(call.messages, call.repeat, call.schema, usable=call.usable)
         if outcome.failure and outcome.failure.kind == "budget":
             raise BudgetError(
                 f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it was "
@@ -232,8 +243,9 @@ class _Engine:
         """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
         rollout = _asked_rollout.get()
         sample = 0 if rollout is None else 1 + rollout  # 0 where DSPy asks for none in particular
+        wanted = _wanted.get()
         call = ProgramCall(
-            self._with_settings_of(request), _messages(request), self._purpose, sample, _asked_schema.get()
+            self._with_settings_of(request), _messages(request), self._purpose, sample, wanted.schema, wanted.usable
         )
         reply = self._calls.ask(call)
         text = "" if reply.stopped == "content_filter" else reply.text

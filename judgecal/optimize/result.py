@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
+from judgecal.experiment.kept_judges import kept_judges
 from judgecal.experiment.result import labelled_by, unscored_counts_as
-from judgecal.judges import JudgeName
+from judgecal.experiment.unread import Unread
 from judgecal.optimize.decision import OnTest, Tried
 from judgecal.records import Estimate, Result
-from judgecal.signatures import load_signature
-from judgecal.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,7 @@ class OptimizeResult(Result):
     usd: float  # spent by all runs of this experiment
     notes: tuple[str, ...]
     run_line: str
+    unread: Unread | None = None  # why, where the judge had no verdict on dev, and no candidate either
 
     @property
     def judge_before(self) -> str:
@@ -90,14 +89,14 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Instructions before (None where the signature is gone or has changed) and after, and the demos."""
+    """Instructions before (None where nobody wrote them down) and after, and the demos."""
 
     before: str | None
     after: str
     demos: tuple[Demo, ...]
 
 
-def read_prompts(workspace: Workspace, experiment: Experiment) -> Prompts:
+def read_prompts(experiment: Experiment) -> Prompts:
     """The prompt of an optimised judge, from its compiled program.
 
     Raises:
@@ -111,7 +110,8 @@ def read_prompts(workspace: Workspace, experiment: Experiment) -> Prompts:
     except (OSError, InputError, ValueError, KeyError, TypeError) as error:
         how = "delete it and run the same command again"
         raise InputError(f"{path}: the compiled program cannot be read ({error}); {how}") from error
-    return Prompts(_instructions(workspace, experiment.config["judges"][0]), after, demos)
+    before = kept_judges(experiment).get(str(experiment.config["judges"][0]["judge"]))
+    return Prompts(before.instructions if before else None, after, demos)
 
 
 def _demo(demo: dict[str, Any]) -> Demo:
@@ -121,12 +121,3 @@ def _demo(demo: dict[str, Any]) -> Demo:
         if name != "augmented"
     ]
     return Demo(tuple(fields), bool(demo.get("augmented")))
-
-
-def _instructions(workspace: Workspace, judge: Mapping[str, Any]) -> str | None:
-    """Those of the signature as it was before, if it still is what it was."""
-    try:
-        loaded = load_signature(JudgeName.parse(str(judge["judge"])).signature, workspace=workspace)
-    except InputError:
-        return None  # the document says so
-    return str(loaded.cls.instructions) if loaded.fingerprint == judge["signature_fingerprint"] else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,13 @@ from judgecal.experiment import (
     require_keys,
     run_line,
     run_trials,
-    scale_notes,
     stored_rows,
+    verdict_notes,
+    verdicts_sha,
 )
-from judgecal.goldset import GoldSet, load_gold, require_splits
+from judgecal.experiment.kept_judges import keep_judges
+from judgecal.experiment.unread import Unread, unread_judge
+from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.call_log import CALL_LOG, logged_usd
@@ -53,7 +57,7 @@ from judgecal.optimize.decision import (
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.result import OnDev, OptimizedOn, OptimizeResult
 from judgecal.optimize.training import Candidate, Training, reflection_spec
-from judgecal.records import Estimate, Item, Rating
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Rating
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, find_workspace, shown
 
@@ -130,15 +134,23 @@ class OptimizeRun:
         if self.reflection and not self.call_log.exists():
             self.reflection.key()
         open_experiment(self.experiment)
+        keep_judges(self.experiment, [self.judge])
         budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
             scored = self._score_all(journal, budget)
-            choice = choose(scored, self.metric)
+            choice = choose(scored, self.metric, self.table("dev"))
             before, after = scored[0], choice.taken
             program = self.experiment.program
             save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
-            due = self.final and not _unchanged(before, after)
-            look, confirmation = self._confirm(journal, budget, before, after) if due else (None, None)
+            lost = _lost([one.column for one in scored])
+            judged = None
+            if self.final and not lost and not _unchanged(before, after):
+                judged = self._judged(journal, budget, before, after)
+                lost = _lost(judged.columns)
+            if lost:  # they count as wrong, and that is not the judge's doing
+                why = f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
+                choice = dataclasses.replace(choice, sealed=why)
+            look, confirmation = self._confirm(judged) if judged and not lost else (None, None)
         result = self._result(scored, choice, look, confirmation, self._spent_usd() + budget.unseen_usd)
         self.experiment.write_summary(result)
         return result
@@ -163,9 +175,9 @@ class OptimizeRun:
                 n_groups={split: len({item.group for item in self.items(split)}) for split in self.splits},
             ),
             dev=OnDev(before.estimates, after.estimates, tuple(one.tried(metric) for one in scored)),
-            test=confirmation.numbers if confirmation else OnTest(),
-            decision=confirmation.decision if confirmation else _undecided(before, after),
-            why=confirmation.why if confirmation else _why(before, after, before.estimates[metric]),
+            test=confirmation.numbers if confirmation else _sealed(choice),
+            decision=confirmation.decision if confirmation else _undecided(before, choice),
+            why=confirmation.why if confirmation else _why(before, choice, before.estimates[metric]),
             program=shown(self.experiment.program),
             n_demos=len(after.judge.demos),
             instructions_changed=after.judge.compiled.instructions != self.judge.signature.cls.instructions,
@@ -174,9 +186,23 @@ class OptimizeRun:
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
             test_look=look.sentence(gold.name) if look else None,
             usd=usd,
-            notes=(*scale_notes(gold.scale, [after.column]), *self._fit_notes(after, confirmation)),
+            notes=(
+                *split_notes(gold),
+                *verdict_notes(gold.scale, [after.column], rows=self._latest_rows()),
+                *self._fit_notes(after, confirmation),
+            ),
             run_line=self._run_line(after, look),
+            unread=self._unread(after),
         )
+
+    def _unread(self, after: Scored) -> Unread | None:
+        """Why no candidate had a verdict on dev."""
+        judge = unread_judge(self.judge.name, after.column.stored)
+        if judge is None:
+            return None
+        asked = ["--gold", self.gold.name, "--judge", judge.judge, "--split", "dev", "--retry-unscored"]
+        again = shlex.join(["judgecal", "score", *asked])
+        return Unread((judge,), 1, shown(self.experiment.journal), again)
 
     def _fit_notes(self, after: Scored, confirmation: Confirmation | None) -> list[str]:
         """Where the maps of the recalibration were fitted, if not on all of train and dev."""
@@ -233,27 +259,33 @@ class OptimizeRun:
         name = JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug)
         return PromptJudge(name, workspace=self.workspace, program=candidate.program)
 
-    def _confirm(self, journal: Journal, budget: Budget, before: Scored, after: Scored) -> tuple[Look, Confirmation]:
-        """Both judges over train, dev and test: the maps of the recalibration are fitted on the first two."""
+    def _judged(self, journal: Journal, budget: Budget, before: Scored, after: Scored) -> _Judged:
+        """Both judges over train, dev and test."""
         known = [*self.items("train"), *self.items("dev")]
-        fit = dataclasses.replace(
-            self.table("dev"), items=tuple(item for item in known if item.group not in after.trained_on)
-        )
-        seen = self._seen([before.judge.fingerprint, after.judge.fingerprint])
-        look = look_at_test(**seen, experiment=self.experiment.slug, kind="decision")
-        test = self.table("test", level=look.level)
-        items, columns = [*fit.items, *test.items], []
+        fit = tuple(item for item in known if item.group not in after.trained_on)
+        columns = []
         for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-            rows = run_trials([judge], items, journal=journal, options=self.options, budget=budget, label=label)
-            columns.append(Column.of(judge, rows))
-        return look, confirm(test=test, fit=fit, before=columns[0], after=columns[1], metric=self.metric)
+            how: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget, "label": label}
+            columns.append(Column.of(judge, run_trials([judge], [*fit, *self.items("test")], **how)))
+        return _Judged(fit, (before.judge, after.judge), (columns[0], columns[1]))
+
+    def _confirm(self, judged: _Judged) -> tuple[Look, Confirmation]:
+        """On test; the maps of the recalibration are fitted on train and dev."""
+        judges = {
+            judge.fingerprint: verdicts_sha(self.gold, self.items("test"), column.rows)
+            for judge, column in zip(judged.judges, judged.columns, strict=True)
+        }
+        look = look_at_test(**self._seen(judges), experiment=self.experiment.slug, kind="decision")
+        test, fit = self.table("test", level=look.level), dataclasses.replace(self.table("dev"), items=judged.fit)
+        earlier, later = judged.columns
+        return look, confirm(test=test, fit=fit, before=earlier, after=later, metric=self.metric)
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take where something changes on dev; None where test is sealed."""
-        return foresee_look(**self._seen([])) if self.final else None
+        return foresee_look(**self._seen({})) if self.final else None
 
-    def _seen(self, judges: Sequence[str]) -> dict[str, Any]:
-        """What makes the look: the same two judges by the same metric on the same items are the same one."""
+    def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
+        """What makes the look: the same two judges' verdicts by the same metric on the same items are the same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
@@ -267,6 +299,9 @@ class OptimizeRun:
         rows = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         return rows + logged_usd(self.call_log)
 
+    def _latest_rows(self) -> Collection[Judgement]:
+        return {row.key: row for row in read_journal(self.experiment.journal)}.values()
+
     def unscored(self) -> int:
         """Judgements without a verdict of the two judges that the result compares: nobody asks the other candidates."""
         taken = PromptJudge(
@@ -274,14 +309,28 @@ class OptimizeRun:
         )
         compared = {self.judge.fingerprint, taken.fingerprint}
         items = {item.sha for split in self.splits for item in self.items(split)}
-        latest = {row.key: row for row in read_journal(self.experiment.journal)}
         return sum(
             row.verdict is None
             and row.judge_fingerprint in compared
             and row.item_sha in items
             and row.repeat < self.options.repeats
-            for row in latest.values()
+            for row in self._latest_rows()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The judge as it was and the one that was taken, on test and on the items that their maps are fitted on."""
+
+    fit: tuple[Item, ...]
+    judges: tuple[PromptJudge, PromptJudge]
+    columns: tuple[Column, Column]
+
+
+def _lost(columns: Iterable[Column]) -> int:
+    """Calls that ended on the wire or at the budget."""
+    rows = (row for column in columns for row in column.stored)
+    return sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in rows)
 
 
 def _notes(gold: GoldSet, of: Collection[str]) -> dict[str, list[Rating]]:
@@ -298,17 +347,26 @@ def _unchanged(before: Scored, after: Scored) -> bool:
     return after.judge.fingerprint == before.judge.fingerprint
 
 
-def _undecided(before: Scored, after: Scored) -> str:
-    return NOTHING_CHANGED if _unchanged(before, after) else CANNOT_TELL
+def _sealed(choice: Choice) -> OnTest:
+    """Nothing of test; where that is by luck or lost calls, it is why there is no difference."""
+    if choice.sealed is None:
+        return OnTest()
+    return OnTest(difference=Estimate(None, reason=f"test was not opened: {choice.sealed}"))
 
 
-def _why(before: Scored, after: Scored, on_dev: Estimate) -> str:
+def _undecided(before: Scored, choice: Choice) -> str:
+    return NOTHING_CHANGED if choice.sealed is None and _unchanged(before, choice.taken) else CANNOT_TELL
+
+
+def _why(before: Scored, choice: Choice, on_dev: Estimate) -> str:
     """Why test was not looked at."""
-    if after.candidate is None and on_dev.value is None:
+    if choice.sealed is not None:
+        return choice.sealed
+    if choice.taken.candidate is None and on_dev.value is None:
         return f"dev cannot choose ({on_dev.reason}), so the judge stays as it was"
-    if after.candidate is None:
+    if choice.taken.candidate is None:
         return "no candidate was better on dev, so the judge stays as it was"
-    if _unchanged(before, after):
+    if _unchanged(before, choice.taken):
         return "the candidate that was taken is the judge as it was"
     return "test was not looked at (--no-final)"
 

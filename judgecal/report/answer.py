@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from judgecal.answering.outcomes import Counted, SystemEntry
 from judgecal.answering.pairwise import DifferingQuestion, OneQuestion, ShownAnswer
 from judgecal.answering.result import AnswerResult, Contaminated, Decomposition
-from judgecal.records import Headline
+from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
     FROM_SUMMARY,
@@ -23,6 +23,7 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
+from judgecal.report.unread import unread_headline
 from judgecal.report.wording import sentence
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
@@ -81,6 +82,9 @@ def _context(result: AnswerResult) -> str:
 
 
 def _headline(result: AnswerResult) -> Headline:
+    nothing = unread_headline(result.unread)
+    if nothing is not None:
+        return nothing
     act, reasons, following = _act(result)
     scope = f"{result.n_unscored:,} of {result.n_expected:,} unscored, {result.gold.n_questions:,} questions."
     return Headline(
@@ -97,7 +101,7 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
         if not known.questions:
             kept = [f"none of {known.n_answerable:,} answerable ones was {told}"]
             return "Keep all questions", kept, f"judgecal answer --gold {gold} --context controlled,topk"
-        leave_out = f"judgecal answer ... --drop-contaminated {result.experiment}"
+        leave_out = f"judgecal answer --gold {gold} --drop-contaminated {result.experiment}"
         counts = f"{len(known.questions):,} of {known.n_answerable:,}"
         return f"Leave out {counts} questions", [f"they were {told}"], leave_out
     if result.without_reference:
@@ -121,28 +125,30 @@ def _choice(result: AnswerResult) -> tuple[str, list[str]]:
     best = _best(result)
     if best is None:
         return "Cannot tell whom to use", ["no answer has a rating"]
-    average = f"{best.system} averages {_average(best)}%"
-    others = len(result.systems) - 1
+    average = f"{best.system} averages {_average(best)}"
+    rated = {one.system for one in result.systems if one.n}
+    others = len(rated) - 1
     if not others:
-        return "No choice to make", [f"{average}, and there is no other system to hold it against"]
-    behind = sum(pair.higher == best.system for pair in result.comparisons)
+        other = "no other system has a rating" if len(result.systems) > 1 else "there is no other system"
+        return "No choice to make", [f"{average}, and {other} to hold it against"]
+    behind = sum(pair.higher == best.system and {pair.a, pair.b} <= rated for pair in result.comparisons)
     if behind == others:
         every = "the other one" if others == 1 else f"all {others} others"
-        return f"Use {best.system}", [f"it averages {_average(best)}%", f"shown to be above {every}"]
+        return f"Use {best.system}", [f"it averages {_average(best)}", f"shown to be above {every}"]
     some = f"is shown to be above {behind} of {others} others" if behind else "is not shown to be above any other"
     return "Cannot tell whom to use", [f"{average}, which is the highest, but {some}"]
 
 
 def _best(result: AnswerResult) -> SystemEntry | None:
     """The system with the highest average; None where no answer has a rating."""
-    rated = [(one.intervals.average_as_wrong.value, one) for one in result.systems]
+    rated = [(one.intervals.average_as_wrong.value, one) for one in result.systems if one.n]
     known = [(value, one) for value, one in rated if value is not None]
     return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
 def _average(one: SystemEntry) -> str:
-    """A system's average rating with its interval, in percent."""
-    return numbers.estimate(one.intervals.average_as_wrong, 1)
+    """A system's average rating with its interval, where it has one: not what all answers without one count as."""
+    return f"{numbers.estimate(one.intervals.average_as_wrong, 1)}%" if one.n else "no rating"
 
 
 def _unknown(result: AnswerResult) -> Iterable[str]:
@@ -169,7 +175,12 @@ def _systems(result: AnswerResult) -> Section:
     best = _best(result)
     name = None if best is None else best.system
     rows = [
-        IntervalRow(one.system, one.intervals.average_as_wrong, f"{_average(one)}%", strong=one.system == name)
+        IntervalRow(
+            one.system,
+            one.intervals.average_as_wrong if one.n else Estimate(None),
+            _average(one),
+            strong=one.system == name,
+        )
         for one in result.systems
     ]
     level = result.systems[0].intervals.average_as_wrong.level

@@ -18,10 +18,21 @@ from judgecal.report.document import (
     from_summary,
     notes_section,
 )
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.intervals import (
+    Axis,
+    IntervalRow,
+    axis_of,
+    change_of,
+    in_points,
+    in_units,
+    interval_picture,
+    of_metric,
+)
+from judgecal.report.judges_headline import raters_in_words
+from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import in_a_row, sentence
-from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction, digits_of
-from judgecal.stats.metrics import metric_facts
+from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison, Interaction
+from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.strata import driven_in_words
 
 _DEVIATING = 3  # cells of the grid that are named
@@ -36,14 +47,17 @@ _WORDS = (
 
 def compare_document(result: CompareResult) -> Document:
     """Two judges: the decision and the difference at each end. Several: every pair."""
-    digits = digits_of(result.metric, result.gold.scale)
-    table = _of_two(result, digits) if len(result.pairs) == 1 else _of_pairs(result, digits)
+    table = _of_two(result) if len(result.pairs) == 1 else _of_pairs(result)
     blocks: list[Block] = [table]
+    apart = (found.difference for found in result.pairs.values() if found.decision == "cannot tell")
+    if len(result.pairs) > 1 and any((one.low or 0.0) > 0.0 or (one.high or 0.0) < 0.0 for one in apart):
+        stands = "Each interval is of its pair alone. A decision allows for all pairs (Holm), so it may"
+        blocks.append(Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True))
     if result.test_look:
         blocks.append(Paragraph(sentence(result.test_look), short=True))
     first = next(iter(result.pairs.values()))
     if len(result.pairs) == 1 and first.difference.value is not None:  # two names are too long for a line of a picture
-        blocks.append(_picture(first, result.metric, digits))
+        blocks.append(_picture(first, result.metric, result.gold.scale))
     caption = "Serves the choice between judges: each pair on the same items, paired by question."
     return Document(
         title=f"{result.experiment}: judges held against each other",
@@ -51,41 +65,38 @@ def compare_document(result: CompareResult) -> Document:
             f"Judges of {result.compared_from}; {result.gold.in_words}. An unscored item counts as "
             f"{result.gold.unscored_counts_as}."
         ),
-        headline=_headline(result),
-        facts=_facts(result, digits),
-        sections=[
-            Section("pairs", "Differences", caption, blocks),
-            *notes_section(list(_notes(result, digits)), words=_WORDS),
-        ],
+        headline=unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
+        facts=_facts(result),
+        sections=[Section("pairs", "Differences", caption, blocks), *notes_section(list(_notes(result)), words=_WORDS)],
         **from_summary(result),
     )
 
 
 def _headline(result: CompareResult) -> Headline:
     again, unknown = f"judgecal select {result.compared_from}", tuple(_unknown(result))
-    by = _by(result)
+    by, (whom, _) = _by(result), raters_in_words(result.gold.labels_by)
     if len(result.pairs) == 1:
         [(judges, found)] = result.pairs.items()
         values = filter(None, (_values(judges, found, result), sentence(found.why)))
         if (
             found.decision == "cannot tell"
             and found.smallest_detectable
-            and metric_facts(result.metric).unit == "share"
+            and metric_facts(result.metric).unit != "scale"
         ):
             again = f"judgecal plan {result.experiment}"  # how many questions would tell
-        return Headline(found.decision, _in_words(judges, found, by), tuple(values), unknown, again)
+        return Headline(found.decision, _in_words(judges, found, by, whom), tuple(values), unknown, again)
     told = {pair: found for pair, found in result.pairs.items() if found.decision != "cannot tell"}
     unclear = [f"{a} from {b}" for a, b in result.pairs if (a, b) not in told]
     if not told:
         these = f"these {_n_judges(result)} judges"
-        what = f"Cannot tell any two of {these} apart by agreement with people{by}."
+        what = f"Cannot tell any two of {these} apart by agreement with {whom}{by}."
         return Headline("cannot tell", what, (), unknown, again)
     above: dict[str, list[str]] = {}
     for pair, found in told.items():
         better, worse = pair if found.decision == "A" else pair[::-1]
         above.setdefault(worse, []).append(better)
     told_apart = [
-        f"{in_a_row(better)} agree{'s' * (len(better) == 1)} better with people than {worse}{by}"
+        f"{in_a_row(better)} agree{'s' * (len(better) == 1)} better with {whom} than {worse}{by}"
         for worse, better in above.items()
     ]
     first = f"{'; '.join(told_apart[:_NAMED])}{_more(told_apart)}."
@@ -104,29 +115,34 @@ def _unknown(result: CompareResult) -> Iterator[str]:
     yield "Which judge to use: cost and the allowed loss are for judgecal select to weigh."
 
 
-def _facts(result: CompareResult, digits: int) -> list[Fact]:
+def _facts(result: CompareResult) -> list[Fact]:
     """Of two judges the difference and what each reaches; of several, how many pairs are told apart."""
     if len(result.pairs) > 1:
         told = sum(found.decision != "cannot tell" for found in result.pairs.values())
         return [Fact(f"{told} of {len(result.pairs)}", f"pairs told apart by {result.metric}, after Holm.")]
     [((a, b), pair)] = result.pairs.items()
+    metric, scale = result.metric, result.gold.scale
     once = " once calibrated" if pair.raw is not None else ""
     apart = f"A - B in {result.metric}{once}, at level {result.level:.4g}; p {_p(pair.p_value)}."
     return [
-        Fact(numbers.difference(pair.difference, digits), apart),
-        Fact(numbers.plain(pair.a, digits), f"A: {a}"),
-        Fact(numbers.plain(pair.b, digits), f"B: {b}"),
+        Fact(change_of(pair.difference, metric, scale), apart),
+        *(
+            Fact(of_metric(Estimate(value), metric, scale), f"{side}: {judge}")
+            for side, judge, value in (("A", a, pair.a), ("B", b, pair.b))
+        ),
     ]
 
 
-def _picture(pair: Comparison, metric: str, digits: int) -> Picture:
+def _picture(pair: Comparison, metric: str, scale: str) -> Picture:
     """The difference of two judges held against 0, at each end."""
     ends = [(name, found) for name, _, _, found in _ends(pair) if found.value is not None]
     rows = [
-        IntervalRow(name, found, numbers.difference(found, digits), strong=not place, hollow=bool(place))
+        IntervalRow(
+            name, in_units(found, metric), change_of(found, metric, scale), strong=not place, hollow=bool(place)
+        )
         for place, (name, found) in enumerate(ends)
     ]
-    return interval_picture(rows, Axis(f"A - B in {metric}", full=0.0))
+    return interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0))
 
 
 def _more(named: Sequence[str]) -> str:
@@ -143,16 +159,16 @@ def _by(result: CompareResult) -> str:
     return "" if result.metric == leading else f" by {result.metric}"
 
 
-def _in_words(judges: tuple[str, str], found: Comparison, by: str) -> str:
+def _in_words(judges: tuple[str, str], found: Comparison, by: str, whom: str) -> str:
     if found.decision == "cannot tell":
-        return f"Cannot tell {judges[0]} from {judges[1]} by agreement with people{by}."
+        return f"Cannot tell {judges[0]} from {judges[1]} by agreement with {whom}{by}."
     better, worse = judges if found.decision == "A" else judges[::-1]
-    return f"{better} agrees better with people than {worse}{by}."
+    return f"{better} agrees better with {whom} than {worse}{by}."
 
 
 def _values(judges: tuple[str, str], found: Comparison, result: CompareResult) -> str:
     """What both reach, how far they are apart, and what these items would show; empty of a metric that is no share."""
-    if metric_facts(result.metric).unit != "share" or found.a is None or found.b is None:
+    if metric_facts(result.metric).unit == "scale" or found.a is None or found.b is None:
         return ""
     ours, theirs = (numbers.percent(value, 1) for value in (found.a, found.b))
     once = " once calibrated" if found.raw is not None else ""
@@ -163,14 +179,14 @@ def _values(judges: tuple[str, str], found: Comparison, result: CompareResult) -
     return f"{judges[0]} reaches {ours}{once}, {judges[1]} {theirs}: {apart} points{shown}."
 
 
-def _of_two(result: CompareResult, digits: int) -> Table:
+def _of_two(result: CompareResult) -> Table:
+    metric, scale = result.metric, result.gold.scale
     [((a, b), pair)] = result.pairs.items()
     rows = [
         [
             name,
-            numbers.difference(found, digits),
-            numbers.plain(ours, digits),
-            numbers.plain(theirs, digits),
+            change_of(found, metric, scale),
+            *(of_metric(Estimate(value), metric, scale) for value in (ours, theirs)),
             _count(found),
         ]
         for name, ours, theirs, found in _ends(pair)
@@ -186,26 +202,31 @@ def _ends(pair: Comparison) -> list[tuple[str, float | None, float | None, Estim
         counted = (("unscored left out", pair.complete_case), ("unscored as right", pair.best_case))
         ends += [(name, end.a, end.b, end.difference) for name, end in counted]
     if pair.raw is not None:
-        ends.append(("verdicts as they are", pair.raw.a, pair.raw.b, pair.raw.difference))
+        ends.append(("raw verdicts", pair.raw.a, pair.raw.b, pair.raw.difference))
     return ends
 
 
-def _of_pairs(result: CompareResult, digits: int) -> Table:
+def _of_pairs(result: CompareResult) -> Table:
+    metric, scale = result.metric, result.gold.scale
     header = ["A", "B", f"A - B [{result.level:.4g}]", "decision", "p (Holm)", "p", "detectable", "n", "unscored"]
     rows = [
         [
             *judges,
-            numbers.difference(pair.difference, digits),
+            change_of(pair.difference, metric, scale),
             pair.decision,
             _p(pair.p_adjusted),
             _p(pair.p_value),
-            numbers.plain(pair.smallest_detectable, digits),
+            _amount(pair.smallest_detectable, result),
             _count(pair.difference),
             str(pair.difference.n_unscored),
         ]
         for judges, pair in sorted(result.pairs.items(), key=lambda one: one[1].decision == "cannot tell")
     ]
     return Table(header, rows, left=2, short=True)
+
+
+def _amount(size: float | None, result: CompareResult) -> str:
+    return numbers.DASH if size is None else amount_of(size, result.metric, result.gold.scale)
 
 
 def _count(found: Estimate) -> str:
@@ -216,8 +237,8 @@ def _p(p: float | None) -> str:
     return numbers.DASH if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _notes(result: CompareResult, digits: int) -> Iterator[str]:
-    yield from _smallest([one.smallest_detectable for one in result.pairs.values()], digits)
+def _notes(result: CompareResult) -> Iterator[str]:
+    yield from _smallest(result)
     pairs = list(result.pairs.values())
     yield from _strata(result)
     made = dict.fromkeys(f"intervals {one.difference.method}; p: {one.p_method}" for one in pairs if one.p_method)
@@ -237,8 +258,9 @@ def _strata(result: CompareResult) -> Iterator[str]:
     yield from (f"{one}." for one in driven)
 
 
-def _smallest(detectable: Sequence[float | None], digits: int) -> Iterable[str]:
+def _smallest(result: CompareResult) -> Iterable[str]:
     """What so many questions could have shown, and on which assumption."""
+    detectable = [one.smallest_detectable for one in result.pairs.values()]
     assumed = (
         f"with {100 * POWER:.0f}% power, planned for judges that differ {100 * PLANNED_DISCORDANCE:.0f}% as much as "
         "two that err independently, or as much as these do where that is more"
@@ -246,7 +268,7 @@ def _smallest(detectable: Sequence[float | None], digits: int) -> Iterable[str]:
     if len(detectable) > 1:
         yield f"Detectable: the smallest difference found {assumed}, at the first step of Holm."
     elif detectable[0] is not None:
-        yield f"The smallest difference that these items would show: {numbers.plain(detectable[0], digits)}, {assumed}."
+        yield f"The smallest difference that these items would show: {_amount(detectable[0], result)}, {assumed}."
 
 
 def _interaction(test: Interaction | None) -> Iterable[str]:

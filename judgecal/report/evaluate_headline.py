@@ -73,7 +73,8 @@ def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
     total = f"a total of {numbers.estimate(highest.total, 2)}"
     these = f"the {n} {noun(result)}"
     if not any(one.n for one in result.systems):
-        return "none", f"Nothing could be measured: no answer of any {noun(result, 1)} has a score."
+        kind = "unread" if result.failed_verdicts and not result.failures else "none"
+        return kind, f"Nothing could be measured: no answer of any {noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
         asked = numbers.count_of(best.n_questions, "question")
         return "too few", f"Too few questions to decide anything: {asked}, and {_FEWEST} are the least."
@@ -95,10 +96,15 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     if kind == "none" and result.failures:
         first = result.failures[0]
         yield f"{numbers.count(first.n)} answers of {first.system} failed by {first.kind}: {_brief(first.message)}."
-    elif kind == "none" and result.failed_verdicts:
+    elif kind == "unread" and result.failed_verdicts:
         failed = max(result.failed_verdicts, key=lambda one: (one.column in _OF_TOTAL, one.n))
         on = numbers.count_of(failed.n, "answer")
         yield f"The judge of {failed.column} gave no verdict on {on}, by {failed.kind}: {_brief(failed.message)}."
+    else:
+        mute = [one for one in result.failed_verdicts if all(not each.measures[one.column].n for each in result.systems
+                                                             if one.column in each.measures)]  # fmt: skip
+        for column, failed in {one.column: one for one in reversed(mute)}.items():
+            yield f"The judge of {column} gave no verdict on any answer, by {failed.kind}: {_brief(failed.message)}."
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             highest = next(one for one in result.systems if one.system == result.best.highest)
@@ -195,8 +201,8 @@ def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
 
 
 def _next(result: EvaluateResult, kind: str) -> str:
-    if kind == "none":
-        return f"judgecal report {result.experiment} --open"
+    if kind in ("unread", "none"):
+        return result.again or f"judgecal report {result.experiment} --open"
     without = unlocked(result)
     return calibrate(result, without[0]) if without else f"judgecal report {result.experiment} --open"
 

@@ -50,6 +50,8 @@ KINDS = {
 }
 """Command -> kind. A new kind is a line here."""
 
+_BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
+
 PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
@@ -80,20 +82,22 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
 def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
     """The document of `optimize`, with both prompts, and both judges over the test items where test was looked at.
 
+    What is fitted on test itself is left out: its numbers come by other maps than those that decided.
+
     Raises:
         InputError: as `Experiment.read_summary`; or the compiled program cannot be read.
     """
     from judgecal.optimize import OptimizeResult, read_prompts
-    from judgecal.report.judges import explorer_of, judges_data, judges_sections
+    from judgecal.report.judges import judges_sections
     from judgecal.report.optimize import optimize_document
 
-    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(workspace, experiment)
+    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
     if result.test.before is None:
         return optimize_document(result, prompts)
     judges = standing(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
-    document = optimize_document(result, prompts, judges_sections(judges))
-    data = {**judges_data(judges), **document.data}
-    return dataclasses.replace(document, explorer=explorer_of(judges), data=data)
+    entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
+    raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
+    return optimize_document(result, prompts, [one for one in judges_sections(raw) if one.name not in _BY_OTHER_MAPS])
 
 
 def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:

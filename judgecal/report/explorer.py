@@ -151,9 +151,9 @@ def _rater(rating: Rating, note: str, *, binary: bool) -> list[str]:
 
 
 def _said(said: Said, cut: Any) -> dict[str, str]:
-    verdict = ", ".join(shown(one, binary=said.binary) for one in said.verdicts)
     every = {
-        "verdict": verdict,
+        "verdict": ", ".join(shown(one, binary=said.binary) for one in said.verdicts),
+        "given": ", ".join(shown(one, binary=False) for one in said.raw),
         "error": said.error or (f"unscored: {said.unscored}" if said.unscored else ""),
         "why": cut(said.reasoning),
         "raw": cut(said.raw_reply),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from judgecal.errors import listed
 from judgecal.goldset import GoldSet
@@ -22,10 +24,11 @@ from judgecal.report.document import (
     from_summary,
     notes_section,
 )
-from judgecal.report.intervals import Axis, change_picture, in_percent, share_blocks
+from judgecal.report.intervals import Axis, change_of, change_picture, in_percent, of_metric, share_blocks
+from judgecal.report.unread import unread_headline
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import FlippedItem, GateResult
-from judgecal.stats.metrics import digits_of, metric_facts, rows_of
+from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 
 Texts = Mapping[str, tuple[str, str]]
 """Id -> question and answer, of the items that may be shown."""
@@ -41,7 +44,7 @@ _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
 _MANY_UNSCORED = 0.10  # share of the judgements
 _WORDS = (
-    ("flip rate", "How often a verdict falls on the other side of the pass mark than the locked one."),
+    ("flip rate", "How often a verdict falls on the other side of the lock's cut than the locked one."),
     ("noise", "How often two calls of the judge on one item did so at lock time: what flips without any drift."),
     (
         "odd one out",
@@ -87,6 +90,9 @@ def verdict_in_words(verdict: float | str | None) -> str:
 
 def _headline(result: GateResult) -> Headline:
     because = [sentence(result.why)]
+    nothing = unread_headline(result.unread)
+    if nothing is not None:
+        return replace(nothing, because=(*nothing.because, f"So the gate says {result.decision}: {because[0]}"))
     act = f"{result.decision.upper()}: {_ACTS[result.decision]}"
     if result.model_changed:
         now = ", ".join(result.model_id.now)
@@ -94,9 +100,11 @@ def _headline(result: GateResult) -> Headline:
         if result.decision == "pass":
             act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
     following = {
-        "pass": f"judgecal judge ANSWERS --lock {result.lock} -o judged.csv",
-        "fail": f"judgecal migrate --lock {result.lock} --to JUDGE",
-        "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}",
+        "pass": f"judgecal plan --lock {shlex.quote(result.lock)}",
+        "fail": f"judgecal report {result.experiment} --open",
+        "inconclusive": f"judgecal gate --lock {result.lock} --repeats-max {2 * result.repeats_max}"
+        if result.loss_below is not None
+        else f"judgecal gold sheet {result.gold.set} -o sheet.csv",  # without a bound no further pass helps
         "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
     }
     return Headline(result.decision, act, tuple(because), tuple(_unknown(result)), following[result.decision])
@@ -108,7 +116,7 @@ def _unknown(result: GateResult) -> Iterator[str]:
     if result.decision == "inconclusive" and result.repeats < result.repeats_max:
         yield "What further passes would show: the budget ended before they were made."
     if result.smallest_detectable is not None:
-        smallest = numbers.plain(result.smallest_detectable, _digits(result, result.metric))
+        smallest = amount_of(result.smallest_detectable, result.metric, result.gold.scale)
         yield (
             f"Whether there is a drift below {smallest} of {result.metric}: these items show one of that size in four "
             "runs of five, a smaller one more rarely."
@@ -124,10 +132,6 @@ def _unknown(result: GateResult) -> Iterator[str]:
     yield "How it judges what production sends now: these items are the ones that it was locked on."
 
 
-def _digits(result: GateResult, metric: str) -> int:
-    return digits_of(metric, result.gold.scale)
-
-
 def _share(found: Estimate) -> str:
     return f"none ({found.reason})" if found.value is None else in_percent(found)
 
@@ -135,7 +139,7 @@ def _share(found: Estimate) -> str:
 def _flip_fact(result: GateResult) -> Fact:
     """Flips against the noise at lock time; of a scale without a mark, changes against it."""
     rate, noise = result.flip_rate, result.noise
-    changed = f"{_share(result.changed)} of verdicts changed at all"
+    changed = f"{_share(result.changed)} of raw verdicts changed at all"
     if rate.value is None:
         same = result.noise_unchanged
         floor = f"none ({same.reason})"
@@ -178,19 +182,19 @@ def _odd_fact(result: GateResult) -> Iterator[Fact]:
 
 
 def _loss_fact(result: GateResult) -> Fact:
-    digits = _digits(result, result.metric)
+    metric, scale = result.metric, result.gold.scale
     through, raw = "", ""
     if result.raw_difference is not None:
         through = " through the lock's calibration map"
-        raw = f"; {numbers.difference(result.raw_difference, digits)} of the verdicts as they are"
+        raw = f"; {change_of(result.raw_difference, metric, scale)} of the raw verdicts"
     bound = ""
     if result.loss_below is not None:
-        below = numbers.plain(max(result.loss_below, 0.0), digits)
+        below = amount_of(max(result.loss_below, 0.0), metric, scale)
         bound = f"; the loss stays below {below} (one-sided)"
     return Fact(
-        numbers.difference(result.difference, digits),
+        change_of(result.difference, metric, scale),
         f"difference in {result.metric}{through}, now - locked, at level {result.level:.4g}, margin "
-        f"{result.margin:g}{bound}{raw}.",
+        f"{amount_of(result.margin, metric, scale)}{bound}{raw}.",
     )
 
 
@@ -198,33 +202,34 @@ def _flips(result: GateResult) -> Section:
     shares = [
         ("flipped since the lock", result.flip_rate, True),
         ("noise at lock time", result.noise, False),
-        ("changed at all", result.changed, False),
+        ("raw verdict changed at all", result.changed, False),
     ]
     caption = (
         "Serves the question whether there is more than noise: flips that lie within the noise are what this judge "
-        f"does on any day. Noise was taken from {_calls(result)}. The pass mark tells a flip; a change of the verdict "
-        "on one side of it is none."
+        f"does on any day. Noise was taken from {_calls(result)}. The lock's cut tells a flip; a change of the "
+        "verdict on one side of it is none."
     )
     blocks = share_blocks(shares, Axis("% of items", low=0.0), of=" of items")
     return Section("flips", "Flips against noise", caption, blocks)
 
 
 def _loss(result: GateResult, texts: Texts) -> Section:
-    digits = _digits(result, result.metric)
+    scale = result.gold.scale
     sides = [("now − locked", result.difference, True)]
     if result.unscored_judgements:
         sides.append(("without unscored items", result.complete_case, False))
     if result.raw_difference is not None:
-        sides.append(("of the verdicts as they are", result.raw_difference, False))
+        sides.append(("of the raw verdicts", result.raw_difference, False))
     losing = "right" if metric_facts(result.metric).direction == "less" else "left"
     caption = (
-        f"Serves the decision: pass where the loss is shown to end before the dashed margin of {result.margin:g}, "
+        f"Serves the decision: pass where the loss is shown to end before the dashed margin of "
+        f"{amount_of(result.margin, result.metric, scale)}, "
         f"fail where over two passes the line lies {losing} of that margin, or {losing} of 0 with a loss beyond the "
         f"margin that the changes common to all passes bear out. {numbers.count(result.repeats)} of at most "
         f"{numbers.count(result.repeats_max)} passes were made, without stored answers or an earlier journal; means "
         f"are of single calls. An unscored item counts as {result.gold.unscored_counts_as}; intervals are by question."
     )
-    blocks: list[Block] = [change_picture(sides, result.metric, digits=digits, margin=result.margin)]
+    blocks: list[Block] = [change_picture(sides, result.metric, unit=scale, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
         blocks.append(Paragraph(f"No interval: {result.difference.reason}."))
     blocks += [Paragraph(one, short=True) for one in _unscored(result, texts)]
@@ -245,7 +250,7 @@ def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
     kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(row.kind for row in rows).most_common())
     ids = list(dict.fromkeys(row.item_id for row in rows))
     head = "MANY UNSCORED: " if len(rows) > _MANY_UNSCORED * expected else ""
-    alone = numbers.difference(result.complete_case, _digits(result, result.metric))
+    alone = change_of(result.complete_case, result.metric, result.gold.scale)
     yield (
         f"{head}{len(rows)} of {expected} judgements are unscored ({kinds}) and count as "
         f"{result.gold.unscored_counts_as}; without their items the difference is {alone}: "
@@ -254,24 +259,22 @@ def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
 
 
 def _metrics(result: GateResult) -> Table:
-    """The metric of the decision, through the lock's map where that decides, then those beside it."""
-    leading = result.metric
-    shown = [(name, result.locked[name], result.now[name]) for name in dict.fromkeys([leading, *rows_of(result.now)])]
-    if leading in result.now_calibrated:
-        calibrated = result.locked_calibrated[leading], result.now_calibrated[leading]
-        shown.insert(0, (_calibrated(leading), *calibrated))
+    """The metric of the decision and those beside it, all through the lock's map where that decides; then as it is."""
+    leading, once = result.metric, bool(result.now_calibrated)
+    then, now = (result.locked_calibrated, result.now_calibrated) if once else (result.locked, result.now)
+    names = [name for name in dict.fromkeys([leading, *rows_of(now)]) if name in now]
+    shown = [(name, name, then[name], now[name]) for name in names]
+    if once:
+        shown.append((f"{leading}, raw", leading, result.locked[leading], result.now[leading]))
     rows = [
-        [name, *(numbers.estimate(one, _digits(result, name.partition(",")[0])) for one in (then, now)),
-         f"{now.n}/{now.n_expected}", numbers.count(now.n_unscored)]
-        for name, then, now in shown
+        [title, *(of_metric(found, name, result.gold.scale) for found in (before, after)),
+         f"{after.n}/{after.n_expected}", numbers.count(after.n_unscored)]
+        for title, name, before, after in shown
     ]  # fmt: skip
     level = f"[{result.now[leading].level:.4g}]"
     header = ["metric", f"locked {level}", f"now {level}", "n", "unscored"]
-    return Table(header, rows, title="Then and now", chosen=shown[0][0], short=True)
-
-
-def _calibrated(metric: str) -> str:
-    return f"{metric}, calibrated"
+    title = "Then and now" + " through the lock's calibration map" * once
+    return Table(header, rows, title=title, chosen=leading, short=True)
 
 
 def _items(result: GateResult, texts: Texts) -> Section:

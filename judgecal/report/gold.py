@@ -10,7 +10,8 @@ from judgecal.goldset import GoldCheck, GoldChecks, GoldList, ListedSet, Problem
 from judgecal.goldset.gold_set import SplitCounts
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.numbers import between, count, count_of, estimate, plain
+from judgecal.report.intervals import of_metric
+from judgecal.report.numbers import between, count, count_of, estimate
 from judgecal.report.wording import sentence
 from judgecal.stats import columns_of, metric_facts
 from judgecal.stats.stand_in import MIN_SHARED
@@ -44,25 +45,32 @@ def _list_row(one: ListedSet) -> tuple[str, ...]:
     return tuple(map(str, texts))
 
 
-def check_document(result: GoldCheck) -> Document:
-    """The counts of a set, what a constant reaches on it, and its findings."""
+def check_document(result: GoldCheck, *, full: bool = False) -> Document:
+    """The counts of a set, what a constant reaches on it, and its findings; `full`: all of them are printed."""
     still_open = [problem for problem in result.problems if problem.explained is None]
     if still_open:
         found = f"{count_of(len(still_open), 'finding')} of {count_of(len(_by_kind(still_open)), 'kind')}"
-        headline = Headline("findings", f"{result.set_} has {found}.", next=f"judgecal gold check {result.set_} --full")
+        again = _after(result.set_, result.n_labelled) if full else f"judgecal gold check {result.set_} --full"
+        headline = Headline("findings", f"{result.set_} has {found}.", next=again)
     else:
         found = "no findings but those that the card explains" if result.problems else "no findings"
-        headline = Headline("sound", f"{result.set_} has {found}.", next=f"judgecal score --gold {result.set_}")
+        headline = Headline("sound", f"{result.set_} has {found}.", next=_after(result.set_, result.n_labelled))
     return Document(f"Gold set {result.set_}", _about(result), headline, [_check_section(result)])
+
+
+def _after(name: str, n_labelled: int) -> str:
+    """What a set that was looked through is for: to hold judges against its labels, once it has some."""
+    return f"judgecal score --gold {name}" if n_labelled else f"judgecal gold sheet {name} -o sheet.csv"
 
 
 def checks_document(result: GoldChecks) -> Document:
     """All sets of a workspace, one below the other."""
-    n = sum(problem.explained is None for one in result.sets for problem in one.problems)
+    counts = {one.set_: sum(problem.explained is None for problem in one.problems) for one in result.sets}
+    n, worst = sum(counts.values()), max(result.sets, key=lambda one: counts[one.set_], default=None)
     headline = Headline(
         "findings" if n else "sound",
         f"{count_of(len(result.sets), 'gold set')} checked: {count_of(n, 'finding')}.",
-        next="judgecal gold check SET --full",
+        next=f"judgecal gold check {worst.set_} --full" if worst else "judgecal gold list",
     )
     sections = []
     for one in result.sets:
@@ -104,9 +112,8 @@ def _baselines(result: GoldCheck) -> Iterator[str]:
     """What a judge that looks at nothing reaches, and how many labels stand at the mark."""
     for metric, best in result.baselines.items():
         constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
-        yield (
-            f"Best constant in {metric}: {constant} reaches {plain(best.estimate.value)} over {best.estimate.n} labels."
-        )
+        reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
+        yield f"Best constant in {metric}: {constant} reaches {reached} over {count_of(best.estimate.n, 'label')}."
     near = result.near_pass_mark
     if near.share.value is not None:
         yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
@@ -177,21 +184,29 @@ def _ceiling(result: RaterAgreement) -> list[Block]:
 
 def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
     columns = columns_of(raters[0].agreement, scale)
-    names = [name for name in columns if (facts := metric_facts(name)).unit == "share" and not facts.is_rate]
+    names = [name for name in columns if (facts := metric_facts(name)).unit != "scale" and not facts.is_rate]
     ranked = sorted(raters, key=lambda one: -(one.agreement[names[0]].value or 0.0))
-    rows = [(one.rater, count(one.n), *(estimate(one.agreement[name]) for name in names)) for one in ranked]
+    rows = [
+        (rater.rater, count(rater.n), *(of_metric(rater.agreement[name], name, scale) for name in names))
+        for rater in ranked
+    ]
     title = "Each rater against each other one, on all items that they share"
     return Table(("rater", "items", *names), rows, title=title, short=short)
 
 
 def _agreement_headline(result: RaterAgreement) -> Headline:
-    again = f"judgecal gold check {result.set_}"
+    again = f"judgecal score --gold {result.set_}"
     if not result.pairs:
-        return Headline("none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=again)
+        sheet = f"judgecal gold sheet {result.set_} -o sheet.csv"
+        return Headline("none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=sheet)
+    ties: tuple[str, ...] = ()
+    if result.n_tied:
+        ties = (f"They tie on {count_of(result.n_tied, 'item')}, which have no gold label.",)
+        again = f"judgecal gold adjudicate {result.set_}"
     alpha = result.reliability.get("krippendorff_alpha")
     many = [one for one in result.ceiling if one.n >= MIN_SHARED]
     if alpha is None or alpha.value is None or not many:
-        return Headline("raters", f"{len(result.raters)} raters rated {result.set_}.", next=again)
+        return Headline("raters", f"{len(result.raters)} raters rated {result.set_}.", ties, next=again)
     leading = columns_of(many[0].agreement, result.scale)[0]
     reach = between([one.agreement[leading].value for one in many])
     on = "to" if leading == "macro_agreement" and result.scale != "binary" else "on"
@@ -200,7 +215,8 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     what = f"{who} agree with each other {on} {reach} {of} {result.set_}."
     n = len(result.raters) - len(result.tie_breakers)
     how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
-    return Headline("raters", what, (f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}.",), next=again)
+    rests = f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}."
+    return Headline("raters", what, (rests, *ties), next=again)
 
 
 def _estimates(found: Mapping[str, Estimate]) -> list[Block]:

@@ -30,7 +30,7 @@ def catalogue_document(result: Catalogued) -> Document:
         "catalogue",
         f"{count_of(len(ready), 'public set')} with people's labels can be fetched.",
         ("None comes with judgecal: read a set's licence before use. * asks for --accept-licence.",),
-        next=f"judgecal gold fetch {ready[0].name if ready else 'NAME'} --dry-run",
+        next=f"judgecal gold fetch {ready[0].name} --dry-run" if ready else "judgecal gold list",
     )
     not_gold = (
         f"Refused as gold, labelled by a model or by construction: {len(made)}; named, but not to be fetched: {others} "

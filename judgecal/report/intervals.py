@@ -11,7 +11,9 @@ from judgecal.report import numbers
 from judgecal.report.charts import Tick, place, shortened, ticks
 from judgecal.report.document import Block, Paragraph, Picture, Table
 from judgecal.report.html import plot
-from judgecal.stats.metrics import metric_facts
+from judgecal.scale import Scale
+from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.sample import as_scale
 
 _SAID = 3  # words whose shares are in a sentence
 _ROOM = 0.06  # of the axis beyond the outermost end
@@ -66,8 +68,33 @@ class Axis:
 
 def in_points(found: Estimate) -> Estimate:
     """A share, or a difference of shares, in points of 100."""
-    value, low, high = (None if end is None else 100.0 * end for end in (found.value, found.low, found.high))
+    return _times(found, 100.0)
+
+
+def _times(found: Estimate, factor: float) -> Estimate:
+    value, low, high = (None if end is None else factor * end for end in (found.value, found.low, found.high))
     return dataclasses.replace(found, value=value, low=low, high=high)
+
+
+def of_metric(found: Estimate | None, name: str, unit: Scale | str, *, on: Scale | str | None = None) -> str:
+    """The value of a metric with its interval: a share in percent, else with the digits that it needs.
+
+    `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
+    """
+    facts = metric_facts(name)
+    if found is None or facts.unit == "coefficient":
+        return numbers.estimate(found)
+    if facts.unit == "share":
+        return in_percent(found)
+    shown = as_scale(on or unit)
+    return numbers.estimate(_times(found, shown.span / as_scale(unit).span), digits_of(name, shown))
+
+
+def change_of(found: Estimate | None, name: str, unit: Scale | str) -> str:
+    """A change of a metric with its interval: of a share in points of 100, else as `of_metric`."""
+    if found is not None and found.value is not None and metric_facts(name).unit == "share":
+        return f"{numbers.difference(in_points(found), 1)} points"
+    return numbers.difference(found, digits_of(name, unit))
 
 
 def in_percent(found: Estimate) -> str:
@@ -107,16 +134,28 @@ def share_blocks(
     return blocks + [Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None]
 
 
+def in_units(found: Estimate, name: str) -> Estimate:
+    """The value of a metric as an axis has it: a share in points of 100, else as it is."""
+    return in_points(found) if metric_facts(name).unit == "share" else found
+
+
+def axis_of(name: str) -> str:
+    """What stands at an axis of a metric."""
+    return f"{name}{', %' * (metric_facts(name).unit == 'share')}"
+
+
 def change_picture(
-    changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, digits: int, margin: float
+    changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
 ) -> Picture:
     """Changes of a metric (name, change, whether it decides) held against 0 and the loss that is allowed."""
+    facts = metric_facts(metric)
+    share = facts.unit == "share"
     rows = [
-        IntervalRow(name, found, numbers.difference(found, digits), strong, hollow=not strong)
+        IntervalRow(name, in_units(found, metric), change_of(found, metric, unit), strong, hollow=not strong)
         for name, found, strong in changes
     ]
-    less = metric_facts(metric).direction == "less"
-    return interval_picture(rows, Axis(f"change of {metric}", full=0.0, dashed=margin if less else -margin))
+    dashed = (margin if facts.direction == "less" else -margin) * (100.0 if share else 1.0)
+    return interval_picture(rows, Axis(f"change of {metric}{', points' * share}", full=0.0, dashed=dashed))
 
 
 def interval_picture(

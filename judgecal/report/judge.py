@@ -32,9 +32,9 @@ _EXAMPLES = 3  # rows of each verdict that are shown
 _SEARCHED = 2_000  # rows of the output that they are taken from
 _WORDS = (
     ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
+    ("calibrated rate", "The share that passes once verdicts went through the lock's map: its errors are in it too."),
     ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
     ("specificity", "Of what people fail, the share that the judge fails; measured when it was locked."),
-    ("calibrated rate", "The share that passes once verdicts went through the lock's map to the people's scale."),
     ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
 )
 
@@ -63,18 +63,19 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
 def _headline(result: JudgeResult) -> Headline:
     """What passes; and that it is the judge's rate and not the people's."""
     words = result.overall.intervals.words
-    known = _raw(result).value is not None or bool(words)
+    known = _rated(result).value is not None or bool(words)
+    own = "calibrated" if result.mapped else "own"
     scope = (
         f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
         f"{numbers.count_of(next(iter(words.values()), result.overall.intervals.average).n_groups, 'question')}."
     )
-    rate = f"{in_percent(_raw(result))} of the answers pass by the judge's own verdicts"
+    rate = f"{in_percent(_rated(result))} of the answers pass by the judge's {own} verdicts"
     act = f"{rate}, which is not the share that people would pass." if known else "No rate to read."
     if words:
         act = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
     if result.warning:
         act = f"Warning: do not use this judge: {result.warning}."
-    kind = "raw rate" if known else "no rate"
+    kind = "no rate" if not known else "calibrated rate" if result.mapped else "raw rate"
     return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), _next(result))
 
 
@@ -82,22 +83,22 @@ def _next(result: JudgeResult) -> str:
     """Correct the rate; where there is none that could be, see whether the lock still holds."""
     named = {**result.named, "verdict": result.columns["verdict"]}
     parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
-    if parts or _raw(result).value is None or not {"question", "answer"} <= named.keys():
+    if parts or _rated(result).value is None or not {"question", "answer"} <= named.keys():
         return f"judgecal gate --lock {shlex.quote(result.lock)}"
     usual = {(name, name) for name in ("question", "answer", "verdict")}
     options = [f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual]
     return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}{''.join(options)}"
 
 
-def _raw(result: JudgeResult) -> Estimate:
+def _rated(result: JudgeResult) -> Estimate:
     return result.overall.intervals.share_passing
 
 
 def _unknown(result: JudgeResult) -> Iterator[str]:
     """What weighs most comes first."""
-    rate = _raw(result)
+    rate = _rated(result)
     if rate.value is not None:
-        yield "What share people would pass: the rate is the judge's own, and its errors are in it."
+        yield "What share people would pass: the rate is the judge's, and its errors are in it."
     if rate.value is not None and rate.reason:
         yield f"How sure the rate is: {rate.reason}."
     words = [*result.overall.intervals.words.values()]
@@ -133,11 +134,13 @@ def _systems(result: JudgeResult) -> Section:
     blocks: list[Block] = []
     if rows:
         axis = Axis("% of rows that pass", low=0.0, high=100.0)
-        blocks.append(interval_picture(rows, axis, title="Pass rate as the judge sees it"))
+        blocks.append(
+            interval_picture(rows, axis, title=f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts")
+        )
     blocks.append(_overview(entries))
     caption = (
-        "Serves the question which system to look at first. Verdicts are on the judge's own scale; the pass rate has "
-        "an interval by question, and leaves unscored rows out."
+        "Serves the question which system to look at first. The pass rate has an interval by question, and leaves "
+        "unscored rows out; average and the like are of raw verdicts, on the judge's own scale."
     )
     return Section("systems", "By system", caption, blocks)
 
@@ -192,8 +195,8 @@ def _overview(entries: list[SystemRates]) -> Table:
 
 def _rate(result: JudgeResult) -> Section:
     shares = [
-        ("raw rate, here", _raw(result), True),
-        ("calibrated rate, here", result.overall.intervals.share_passing_calibrated, False),
+        *([("calibrated rate, here", _rated(result), True)] if result.mapped else []),
+        ("raw rate, here", result.overall.intervals.share_passing_raw, not result.mapped),
     ]
     then = (("sensitivity, at lock time", result.sensitivity), ("specificity, at lock time", result.specificity))
     shares += [(name, found, False) for name, found in then if found is not None]
@@ -238,13 +241,9 @@ def example_rows(result: JudgeResult) -> list[Row]:
 
 
 def _class_of(result: JudgeResult, row: Row) -> str:
-    """Pass or fail at the mark, else the verdict; empty without one."""
-    verdict = row.cells.get(result.columns["verdict"], "")
-    try:
-        value = float(verdict)
-    except ValueError:
-        return verdict
-    return verdict if result.pass_at is None else "pass" if value >= result.pass_at else "fail"
+    """Pass or fail where the row says so, else the verdict; empty without one."""
+    passed = row.cells.get(result.columns["passed"], "").lower()
+    return {"true": "pass", "false": "fail"}.get(passed, row.cells.get(result.columns["verdict"], ""))
 
 
 def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:

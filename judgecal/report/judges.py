@@ -9,7 +9,7 @@ from typing import Any
 
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture, PromptModelGrid
-from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry
+from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.score import summarised_result
 from judgecal.experiment.stored import read_experiment
 from judgecal.records import Estimate
@@ -19,29 +19,35 @@ from judgecal.report.explorer import Explorer
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.judges_diagnostics import diagnostics
 from judgecal.report.judges_first_screen import agreement_plot, first_facts
-from judgecal.report.judges_headline import deciding, judges_headline
+from judgecal.report.judges_headline import deciding, judges_headline, raters_in_words
 from judgecal.report.judges_people import ceiling_notes, people_section
 from judgecal.report.judges_shapes import small_multiples
+from judgecal.report.unread import unread_section
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing, standing
 from judgecal.stats.breakdown import Part
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
+_ONCE = (
+    " The verdicts are calibrated, each by a map that was fitted on other questions; a lock carries the map of train "
+    "and dev."
+)
 _TURNS = 5  # pairs whose order turns that are named
 
 
 def judges_document(found: Standing) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
     result, n = found.result, len(found.result.judges)
+    nothing = found.unread if found.unread is not None and found.unread.all else None
     return Document(
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
         headline=judges_headline(found),
-        facts=first_facts(found),
-        picture=agreement_plot(found),
-        explorer=explorer_of(found),
-        sections=judges_sections(found),
+        facts=first_facts(found) if nothing is None else [],
+        picture=agreement_plot(found) if nothing is None else None,
+        explorer=explorer_of(found) if nothing is None else None,
+        sections=judges_sections(found) if nothing is None else [unread_section(nothing)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         data=judges_data(found),
     )
@@ -99,7 +105,8 @@ def _losses(found: Standing, losses: LossPicture) -> Section:
         for name, loss, _ in rows
     ]
     rows += [(f"{one.judge} (floor)", one.loss, _priced(0.0)) for one in losses.floor]
-    rows += [(f"{one.rater} (person), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people]
+    rater = _rater(found)
+    rows += [(f"{one.rater} ({rater}), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people]
     table = Table(
         ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
         [[name, numbers.estimate(in_points(loss), 1), price] for name, loss, price in rows],
@@ -151,9 +158,10 @@ def _table(found: Standing) -> Table:
     named = {names[0]: names for names in found.alike}
     people = [one for one in result.raters if one.enough]
     floor = [one for one in result.floor if one.judge not in by_name]
+    rater = _rater(found)
     lines: list[tuple[str, Entry]] = [(_same(named[one.judge]), one) for one in firsts]
-    lines += [(f"{one.judge} (floor)", one) for one in floor] + [(f"{one.judge} (person)", one) for one in people]
-    columns = _columns([one for _, one in lines], metric)
+    lines += [(f"{one.judge} (floor)", one) for one in floor] + [(f"{one.judge} ({rater})", one) for one in people]
+    columns = _columns([one for _, one in lines], found)
     chosen = next((_same(names) for names in found.alike if found.chosen in names), None)
     return Table(
         ["judge", *columns],
@@ -175,16 +183,21 @@ def _rank(one: Entry, metric: str) -> tuple[bool, float]:
     return value is None, -(value or 0.0)
 
 
+def _rater(found: Standing) -> str:
+    return "rater" if found.result.gold.labels_by == "project" else "person"
+
+
 def _weighing(found: Standing, people: bool) -> str:
     """What the numbers of the table are."""
     once = " once calibrated" if any(one.calibrated for one in found.result.judges) else ""
-    beside = "; a person against each other one" if people else ""
-    return f"Agreement with people{once}, in % ({found.metric}{beside})"
+    beside = f"; a {_rater(found)} against each other one" if people else ""
+    whom, _ = raters_in_words(found.result.gold.labels_by)
+    return f"Agreement with {whom}{once}, in % ({found.metric}{beside})"
 
 
-def _columns(lines: Sequence[Entry], metric: str) -> dict[str, Callable[[Entry], str]]:
+def _columns(lines: Sequence[Entry], found: Standing) -> dict[str, Callable[[Entry], str]]:
     """Header -> cell of a line, those that decide first; what says nothing here is left out."""
-    level = lines[0].agreement[metric].level
+    metric, level = found.metric, lines[0].agreement[found.metric].level
     columns: dict[str, Callable[[Entry], str]] = {
         f"agreement [{level:.4g}]": lambda one: numbers.estimate(in_points(deciding(one, metric)), 1)
     }
@@ -195,12 +208,16 @@ def _columns(lines: Sequence[Entry], metric: str) -> dict[str, Callable[[Entry],
     for header, base in (("false pass", "tnr"), ("false fail", "tpr")):
         name = next((name for name in lines[0].agreement if metric_facts(name).name == base), None)
         if name is not None:
-            columns[header] = partial(_missed, metric=name)
+            columns[header] = partial(_missed, rate=name, found=found)
     return columns
 
 
-def _missed(one: Entry, *, metric: str) -> str:
-    value = one.agreement[metric].value if metric in one.agreement else None
+def _missed(one: Entry, *, rate: str, found: Standing) -> str:
+    """What is missing of a rate, of the same verdicts as the line's agreement."""
+    rates = next((shape.rates for shape in found.shapes if shape.judge == one.judge), one.calibrated)
+    if isinstance(one, RaterEntry) and deciding(one, found.metric) is one.as_wrong[found.metric]:
+        rates = one.agreement
+    value = rates[rate].value if rate in rates else None
     return numbers.percent(None if value is None else 1.0 - value)
 
 
@@ -263,10 +280,15 @@ def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | 
 
 def _errors(found: Standing) -> Section:
     counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
+    raw = [(shape.judge, shape.raw_at_cut) for shape in found.shapes if shape.raw_at_cut is not None]
     blocks: list[Block] = [*_at_mark(counts, found), *small_multiples(found)]
+    if raw:
+        told = "As the judges gave them, cut at the pass mark and not at each judge's own cut. These decide nothing."
+        blocks.append(Folded("Errors of the raw verdicts", [_at_cut(raw, found.chosen), Paragraph(told)]))
     caption = (
         "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
         "again; a false fail costs a second look. Some of both will be errors of the labels."
+        f"{_ONCE * any(shape.mapped for shape in found.shapes)}"
     )
     return Section("errors", "Where people and judges part", caption, blocks)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.result import Entry, JudgeEntry, PartEntry, Retest
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import Block, Bullets, Cell, Folded, Glossary, Heading, Paragraph, Section, Table
+from judgecal.report.intervals import of_metric
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing
 from judgecal.stats.metrics import digits_of
@@ -36,7 +38,7 @@ def diagnostics(found: Standing) -> Section:
         *_noise(found),
         *_unscored(judges),
         _cost(judges),
-        Folded("Every metric of every judge, the floor and the raters", [_metrics(found)]),
+        *_metrics(found),
         Folded("Words on this page", [Glossary(list(_WORDS.items()))]),
     ]
     caption = (
@@ -172,22 +174,34 @@ def _cost(judges: Sequence[JudgeEntry]) -> Table:
     return Table(header, rows, title="Cost and latency")
 
 
-def _metrics(found: Standing) -> Table:
-    result, names = found.result, list(found.result.judges[0].agreement)
-    once = ", once calibrated" * any(one.calibrated for one in result.judges)
-    header = ["", "n", f"{found.metric}{once}, unscored as wrong", *names]
+def _metrics(found: Standing) -> list[Block]:
+    """All of it, calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
+    title, result = "Every metric of every judge, the floor and the raters", found.result
+    scale = result.gold.scale
+    raw = Folded(title, [_of_each(found, lambda one: (one.agreement, one.unit))])
+    if not any(one.calibrated for one in result.judges):
+        return [raw]
+    return [
+        Folded(f"{title}, once calibrated", [
+            _of_each(found, lambda one: (one.calibrated, scale) if one.calibrated else (one.as_wrong, one.unit)),
+            Paragraph(f"An unscored item counts as {result.gold.unscored_counts_as}."),
+        ]),
+        dataclasses.replace(raw, title=f"{title}, of raw verdicts"),
+    ]  # fmt: skip
+
+
+def _of_each(found: Standing, numbers_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Table:
+    """`numbers_of`: an entry's metrics, and the scale that they are in units of."""
+    result = found.result
+    names = list(dict.fromkeys(name for one in result.judges for name in numbers_of(one)[0]))
 
     def row(one: Entry) -> list[str]:
-        values: list[Estimate | None] = [one.agreement.get(name) for name in names]
-        return [
-            one.judge,
-            f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}",
-            numbers.estimate(one.decided_by(found.metric)),
-            *(numbers.estimate(value, digits_of(name, one.unit)) for name, value in zip(names, values, strict=True)),
-        ]
+        own, unit = numbers_of(one)
+        values = [of_metric(own.get(name), name, unit, on=result.gold.scale) for name in names]
+        return [one.judge, f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}", *values]
 
     rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
     for rater in result.raters:
         rows.append([f"{rater.judge} against each other rater, and the judges against the same labels"])
         rows += map(row, (rater, *rater.judges))
-    return Table(header, rows)
+    return Table(["", "n", *names], rows)

@@ -9,7 +9,7 @@ from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.document import Fact, Picture
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
-from judgecal.report.judges_headline import always, deciding
+from judgecal.report.judges_headline import always, deciding, raters_in_words
 from judgecal.selection.standing import Standing
 from judgecal.stats.metrics import digits_of, metric_facts
 
@@ -25,21 +25,24 @@ def subject(found: Standing) -> JudgeEntry:
 def first_facts(found: Standing) -> list[Fact]:
     """Its errors either way, its lead, and what it costs and leaves without a verdict."""
     one = subject(found)
-    return [*_errors(one), *_lead(found, one), _price(one)]
+    return [*_errors(found, one), *_lead(found, one), _price(one)]
 
 
-def _errors(one: JudgeEntry) -> Iterator[Fact]:
+def _errors(found: Standing, one: JudgeEntry) -> Iterator[Fact]:
     """At the pass mark in a hundred; without one how far and how often verdicts lie off; of words, beyond chance."""
-    by_base = {metric_facts(name).name: (name, value) for name, value in one.agreement.items()}
+    shape = next(shape for shape in found.shapes if shape.judge == one.judge)
+    by_base = {metric_facts(name).name: (name, value) for name, value in shape.rates.items()}
     if "tnr" in by_base and "tpr" in by_base:
         yield _in_a_hundred(_complement(by_base["tnr"][1]), "bad answers it lets through")
         yield _in_a_hundred(_complement(by_base["tpr"][1]), "good answers it rejects")
     elif "mae" in by_base:
-        name, value = by_base["mae"]
-        yield Fact(numbers.plain(value.value, digits_of(name, one.unit)),
-                   f"mean distance from people's labels{_ends(value, digits_of(name, one.unit))}")  # fmt: skip
+        digits = digits_of("mae", shape.unit)
+        value, once = by_base["mae"][1], " once calibrated" * shape.mapped
+        yield Fact(
+            numbers.plain(value.value, digits), f"mean distance from people's labels{once}{_ends(value, digits)}"
+        )
         if "within_10" in by_base:
-            yield _in_a_hundred(by_base["within_10"][1], "verdicts lie within 10% of the scale")
+            yield _in_a_hundred(by_base["within_10"][1], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in by_base:
         yield Fact(numbers.plain(by_base["kappa"][1].value, 2), f"kappa{_ends(by_base['kappa'][1], 2)}: beyond chance")
 
@@ -67,6 +70,8 @@ def _lead(found: Standing, one: JudgeEntry) -> Iterator[Fact]:
         return
     losses = {loss.judge: loss for loss in found.losses.judges}
     own, alike = losses.get(one.judge), {name for names in found.alike if one.judge in names for name in names}
+    if found.pick is not None and one.judge == (found.pick.judge or found.pick.best):
+        alike |= {*found.pick.twins}
     others = [loss for loss in losses.values() if loss.judge not in alike and loss.loss is not None]
     if own is not None and own.loss and found.pick is not None and one.judge != found.pick.best:
         most = "" if own.high is None else f", at most {numbers.points(own.high)}"
@@ -102,6 +107,7 @@ def agreement_plot(found: Standing) -> Picture | None:
     judge, against the same single people, by its diamond.
     """
     result, metric = found.result, found.metric
+    whom, raters = raters_in_words(result.gold.labels_by)
     own = subject(found).judge
     firsts = [next(one for one in result.judges if one.judge == names[0]) for names in found.alike]
     known = sorted((one for one in firsts if one.decided_by(metric).value is not None), key=_best_first(metric))
@@ -112,14 +118,14 @@ def agreement_plot(found: Standing) -> Picture | None:
     rows = []
     if people:
         span = f"{min(ends):.0f}–{max(ends):.0f}" if round(min(ends)) < round(max(ends)) else f"{max(ends):.0f}"
-        rows.append(IntervalRow("people with each other", Estimate(None), span, band=True))
+        rows.append(IntervalRow(f"{raters} with each other", Estimate(None), span, band=True))
     named = {names[0]: names for names in found.alike}
     rows += [_row(one, metric, named[one.judge], people, strong=own in named[one.judge]) for one in known[:_MOST]]
     judges = {one.judge for one in result.judges}
     floor = [one for one in result.floor if one.judge not in judges and one.decided_by(metric).value is not None]
     rows += [_floor(one, metric) for one in floor]
     more = "" if len(known) <= _MOST else f" The best {_MOST} of {len(known)} judges."
-    title = f"Agreement with people, in %{_footing(bool(people))}{more}"
+    title = f"Agreement with {whom}, in %{_footing(bool(people))}{more}"
     axis = Axis(_axis(found), high=100.0, band=(min(ends), max(ends)) if people else None)
     return interval_picture(rows, axis, title=title)
 

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from judgecal.experiment.losses import LossPicture
-from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
+from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, RaterEntry
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
+from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import in_a_row
-from judgecal.selection.standing import MIN_QUESTIONS, Pick, Standing
+from judgecal.selection.decision import Pick
+from judgecal.selection.standing import Standing
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
-from judgecal.stats.strata import stratum_that_drives
 
-_MANY_ANSWERS = 2  # to a question on average: from here on it is said that questions are few, and not answers
+_MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
 def deciding(one: Entry, metric: str) -> Estimate:
@@ -32,52 +33,86 @@ def deciding(one: Entry, metric: str) -> Estimate:
 
 
 def judges_headline(found: Standing) -> Headline:
+    """Whom to use and for what; where nothing could be read that alone, and judges without any verdict by name."""
+    return unread_headline(found.unread) or _with_ties(found, naming_unread(_ranked(found), found.unread))
+
+
+def _with_ties(found: Standing, headline: Headline) -> Headline:
+    """Where raters tie no judge's number counts the items; where they are many, to settle them is the next step."""
+    gold = found.result.gold
+    if not gold.n_tied:
+        return headline
+    sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
+    what = f"How judges do on the {gold.ties_in_words}, the harder ones: {sheet} sends them to another rater."
+    many = found.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
+    settle = f"judgecal gold adjudicate {gold.set}" if many else headline.next
+    return replace(headline, unknown=(what, *headline.unknown), next=settle)
+
+
+def _ranked(found: Standing) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
     slug, gold = found.result.experiment, found.result.gold
     if found.losses is None or found.pick is None:
         why = next((one.reason for one in found.values.values() if one.reason), "nothing was judged")
         return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
     losses, pick = found.losses, found.pick
-    unknown, best = tuple(_unknown(found, losses, pick)), pick.best
-    if pick.judge is None:
+    unknown, best, where = tuple(_unknown(found, losses, pick)), pick.best, _choosing(found)
+    if not found.basis.may_choose:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
         return Headline("none", what, (agreement_sentence(found, best, best),), unknown, _on_open(found, best))
-    few = _too_few(found, losses)
-    if few is not None:
-        so_far = f"So far {best}{', the best,' * (len(losses.judges) > 1)}"
-        label = f"judgecal gold sheet {gold.set} -o sheet.csv"
-        return Headline("too few", few, (agreement_sentence(found, best, so_far),), unknown, label)
-    if not losses.floor[0].shown:
-        seen, following = _below_floor(found, losses, best), _optimise(found, best)
-        return Headline("none", _nobody(found, losses, best), (seen,), unknown, following)
-    tied = _tied(found, losses, best)
+    if pick.judge is None:
+        what, following = nobody(pick, gold, _entry(found, best).kind, _constant(found), len(losses.judges))
+        several = len(losses.judges) > 1
+        if pick.too_few:
+            seen = agreement_sentence(found, best, f"So far {best}{', the best,' * several}")
+        else:
+            seen = _not_above(found, losses, best, f"The best, {best}," if several else "It")
+        return Headline(pick.kind, what, (seen, *beside_free(pick, where)), unknown, following)
     because = [
         agreement_sentence(found, pick.judge),
         *_below_a_person(found, pick.judge),
         *_beside_the_best(found, losses, pick),
-        *_not_told_apart(found, pick, tied),
+        *beside_free(pick, where),
+        *not_told_apart(pick, where),
     ]
-    alone = (pick.judge,) in found.alike
-    kind = "use" if alone and not tied else "tied"
-    stand_in = _entry(found, pick.judge).stand_in
-    what = use(pick.judge, stand_in, found.margin)
-    return Headline(kind, what, tuple(because), unknown, f"judgecal select {slug}")
+    what = use(pick.judge, _entry(found, pick.judge).stand_in, found.margin)
+    return Headline(pick.kind, what, tuple(because), unknown, f"judgecal select {slug}")
+
+
+def nobody(pick: Pick, gold: GoldSummary, kind: str, constant: str, n_judges: int) -> tuple[str, str]:
+    """What to do where nobody may be chosen, and the command; `kind` is the best judge's."""
+    if pick.too_few:
+        return pick.too_few, f"judgecal gold sheet {gold.set} -o sheet.csv"
+    name = JudgeName.read(pick.best) if kind == "prompt" else None
+    # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set starter is
+    # the one that the command takes anyway
+    which = f"--signature {name.signature} --model {name.model}" if name and not name.program else "--model embedded"
+    following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
+    better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
+    if n_judges == 1:
+        return f"Do not use {pick.best} yet: it is not {better}", following
+    return f"Use none of these {n_judges} judges: none is {better}", following
+
+
+def beside_free(pick: Pick, where: str) -> Iterator[str]:
+    """The strongest free judge beside one that costs money; `where`: on which questions, where those are not all."""
+    free = pick.free
+    if free is None:
+        return
+    judge = pick.judge or pick.best
+    if free.shown:
+        lead = f"{numbers.points(free.loss.value)} points above {free.judge}, the strongest free judge"
+        yield f"{judge} is {lead}{where} ({_ends(free.loss)})."
+    else:
+        yield f"{judge} is not shown to beat the free {free.judge}{where}: {_points(free.loss)}."
 
 
 def _on_open(found: Standing, judge: str) -> str:
     """The command that has a judge on items which may choose."""
     gold = found.result.gold.set
     if _entry(found, judge).kind == "recorded":
-        return f"judgecal agreement --gold {gold}{'' if found.kept else ' --judgements FILE'} --split open"
+        return f"judgecal agreement --gold {gold}{' --split open' if found.kept else ' --help'}"
     return f"judgecal score --gold {gold} --judge '{judge}'"
-
-
-def _optimise(found: Standing, judge: str) -> str:
-    """The command that looks for a better prompt; a recorded or local judge has none, so that the user names it."""
-    name = JudgeName.read(judge) if _entry(found, judge).kind == "prompt" else None
-    which = f"--signature {name.signature} --model {name.model}" if name and not name.program else "--model MODEL"
-    gold = found.result.gold.set
-    return f"judgecal optimize {f'--gold {gold} ' * (gold != 'starter')}{which}"  # the starter is what it takes anyway
 
 
 def _entry(found: Standing, judge: str) -> JudgeEntry:
@@ -104,6 +139,9 @@ class Reach:
         labels_by: who gave the labels, as the set's card says.
         people, beside: each rater's agreement with the others, and the judge's on the same items.
         floor: what `constant` reaches, in words.
+        ties: the items on which raters tie, in words; a judge's number is without them, so that what is said of people
+            and the judge on all items stands in a sentence of its own.
+        free: the strongest free judge and what it reaches, where the judge costs money.
     """
 
     value: Estimate
@@ -114,18 +152,25 @@ class Reach:
     beside: Sequence[float | None]
     floor: float | None
     constant: str
+    ties: str = ""
+    free: tuple[str, float | None] | None = None
 
-    def sentence(self, who: str) -> str:
-        """All of it, of a judge by its name or as a pronoun."""
+    def sentence(self, who: str, apart: str = "") -> str:
+        """All of it, of a judge by its name or as a pronoun; `apart`: how far it lies from the floor."""
         graded = self.scale not in ("binary", "nominal")
         to = "to" if graded else "on"
         whom, raters = raters_in_words(self.labels_by)
-        parts = [f"{who} agrees with {whom} {to} {_share(self.value, graded)}{self._weighing}"]
+        without = f", without the {self.ties}" if self.ties else ""
+        parts = [f"{who} agrees with {whom} {to} {_share(self.value, graded)}{self._weighing}{without}"]
+        people = ""
         if self.people:
             own, its = numbers.between(self.people), numbers.between(self.beside)
-            parts.append(f"{raters} agree with each other {to} {own}, and it with each of them {to} {its}")
-        parts.append(f"{self.constant} reaches {numbers.percent(self.floor, 1)}")
-        return "; ".join(parts) + "."
+            people = f"{raters} agree with each other {to} {own}, and it with each of them {to} {its}"
+        parts += [people] if people and not self.ties else []
+        free = f", {self.free[0]}, which is free, {numbers.percent(self.free[1], 1)}" if self.free else ""
+        parts.append(f"{self.constant} reaches {numbers.percent(self.floor, 1)}{apart}{free}")
+        also = f" On all that two raters share, ties included, {people}." if people and self.ties else ""
+        return f"{'; '.join(parts)}.{also}"
 
     @property
     def _weighing(self) -> str:
@@ -142,12 +187,13 @@ def raters_in_words(labels_by: str) -> tuple[str, str]:
     return ("the project's own labels", "its raters") if labels_by == "project" else ("people", "people")
 
 
-def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
+def agreement_sentence(found: Standing, judge: str, who: str = "It", apart: str = "") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
     result, metric = found.result, found.metric
     entry = _entry(found, judge)
     people = [one for one in result.raters if one.enough]
     beside = [one for rater in people for one in rater.judges if one.judge == judge]
+    free = found.pick.free.judge if found.pick and found.pick.free else None
     reach = Reach(
         value=deciding(entry, metric),
         scale=result.gold.scale,
@@ -156,9 +202,14 @@ def agreement_sentence(found: Standing, judge: str, who: str = "It") -> str:
         people=[deciding(one, metric).value for one in people],
         beside=[deciding(one, metric).value for one in beside],
         floor=result.floor[0].decided_by(metric).value,
-        constant=always(found.losses.floor[0].judge, result.gold.scale) if found.losses else "the best constant",
+        constant=_constant(found),
+        free=next(
+            ((one.judge, deciding(one, metric).value) for one in (*result.judges, *result.floor) if one.judge == free),
+            None,
+        ),
+        ties=result.gold.ties_in_words,
     )
-    return reach.sentence(who)
+    return reach.sentence(who, apart)
 
 
 def _share(one: Estimate, graded: bool) -> str:
@@ -175,46 +226,19 @@ def always(constant: str, scale: str) -> str:
     return f"always saying {word}"
 
 
-def _nobody(found: Standing, losses: LossPicture, best: str) -> str:
-    than = always(losses.floor[0].judge, found.result.gold.scale)
-    if len(losses.judges) == 1:
-        return f"Do not use {best} yet: it is not shown to agree with people better than {than}."
-    return f"Use none of these {len(losses.judges)} judges: none is shown to agree with people better than {than}."
+def _constant(found: Standing) -> str:
+    return always(found.losses.floor[0].judge, found.result.gold.scale) if found.losses else "the best constant"
 
 
-def _below_floor(found: Standing, losses: LossPicture, best: str) -> str:
-    who = f"The best, {best}," if len(losses.judges) > 1 else "It"
+def _not_above(found: Standing, losses: LossPicture, best: str, who: str) -> str:
+    """What the best judge reaches, with how far it lies from the best constant."""
     lead = losses.floor[0].loss
-    where = _choosing(found)
-    apart = f" ({numbers.points(lead.value)} points apart, {_ends(lead)}{where})"
-    return agreement_sentence(found, best, who).removesuffix(".") + f"{apart}."
+    apart = f" ({numbers.points(lead.value)} points apart, {_ends(lead)}{_choosing(found)})"
+    return agreement_sentence(found, best, who, apart)
 
 
 def _ends(found: Estimate) -> str:
     return f"{numbers.points(found.low)} to {numbers.points(found.high)}"
-
-
-def _too_few(found: Standing, losses: LossPicture) -> str | None:
-    """How many more questions to label, and of which kind; None where there are enough to decide by.
-
-    A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its own error is hardly known there.
-    """
-    floor, n_groups = losses.floor[0], found.basis.n_groups
-    if n_groups >= MIN_QUESTIONS and floor.loss.low is not None:
-        return None
-    thin = [one for one in floor.strata if one.thin and one.more]
-    more = [MIN_QUESTIONS - n_groups, *(math.ceil((one.more or 0) * n_groups / one.n) for one in thin)]
-    if max(more) < 1:
-        return f"Too little to tell whom to use: {floor.loss.reason}."
-    driver = stratum_that_drives(floor.strata)
-    kinds = [f'at least {one.more} more "{one.name}" labels' for one in thin]
-    kinds += [f'above all with "{driver.name}" labels'] if driver is not None and not thin else []
-    which = f", {'with ' * bool(thin)}{' and '.join(kinds)}" if kinds else ""
-    here = numbers.count_of(n_groups, "question") + " of train and dev" * bool(_choosing(found))
-    if found.basis.n_items >= _MANY_ANSWERS * n_groups:
-        here = f"{numbers.count(found.basis.n_items)} answers to {here}"
-    say = f"Label about {numbers.count(max(more))} more question{'s' * (max(more) != 1)}{which}"
-    return f"Too few questions to tell whom to use: {here}. {say}."
 
 
 def questions_to_show(lead: Estimate) -> int | None:
@@ -225,22 +249,17 @@ def questions_to_show(lead: Estimate) -> int | None:
     return max(1, more) if more <= OUT_OF_REACH else None
 
 
-def _tied(found: Standing, losses: LossPicture, best: str) -> list[str]:
-    """The judges that are not shown to be worse than the best, without those that gave its verdicts."""
-    same = next(names for names in found.alike if best in names)
-    others = [one for one in losses.judges if one.judge not in same]
-    return [one.judge for one in others if one.low is None or one.low <= 0.0]
-
-
-def _not_told_apart(found: Standing, pick: Pick, tied: Sequence[str]) -> Iterator[str]:
-    same = next(names for names in found.alike if pick.judge in names)
-    twins = [name for name in same if name != pick.judge]
-    if twins:
-        yield f"{in_a_row(twins)} gave the same verdicts."
-    others = [name for name in tied if name != pick.judge]
-    beside = "it" if pick.judge == pick.best or pick.judge not in tied else f"it or {pick.best}"
+def not_told_apart(pick: Pick, where: str) -> Iterator[str]:
+    """Who gave the same verdicts as the judge to use, and who cannot be told from it."""
+    same = [one for one in pick.twins if one not in pick.rescaled]
+    if same:
+        yield f"{in_a_row(same)} gave the same verdicts."
+    if pick.rescaled:
+        yield f"Once calibrated, the verdicts of {in_a_row(pick.rescaled)} are the same."
+    free = pick.free.judge if pick.free else None
+    others = [name for name in pick.tied if name not in (pick.judge, free)]
+    beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     if others:
-        where = _choosing(found)
         yield f"{in_a_row(others)} cannot be told from {beside}{where}."
 
 
@@ -278,9 +297,6 @@ def _price(found: Standing, judge: str, best: str) -> Iterator[str]:
 def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
     """What weighs most comes first."""
     yield from _unconfirmed(found, pick)
-    for one in losses.floor[1:]:
-        if not one.shown:
-            yield f"Whether it is better than {one.judge}, which is free: {_points(one.loss)}."
     if found.result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
     stand_in = _entry(found, pick.judge or pick.best).stand_in
@@ -288,17 +304,19 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
         yield f"Whether {pick.judge or pick.best} could replace a person: {stand_in.reason}."
     lead = losses.floor[0].loss
     to_show = questions_to_show(lead)
-    if pick.judge is not None and to_show is not None and found.basis.n_groups >= MIN_QUESTIONS:
+    if found.basis.may_choose and pick.kind == "none" and to_show is not None:
         more = f"about {numbers.count(to_show)} more questions"
         yield f"Whether {pick.best} beats the best constant: {more} would show it, if it is as good as it looks."
-    if pick.more_questions is not None and found.basis.n_groups >= MIN_QUESTIONS:
+    if pick.more_questions is not None:
         more = f"about {numbers.count(pick.more_questions)} more questions would show it"
         yield f"Whether {pick.cheaper} is good enough: {more}, if it is as good as it looks."
     yield from _no_people(found)
     if not any(one.retest for one in found.result.judges):
         yield "How often a judge contradicts itself: each item was judged once (--repeats 3 would tell)."
-    if any(one.usd_per_1k is None for one in found.candidates):
-        yield "What the judges cost: some have no price, so price chose nothing."
+    unpriced = [one.judge for one in found.candidates if one.usd_per_1k is None]
+    if unpriced:
+        costs, rank = ("costs", "it ranks") if len(unpriced) == 1 else ("cost", "they rank")
+        yield f"What {in_a_row(unpriced)} {costs}: without a price {rank} as the dearest."
     if found.sampling == "curated":
         yield "Rates in production: the items were picked, so the mix is no product's."
     elif found.sampling == "unknown":
@@ -306,7 +324,7 @@ def _unknown(found: Standing, losses: LossPicture, pick: Pick) -> Iterator[str]:
 
 
 def _unconfirmed(found: Standing, pick: Pick) -> Iterator[str]:
-    if pick.judge is None:
+    if not found.basis.may_choose:
         yield "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         return
     if found.chosen is None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, JudgeEntry
-from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Bullets, Heading, Paragraph, Section, Table
+from judgecal.report.document import Block, Bullets, Paragraph, Section, Table
 from judgecal.selection.standing import Standing
-from judgecal.stats.latent import Latent
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
@@ -29,10 +27,9 @@ def people_section(found: Standing) -> Section | None:
             chosen=found.chosen,
         ),
         Bullets(list(_reasons(judges, found.margin))),
-        _by_rater(judges),
+        _by_rater(found, judges),
         *_with_mean(found.result),
         *_alt_tests(found.result),
-        *_latent(found.result.latent),
     ]
     level = judges[0][1].level
     caption = (
@@ -52,7 +49,7 @@ def _with_mean(result: AgreementResult) -> list[Block]:
         return []
     names = list(judges[0][1])
     rows = [[judge, *(numbers.estimate(own[name]) for name in names)] for judge, own in judges]
-    what = "Against the mean of each item's raters; everywhere else the gold label is their median"
+    what = "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their median"
     return [Table(["judge", *names], rows, title=what)]
 
 
@@ -75,22 +72,28 @@ def _reasons(judges: list[tuple[JudgeEntry, StandIn]], margin: float) -> Iterato
     yield from (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items())
 
 
-def _by_rater(judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
-    """A line a judge and rater: the metric of both, the difference, and who is nearer to the others item by item."""
-    header = ["judge", "beside", "items", "judge", "rater", "judge less rater", "at worst"]
+def _by_rater(standing: Standing, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
+    """A line a judge and rater: the share of both, the difference, and who is nearer to the others item by item.
+
+    Where verdicts were calibrated, the judge's raw number stands beside it.
+    """
+    raters, metric = standing.result.raters, judges[0][1].metric
+    raw = {(line.judge, rater.judge): line.as_wrong for rater in raters for line in rater.judges if line.calibrated}
+    header = ["judge", "beside", "items", "judge", *["raw"] * bool(raw), "rater", "judge less rater", "at worst"]
     header += ["judge nearer", "rater nearer", "alike"]
     rows = []
     for judge, found in judges:
         for rater, one in found.raters.items():
             near = judge.alt_test.nearer.get(rater) if judge.alt_test else None
             shares = [None, None, None] if near is None else [near.judge, near.human, near.tie]
-            values = [one.judge, one.person, one.difference, one.at_worst]
-            items = f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}"
-            told = [*(numbers.plain(value) for value in values), *(numbers.percent(share, 1) for share in shares)]
-            rows.append([judge.judge, rater, items, *told])
-    metric = judges[0][1].metric
+            own = raw.get((judge.judge, rater))
+            values = [one.judge, *([None if own is None else own[metric].value] if raw else []), one.person]
+            told = [numbers.points(value) for value in (*values, one.difference, one.at_worst)]
+            told += [numbers.percent(share, 1) for share in shares]
+            rows.append([judge.judge, rater, f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}", *told])
     once = ", once calibrated (a rater as it is, where that is better)" if metric_facts(metric).calibrated else ""
-    return Table(header, rows, left=2, title=f"Judge and rater by {metric}{once}, both against the other raters")
+    title = f"Judge and rater by {metric}{once}, in %, both against the other raters"
+    return Table(header, rows, left=2, title=title)
 
 
 def _alt_tests(result: AgreementResult) -> list[Block]:
@@ -128,27 +131,6 @@ def alt_test_note(found: AltTestEntry) -> str:
         f"passes beside {passes} of {numbers.count_of(tested, 'rater')}{few} where {granted} points are granted: it is "
         f"nearer on {near[0]} of the items, the rater on {near[1]}, neither on {near[2]}.{lost}"
     )
-
-
-def _latent(found: Latent | None) -> list[Block]:
-    """The ceiling once the people's own errors are taken out, for raters and judges."""
-    title = "Agreement with the latent truth"
-    if found is None or found.reason is not None:
-        why = f"Not told: {found.reason}." if found else "Not told: the set has fewer than two raters."
-        return [Heading(title), Paragraph(why)]
-
-    def rows(given: Mapping[str, Estimate]) -> list[list[str]]:
-        return [[f"  {name}", f"{one.n}/{one.n_expected}", numbers.estimate(one)] for name, one in given.items()]
-
-    level = next(iter(found.raters.values())).level
-    header = ["", "n", f"says the truth, mean over the labels [{level:.4g}]"]
-    what = (
-        "What people reach with each other is less than what each reaches with the truth, as the other errs too. Here "
-        f"the truth is estimated from the people alone. It holds only where {found.assumes}: people who share a wrong "
-        "idea, or a judge who shares theirs, look better than they are. It decides nothing."
-    )
-    table = Table(header, [["people"], *rows(found.raters), ["judges"], *rows(found.judges)], title=title)
-    return [table, Paragraph(what)]
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:

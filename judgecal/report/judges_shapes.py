@@ -1,4 +1,4 @@
-"""Where each judge errs, in small pictures that share their axes: confusion, and mean label against verdict.
+"""Where each judge errs, in small pictures that share their axes: confusion, and mean label against raw verdict.
 
 One picture a judge; those that gave the same verdicts on all items share one.
 """
@@ -17,7 +17,7 @@ _WIDTH = 270  # pixels
 
 
 def small_multiples(found: Standing) -> Iterator[Block]:
-    """Confusion of classes; of graded labels the people's mean label against the verdict."""
+    """Confusion of classes; of graded labels the people's mean label against the raw verdict."""
     shapes = {one.judge: one for one in found.shapes}
     distinct = [(_together(names), shapes[names[0]]) for names in found.alike if names[0] in shapes]
     classed = [_confusion(name, shape.confusion) for name, shape in distinct if shape.confusion]
@@ -29,12 +29,12 @@ def small_multiples(found: Standing) -> Iterator[Block]:
         )
     graded = [(name, shape) for name, shape in distinct if shape.calibration]
     if graded and found.result.gold.scale != "binary":
-        yield Gallery([_calibration(name, shape) for name, shape in graded], title="Mean label against verdict")
+        yield Gallery([_calibration(name, shape) for name, shape in graded], title="Mean label against raw verdict")
         yield Paragraph(
-            "Points: the people's mean label of verdicts of about one height, with a 95% interval by question and the "
-            "number of judgements above. In colour: the map from verdict to label, as fitted on all of these items; "
-            "the lock carries that of train and dev. It gives the middle label where the thirds of the scale count "
-            "alike, so it may lie off the means. Dotted: verdicts that need no map."
+            "Points: the people's mean label of raw verdicts of about one height, with a 95% interval by question and "
+            "the number of judgements above. In colour: the map from verdict to label, as fitted on all of these "
+            "items; the lock carries that of train and dev. It gives the middle label where the thirds of the scale "
+            "count alike, so it may lie off the means. Dotted: verdicts that need no map."
         )
 
 
@@ -60,13 +60,13 @@ def _share(n: int, of: int, *, strong: bool) -> Cell:
 
 def _calibration(name: str, shape: JudgeShape) -> Picture:
     steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
-    says = f"{name}, verdict to label: {steps or 'no map'}"
+    says = f"{name}, raw verdict to label: {steps or 'no map'}"
     return Picture(lambda: _drawn(shape), says, title=name, numbers=_bins(shape.calibration))
 
 
 def _drawn(shape: JudgeShape) -> str:
     low, high = shape.low, shape.high
-    frame = Frame(_WIDTH, (low, high), (low, high), ("verdict", ""), left=34.0, top=18.0, tall=160.0)
+    frame = Frame(_WIDTH, (low, high), (low, high), ("raw verdict", ""), left=34.0, top=18.0, tall=160.0)
     marks = [Mark("line", frame.left, frame.bottom, frame.right, frame.top, tone="equal")]
     ends = [*(at for at, _ in shape.calibration_map[1:]), high]
     steps = "".join(
@@ -85,7 +85,7 @@ def _drawn(shape: JudgeShape) -> str:
 
 def _bins(bins: Sequence[CalibrationBin]) -> Table:
     rows = [[f"{one.verdict:.3g}", f"{one.label:.3g}", _ends(one), numbers.count(one.n)] for one in bins]
-    return Table(["mean verdict", "people's mean label", "95% interval", "judgements"], rows)
+    return Table(["mean raw verdict", "people's mean label", "95% interval", "judgements"], rows)
 
 
 def _ends(one: CalibrationBin) -> str:

@@ -20,12 +20,12 @@ from judgecal.errors import visible
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import Document
-from judgecal.report.intervals import in_percent
+from judgecal.report.intervals import change_of, in_percent
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import GateResult
 from judgecal.selection.gate_rule import UnscoredRise
 from judgecal.selection.migrate_result import MigrateResult
-from judgecal.stats.metrics import digits_of
+from judgecal.stats.metrics import amount_of
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
@@ -97,8 +97,9 @@ def _kept(result: GateResult) -> bool:
 
 
 def _agreement(result: GateResult) -> Case:
-    name = f"agreement with people has not fallen by more than {result.margin:g} ({result.metric})"
-    difference = numbers.difference(result.difference, digits_of(result.metric, result.gold.scale))
+    metric, scale = result.metric, result.gold.scale
+    name = f"agreement with the labels has not fallen by more than {amount_of(result.margin, metric, scale)} ({metric})"
+    difference = change_of(result.difference, metric, scale)
     counted = f"n {result.difference.n} of {result.difference.n_expected}, {result.difference.n_unscored} unscored"
     said = f"Now - locked: {difference} at level {result.difference.level:.4g}, {counted}."
     if _kept(result):
@@ -152,8 +153,10 @@ def _beside(result: GateResult) -> Iterator[Case]:
 
 
 def _migration(result: MigrateResult) -> Case:
-    name = f"{visible(result.new)} loses less than {result.margin:g} against {visible(result.old)} ({result.metric})"
-    difference = numbers.difference(result.difference, digits_of(result.metric, result.gold.scale))
+    metric, scale = result.metric, result.gold.scale
+    margin = amount_of(result.margin, metric, scale)
+    name = f"{visible(result.new)} loses less than {margin} against {visible(result.old)} ({metric})"
+    difference = change_of(result.difference, metric, scale)
     said = f"New - old on test: {difference} at level {result.difference.level:.4g}."
     outcomes: dict[str, Outcome] = {"pass": "passed", "fail": "failure"}
     return Case(name, outcomes.get(result.decision, "error"), said, result.decision)

@@ -18,11 +18,12 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.gate import verdict_in_words
-from judgecal.report.intervals import change_picture, in_points
+from judgecal.report.intervals import change_of, change_picture, in_points, of_metric
+from judgecal.report.judges_headline import raters_in_words
 from judgecal.report.wording import sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
 from judgecal.selection.migrate_result import MigrateResult
-from judgecal.stats.metrics import digits_of
+from judgecal.stats.metrics import amount_of
 
 _WORDS = (
     ("margin", "The loss that is allowed."),
@@ -46,9 +47,9 @@ def migrate_document(result: MigrateResult) -> Document:
 
 
 def _headline(result: MigrateResult) -> Headline:
-    old, new = result.old, result.new
+    old, new, (whom, _) = result.old, result.new, raters_in_words(result.gold.labels_by)
     said = {
-        "pass": f"PASS: {new} may take the place of {old}: it is shown to agree with people about as well.",
+        "pass": f"PASS: {new} may take the place of {old}: it is shown to agree with {whom} about as well.",
         "fail": f"FAIL: {new} may not take the place of {old}.",
         "inconclusive": f"INCONCLUSIVE: cannot tell whether {new} loses more than the margin against {old}.",
     }
@@ -56,7 +57,7 @@ def _headline(result: MigrateResult) -> Headline:
     if result.new_lock:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
-        following = f"judgecal migrate --lock {result.lock} --to {new} -o LOCK"
+        following = f"judgecal migrate --lock {result.lock} --to '{new}' -o new.lock.json"
     elif result.decision == "inconclusive":
         following = f"judgecal gold sheet {result.gold.set} -o sheet.csv"
     because = (sentence(result.why),)
@@ -72,14 +73,19 @@ def _unknown(result: MigrateResult) -> Iterator[str]:
     yield "Whether the new judge is noisier than the old one: each was called once on an item."
 
 
+def _seen(found: Estimate, metric: str, scale: str) -> str:
+    """The difference; without its interval where no item differs, which would show nothing of what others may do."""
+    return "no item differs" if found.low == found.high == 0.0 else change_of(found, metric, scale)
+
+
 def _difference(result: MigrateResult) -> Section:
-    digits, whole = digits_of(result.metric, result.gold.scale), result.all_items
+    metric, scale, whole = result.metric, result.gold.scale, result.all_items
     sides = [
-        ("test, decides", result.difference, result.old_value, result.new_value),
-        ("all, for the record", whole.difference, whole.old_value, whole.new_value),
+        ("test: can fail it", result.difference, result.old_value, result.new_value),
+        ("all: can pass it", whole.difference, whole.old_value, whole.new_value),
     ]
     cells = [
-        [name, numbers.difference(found, digits), numbers.plain(old, digits), numbers.plain(new, digits),
+        [name, _seen(found, metric, scale), *(of_metric(Estimate(one), metric, scale) for one in (old, new)),
          f"{found.n}/{found.n_expected}"]
         for name, found, old, new in sides
     ]  # fmt: skip
@@ -87,13 +93,15 @@ def _difference(result: MigrateResult) -> Section:
     blocks: list[Block] = [Table(header, cells, short=True)]
     known = [(one[0], one[1], one is sides[0]) for one in sides if one[1].value is not None]
     if known:
-        blocks.append(change_picture(known, result.metric, digits=digits, margin=result.margin))
+        blocks.append(change_picture(known, metric, unit=scale, margin=result.margin))
     blocks.append(Paragraph(sentence(result.test_look), short=True))
     blocks.append(Paragraph(f"old: {result.old} ({result.lock}); new: {result.new}", short=True))
     blocks.append(Paragraph(f"On test {_percent(result.flip_rate)} % of the items change sides.", short=True))
     caption = (
-        f"Serves the decision: the loss has to be shown to end before the dashed margin of {result.margin:g}. Train "
-        "and dev chose the old judge, so they flatter it: they are for the record alone."
+        "Serves the decision: the loss has to be shown to end before the dashed margin of "
+        f"{amount_of(result.margin, metric, scale)} on all "
+        "items that neither trained nor chose the new judge. Train and dev chose the old one, which only makes it "
+        "harder to pass; test alone can fail the new one."
     )
     return Section("difference", "New against old", caption, blocks)
 

@@ -20,9 +20,20 @@ from judgecal.report.document import (
     Table,
     notes_section,
 )
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
+from judgecal.report.intervals import (
+    Axis,
+    IntervalRow,
+    axis_of,
+    change_of,
+    in_points,
+    in_units,
+    interval_picture,
+    of_metric,
+)
+from judgecal.report.judges_headline import raters_in_words
+from judgecal.report.unread import unread_headline
 from judgecal.report.wording import sentence
-from judgecal.stats import digits_of, rows_of
+from judgecal.stats import rows_of
 
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the calibrated "
@@ -59,6 +70,9 @@ def optimize_document(
 
 
 def _headline(result: OptimizeResult) -> Headline:
+    nothing = unread_headline(result.unread)
+    if nothing is not None:
+        return nothing
     act, reasons = _act(result)
     split = "test" if result.test.after is not None else "dev"
     after = (result.test.after or result.dev.after)[result.metric]
@@ -66,7 +80,7 @@ def _headline(result: OptimizeResult) -> Headline:
         f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
     )
     why = [] if result.why in (act, *reasons) else [sentence(result.why)]
-    use = act.startswith("Take") or (split == "dev" and result.decision != NOTHING_CHANGED)
+    use = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     return Headline(
         result.decision,
         f"{act}.",
@@ -79,18 +93,23 @@ def _headline(result: OptimizeResult) -> Headline:
 def _act(result: OptimizeResult) -> tuple[str, list[str]]:
     """What to do, and what bears it out."""
     test, keep = result.test, "Keep the judge as it is"
-    if test.difference is None:
-        return (keep if result.decision == NOTHING_CHANGED else "Do not take the optimised judge yet"), [result.why]
+    if test.difference is None or test.after is None:
+        return (keep if result.chosen == "before" else "Do not take the optimised judge yet"), [result.why]
     once = _recalibrated(result)
-    again = f", {_change(once)} once both are calibrated" if once else ""
-    changes = [f"on test its agreement with people changes by {_change(test.difference)} points{again}"]
+    change = (
+        f"{_change(once)} points once both are calibrated ({_change(test.difference)} raw)"
+        if once
+        else (f"{_change(test.difference)} points")
+    )
+    whom, _ = raters_in_words(result.gold.labels_by)
+    changes = [f"on test its agreement with {whom} changes by {change}"]
     if result.decision == BETTER:
-        return "Take the optimised judge: it agrees better with people", changes
+        return f"Take the optimised judge: it agrees better with {whom}", changes
     if result.decision == WORSE:
-        return f"{keep}: the optimised one agrees less with people", changes
+        return f"{keep}: the optimised one agrees less with {whom}", changes
     if result.decision == RESCALED_ONLY:
         return f"{keep}: the gain is one of scale alone", changes
-    unsure = [result.why] if test.difference.low is None else []
+    unsure = [result.why] if (once or test.difference).low is None else []
     return f"{keep}: nothing better is shown", [*unsure, *changes]
 
 
@@ -105,7 +124,7 @@ def _change(difference: Estimate | None) -> str:
 
 def _unknown(result: OptimizeResult) -> Iterable[str]:
     """What weighs most comes first."""
-    metric, change = result.metric, result.test.difference
+    change = (_recalibrated(result) or result.test.difference) if result.test.after is not None else None
     if change is None:
         if result.decision != NOTHING_CHANGED:
             yield (
@@ -116,7 +135,7 @@ def _unknown(result: OptimizeResult) -> Iterable[str]:
         yield f"How sure the difference is: {change.reason}."
     elif result.decision == CANNOT_TELL:
         low, high = (numbers.difference(Estimate(100.0 * end), 1) for end in (change.low, change.high))
-        yield f"Whether it is better or worse: anything from {low} to {high} points of {metric} fits the data."
+        yield f"Whether it is better or worse: anything from {low} to {high} points of {_named(result)} fits the data."
     if change is not None and _recalibrated(result) is None:
         yield "Whether a map of its scale would do as much: labels without an order have none."
     if result.gold.labels_by == "project":
@@ -137,21 +156,44 @@ def _splits(result: OptimizeResult) -> Iterable[tuple[str, dict[str, Estimate], 
         yield "test", result.test.before, result.test.after
 
 
-def _gain(result: OptimizeResult) -> Section:
-    metric = result.metric
-    rows = [
-        IntervalRow(
-            f"{split}, {when}",
-            one[metric],
-            numbers.estimate(one[metric]),
-            strong=(split, when) == ("test", "after"),
-            hollow=when == "before",
-        )
+def _deciding(result: OptimizeResult) -> list[tuple[str, str, Estimate]]:
+    """Split, before or after, and the number that decides there: once calibrated, where all of them can be."""
+    dev = {one.name: one for one in result.dev.candidates}
+    tried = {"before": dev["before"].calibrated, "after": dev[result.chosen].calibrated}
+    mapped = [("dev", when, one) for when, one in tried.items() if one is not None]
+    once = result.test.calibrated
+    if once is not None:
+        sides = {"before": once.before, "after": once.after}
+        mapped += [("test", when, one[result.metric]) for when, one in sides.items() if result.metric in one]
+    raw = [
+        (split, when, one[result.metric])
         for split, before, after in _splits(result)
         for when, one in (("before", before), ("after", after))
     ]
-    picture = interval_picture(rows, Axis(metric), numbers=_ends(result), short=True)
-    looked = result.test.difference is not None
+    return mapped if len(mapped) == len(raw) else raw
+
+
+def _named(result: OptimizeResult) -> str:
+    """The metric, and that it is once calibrated, where that decides."""
+    return f"{result.metric} once calibrated" if result.gold.scale != "nominal" else result.metric
+
+
+def _gain(result: OptimizeResult) -> Section:
+    metric, deciding = result.metric, _deciding(result)
+    rows = [
+        IntervalRow(
+            f"{split}, {when}",
+            in_units(one, metric),
+            of_metric(one, metric, result.gold.scale),
+            strong=(split, when) == ("test", "after"),
+            hollow=when == "before",
+        )
+        for split, when, one in deciding
+    ]
+    picture = interval_picture(
+        rows, Axis(_footing(result, deciding) + _unit(metric)), numbers=_ends(result, deciding), short=True
+    )
+    looked = result.test.after is not None
     basis = (
         "The decision rests on test alone, which took no part in the choice; dev chose, and flatters what it chose."
         if looked
@@ -159,39 +201,49 @@ def _gain(result: OptimizeResult) -> Section:
     )
     caption = (
         f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc the "
-        "optimised one."
+        "optimised one. On dev each map is cross-fitted, on test it is that of train and dev."
     )
     changes = _differences(result) if looked else []
     look = [Paragraph(sentence(result.test_look), short=True)] if result.test_look else []
     return Section("gain", "Before and after", caption, [picture, *look, *changes, _metrics(result)])
 
 
-def _ends(result: OptimizeResult) -> Table:
+def _footing(result: OptimizeResult, deciding: Sequence[tuple[str, str, Estimate]]) -> str:
+    """What these numbers are."""
+    raw = [one[result.metric] for _, before, after in _splits(result) for one in (before, after)]
+    return result.metric if [one for _, _, one in deciding] == raw else f"{result.metric} once calibrated"
+
+
+def _unit(metric: str) -> str:
+    return axis_of(metric).removeprefix(metric)
+
+
+def _ends(result: OptimizeResult, deciding: Sequence[tuple[str, str, Estimate]]) -> Table:
     """The deciding metric on each split, and what changed on test."""
-    metric, test = result.metric, result.test
-    digits = digits_of(metric, result.gold.scale)
+    test, metric, scale = result.test, result.metric, result.gold.scale
     rows = [
         [
             f"{split}, {when}",
-            f"{one[metric].n:,}/{one[metric].n_expected:,}",
-            f"{one[metric].n_unscored:,}",
-            f"{numbers.estimate(one[metric], digits)} at {one[metric].level:.4g}",
+            f"{one.n:,}/{one.n_expected:,}",
+            f"{one.n_unscored:,}",
+            f"{of_metric(one, metric, scale)} at {one.level:.4g}",
         ]
-        for split, before, after in _splits(result)
-        for when, one in (("before", before), ("after", after))
+        for split, when, one in deciding
     ]
-    if test.difference is not None:
-        rows.append(["test, after - before", "", "", numbers.difference(test.difference, digits)])
-        if once := _recalibrated(result):
-            rows.append(["  once both are calibrated", "", "", numbers.difference(once, digits)])
-    return Table([metric, "n", "unscored", "with interval"], rows)
+    if test.difference is not None and test.after is not None:
+        once = _recalibrated(result)
+        rows.append(["test, after - before", "", "", change_of(once or test.difference, metric, scale)])
+        if once:
+            rows.append(["  raw", "", "", change_of(test.difference, metric, scale)])
+    return Table([_footing(result, deciding), "n", "unscored", "with interval"], rows)
 
 
 def _differences(result: OptimizeResult) -> list[Block]:
     """After less before, as they are and once both through maps from train and dev."""
-    pairs = [("as they are", result.test.difference), ("both calibrated", _recalibrated(result))]
+    once = _recalibrated(result)
+    pairs = [("both calibrated", once), ("raw", result.test.difference)]
     rows = [
-        IntervalRow(name, in_points(change), _change(change), strong=name == "as they are")
+        IntervalRow(name, in_points(change), _change(change), strong=(name == "raw") == (once is None))
         for name, change in pairs
         if change is not None
     ]
@@ -215,11 +267,10 @@ def _metrics(result: OptimizeResult) -> Table:
         names = [result.metric, *(rows_of(before) if split == "test" else [])]
         rows += [_row(result, split, name, before[name], after[name]) for name in dict.fromkeys(names)]
     header = ["split", "metric", "n", "unscored", "questions", "before", "after"]
-    return Table(header, rows, left=2, title="Every number")
+    return Table(header, rows, left=2, title="Every number, of raw verdicts")
 
 
 def _row(result: OptimizeResult, split: str, name: str, before: Estimate, after: Estimate) -> list[str]:
-    digits = digits_of(name, result.gold.scale)
     same = before.n_unscored == after.n_unscored
     return [
         split,
@@ -227,8 +278,8 @@ def _row(result: OptimizeResult, split: str, name: str, before: Estimate, after:
         f"{after.n:,}/{after.n_expected:,}",
         f"{after.n_unscored:,}" if same else f"{before.n_unscored:,} → {after.n_unscored:,}",
         f"{after.n_groups:,}",
-        numbers.estimate(before, digits),
-        numbers.estimate(after, digits),
+        of_metric(before, name, result.gold.scale),
+        of_metric(after, name, result.gold.scale),
     ]
 
 
@@ -257,7 +308,7 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
 def _instructions(prompts: Prompts) -> list[Block]:
     before, after = prompts.before, prompts.after
     if before is None:
-        note = "The signature is gone or has changed since, so the instructions before are not known."
+        note = "The experiment's judges.json is gone, so the instructions before are not known."
         return [Paragraph(note), Record("After", [("instructions", after)])]
     if before == after:
         unchanged = "Unchanged: the demos are the whole difference." if prompts.demos else "Unchanged."
@@ -268,25 +319,32 @@ def _instructions(prompts: Prompts) -> list[Block]:
 
 def _candidates(result: OptimizeResult) -> Section:
     metric, tried = result.metric, result.dev.candidates
+    once = all(one.calibrated is not None for one in tried)
+    chose = [(one, (one.calibrated if once else None) or one.as_wrong) for one in tried]
     rows = [
         IntervalRow(
-            one.name, one.as_wrong, numbers.estimate(one.as_wrong), one.name == result.chosen, one.name == "before"
+            one.name,
+            in_units(value, metric),
+            of_metric(value, metric, result.gold.scale),
+            one.name == result.chosen,
+            one.name == "before",
         )
-        for one in tried
+        for one, value in chose
     ]
-    header = ["candidate", "demos", f"{metric} on dev", "once calibrated", "no verdict in training"]
-    table = Table(header, [_tried(one) for one in tried], chosen=result.chosen)
+    axis = Axis(f"{metric} on dev{' once calibrated' * once}{_unit(metric)}")
+    header = ["candidate", "demos", f"{metric} on dev once calibrated", "raw", "no verdict in training"]
+    table = Table(header, [_tried(one, metric, result.gold.scale) for one in tried], chosen=result.chosen)
     caption = (
         f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
         "are ahead by chance, so a lead here decides nothing by itself."
     )
-    picture = interval_picture(rows, Axis(f"{metric} on dev"), numbers=table)
+    picture = interval_picture(rows, axis, numbers=table)
     return Section("candidates", "What was tried on dev", caption, [picture])
 
 
-def _tried(one: Tried) -> list[str]:
+def _tried(one: Tried, metric: str, scale: str) -> list[str]:
     unusable = f"{one.unusable_in_training:,} of {one.rated_in_training:,}" if one.rated_in_training else numbers.DASH
-    dev = [numbers.estimate(found) for found in (one.as_wrong, one.calibrated)]
+    dev = [of_metric(found, metric, scale) for found in (one.calibrated, one.as_wrong)]
     return [one.name, f"{one.n_demos:,}", *dev, unusable]
 
 

@@ -63,7 +63,7 @@ def plan_document(result: PlanResult) -> Document:
             f"For {half}, about {with_judge} labels with this judge, {plain} without it.",
             tuple(because),
             ("Whether the judge is as good on the rows to come: the labels themselves will tell.",),
-            f"judgecal gold sheet JUDGED -n {result.labels_with_judge} --strata verdict --lock {result.lock} -o s.csv",
+            "judgecal judge --help",
         ),
         facts=[
             Fact(with_judge, f"labels with this judge for {half}."),
@@ -185,7 +185,7 @@ def _questions(n: int | None) -> str:
 
 
 def _is_share(result: QuestionsResult) -> bool:
-    return metric_facts(result.metric).unit == "share"
+    return metric_facts(result.metric).unit != "scale"
 
 
 def _size(result: QuestionsResult, difference: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
@@ -24,13 +25,14 @@ from judgecal.selection.rate_result import Escalated, RateDifference, RateResult
 
 _WORDS = (
     ("right", "What people pass: their label reaches the pass mark of their scale."),
-    ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
+    ("raw rate", "Share that passes by the calibrated verdicts, before any correction: their errors are in it."),
     ("corrected rate", "Estimate of the share that people would pass, with the judge's errors taken out."),
     ("PPI++", "Labels of some rows say how far the verdicts on all rows are off; their weight is tuned."),
     ("Rogan-Gladen", "The raw rate, solved for the share that is right, by error rates measured elsewhere."),
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
+_OF_SHEETS = ("question", "answer", "verdict", "item", "group")  # columns that `gold sheet` takes by these names
 
 
 def rate_document(result: RateResult) -> Document:
@@ -109,12 +111,20 @@ def _apart(result: RateResult, found: RateDifference) -> str:
 def _first(result: RateResult) -> tuple[str, str]:
     """The kind, and the sentence: what the number takes for granted, and the number."""
     alone = f"the judge alone said {_shown(result, result.raw)}"
+    drawn = result.drawn
+    if drawn is not None and drawn.differs:
+        alone = (
+            f"the judge passes {_shown(result, drawn.labelled)} of the labelled rows and "
+            f"{_shown(result, Estimate(drawn.table))} of all rows, so the labels were not drawn at random"
+        )
     if result.corrected.value is None:
         return "no rate", f"No corrected rate: {result.corrected.reason}; {alone}."
     what = "of these answers are right" if result.what == "share" else f"is the mean of these answers ({result.scale})"
     rate = f"about {_with_interval(result, result.corrected)} {what}; {alone}"
     if result.labels is None:
         return "carried over", f"If the judge errs here as on {result.gold.set}, {rate}."
+    if drawn is not None and drawn.differs:
+        return "not drawn at random", f"Do not use this rate: {alone}; it would be {rate.partition(';')[0]}."
     if result.shift is not None and result.shift.contradicts:
         return "shift", f"The labels contradict the lock's error rates: {rate}."
     return "corrected", f"{rate[0].upper()}{rate[1:]}."
@@ -142,21 +152,26 @@ def _unknown(result: RateResult) -> Iterator[str]:
 
 
 def _next(result: RateResult) -> str:
-    if result.shift is not None and result.shift.contradicts:
-        return f"judgecal gate --lock {result.lock}"
-    n = result.next_labels.n if result.next_labels else 60
-    strata = f" --strata verdict --lock {result.lock}" if result.what == "share" else ""
-    if result.labels is None:
-        return f"judgecal gold sheet {result.input} -n {n}{strata} -o sheet.csv"
+    differs = result.drawn is not None and result.drawn.differs
+    if result.shift is not None and result.shift.contradicts and not differs:
+        return shlex.join(["judgecal", "gate", "--lock", result.lock])
+    words = ["judgecal", "gold", "sheet", result.input, "-n", str(result.next_labels.n if result.next_labels else 60)]
+    words += [*(["--strata", "verdict"] if result.what == "share" else []), "--lock", result.lock]
+    usual = {(name, name) for name in ("question", "answer", "verdict")}
+    for name, column in result.columns.items():
+        if name in _OF_SHEETS and (name, column) not in usual:
+            words += [f"--{name}", column]
+    if result.labels is None or differs:
+        return shlex.join([*words, "-o", "sheet.csv" if result.labels is None else "drawn.csv"])
     if result.next_labels is None:
         return f"judgecal report {result.experiment} --open"
-    return f"judgecal gold sheet {result.input} -n {n}{strata} --labels {result.labels} -o sheet-2.csv"
+    return shlex.join([*words, "--labels", result.labels, "-o", "sheet-2.csv"])
 
 
 def _facts(result: RateResult) -> list[Fact]:
     facts = [
         Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
-        Fact(_with_interval(result, result.raw), "raw: as the judge gave its verdicts."),
+        Fact(_with_interval(result, result.raw), "raw: by the judge's calibrated verdicts alone."),
     ]
     if result.plain is not None:
         facts.append(Fact(_with_interval(result, result.plain), f"by the {result.n_labelled} labels alone."))

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import Block, Document, Fact, Paragraph, Section, Table, from_summary, notes_section
-from judgecal.report.intervals import Axis, IntervalRow, interval_picture
-from judgecal.report.judges_headline import Reach, use
+from judgecal.report.intervals import Axis, IntervalRow, axis_of, in_percent, in_units, interval_picture, of_metric
+from judgecal.report.judges_headline import Reach, always, beside_free, nobody, not_told_apart, raters_in_words, use
+from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import sentence
-from judgecal.selection.select_result import SelectResult
-from judgecal.selection.standing import MIN_QUESTIONS
-from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.selection.select_result import RejectedJudge, SelectResult
+from judgecal.stats.metrics import amount_of, metric_facts
 
 _WORDS = (
     ("loss", "How much less a judge has of the metric than the best one on the same items."),
@@ -23,7 +23,7 @@ _WORDS = (
 )
 
 
-_OUT = ("over the caps", "below the floor")
+_OUT = ("over the caps", "not above the floor", "below the floor", "not confirmed")
 
 
 def select_document(result: SelectResult) -> Document:
@@ -35,7 +35,7 @@ def select_document(result: SelectResult) -> Document:
             f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An unscored item counts as "
             f"{gold.unscored_counts_as}."
         ),
-        headline=_headline(result),
+        headline=unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         facts=_facts(result),
         sections=[_judges(result), _lock(result), *notes_section([*_notes(result)], words=_WORDS)],
         **from_summary(result),
@@ -49,49 +49,87 @@ def _on_all(result: SelectResult) -> bool:
 
 def _headline(result: SelectResult) -> Headline:
     """What `judges_headline` says of the judge, and what test says of its agreement."""
+    if result.refused is not None:
+        return _refused(result, result.refused)
     if result.chosen is None:
         return _nobody(result)
-    report = f"judgecal report {result.chosen_from} --open"
+    report, pick, where = f"judgecal report {result.chosen_from} --open", result.choice, _where(result)
     following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
-    kind, what = "use" if result.shown else "tied", use(result.chosen, result.stand_in, result.margin)
-    if result.below_floor is not None:
-        kind = "none"
-        what = f"{result.chosen} was taken, though it is not shown to agree with people better than the best constant."
-    elif result.too_few:
-        kind, what = "too few", f"{result.chosen} was taken, though {result.too_few}."
-    because = (*_reached(result), sentence(result.why))
-    return Headline(kind, what, because, tuple(_unknown(result)), following)
+    assert pick is not None  # it comes with a choice
+    what = use(result.chosen, result.stand_in, result.margin)
+    if pick.kind == "none":
+        whom, _ = raters_in_words(result.gold.labels_by)
+        what = f"{result.chosen} was taken, though it is not shown to agree with {whom} better than the best constant."
+    elif pick.too_few:
+        what = f"{result.chosen} was taken, though questions are too few to tell whom to use."
+    few = [pick.too_few] if pick.too_few else []
+    doubt = [sentence(f"Test does not confirm it: {result.doubt}")] if result.doubt else []
+    chooses = pick.kind in ("use", "tied")
+    beside = (*beside_free(pick, where), *not_told_apart(pick, where)) if chooses else ()
+    because = (*few, *_reached(result), *_beside_people(result), *doubt, *beside, sentence(result.why))
+    return Headline(pick.kind, what, because, tuple(_unknown(result)), following)
+
+
+def _refused(result: SelectResult, refused: RejectedJudge) -> Headline:
+    what = f"Do not use {refused.judge}: test does not bear out what chose it."
+    because = (sentence(refused.why), *_reached(result))
+    return Headline("none", what, because, next=f"judgecal gold check {result.gold.set}")
 
 
 def _nobody(result: SelectResult) -> Headline:
-    n_below, gold = sum(one.verdict == "below the floor" for one in result.judges), result.gold
-    if result.too_few:
-        label = f"judgecal gold sheet {gold.set} -o sheet.csv"
-        more = f"Label about {MIN_QUESTIONS - gold.n_groups} more; --allow-below-floor chooses all the same."
-        return Headline("too few", f"Choose nobody: {result.too_few}.", (more,), next=label)
-    if not n_below:
+    pick, why = result.choice, sentence(result.why)
+    if pick is None:
+        few = any(one.verdict != "over the caps" for one in result.judges)
+        if few:
+            what, following = f"Cannot tell whom to use: {result.why}.", f"judgecal gold check {result.gold.set}"
+            return Headline("too few", what, next=following)
         return Headline("none", f"Choose nobody: {result.why}.", next=f"judgecal report {result.chosen_from} --full")
-    who = "the judge is not" if n_below == 1 else f"none of {n_below} judges is"
-    what = f"Choose nobody: {who} shown to agree with people better than the best constant."
-    return Headline("none", what, (sentence(result.why),), next=f"judgecal optimize --gold {gold.set} --model MODEL")
+    kind = next(one.kind for one in result.judges if one.judge == pick.best)
+    constant = always(pick.floor.judge, result.gold.scale)
+    held = [one for one in result.judges if one.verdict != "over the caps"]
+    what, following = nobody(pick, result.gold, kind, constant, len(held))
+    why = "--allow-below-floor chooses all the same." if pick.too_few else why
+    return Headline(pick.kind, what, (why, *beside_free(pick, _where(result))), next=following)
+
+
+def _where(result: SelectResult) -> str:
+    """On which questions the choice rests, where they are not all."""
+    return (
+        "" if result.gold.n_test_items else f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
+    )
 
 
 def _reached(result: SelectResult) -> Iterator[str]:
-    """Its agreement on test, with people's and the floor beside it where the metric is the one of all headlines."""
+    """Its agreement on test, where the metric is the one of all headlines with the floor of the same items."""
     on, metric = result.confirmed_on, result.metric
     if on is None:
         return
     found, mapped = _confirmed(result)
     where = "the items that chose it" if _on_all(result) else "test"
     items = f"On {where} ({numbers.count(on.n_items)} items, {numbers.count(found.n_unscored)} unscored)"
-    if metric != ("accuracy" if result.gold.scale == "nominal" else "macro_agreement") or result.floor is None:
-        yield f"{items} its {metric} is {numbers.estimate(found, digits_of(metric, result.gold.scale))}."
+    if not _leads(result) or result.floor is None:
+        yield f"{items} its {metric} is {of_metric(found, metric, result.gold.scale)}."
         return
-    beside = result.stand_in.raters.values() if result.stand_in else ()
-    people, judge = [one.person for one in beside], [one.judge for one in beside]
-    of = (result.gold.scale, result.gold.labels_by)
-    reach = Reach(found, *of, mapped, people, judge, result.floor.value, "the best constant")
+    reach = Reach(
+        found, result.gold.scale, result.gold.labels_by, mapped, (), (), result.floor.value, "the best constant there"
+    )
     yield reach.sentence(f"{items} it")
+
+
+def _beside_people(result: SelectResult) -> Iterator[str]:
+    """People with each other and the judge with them, on the items of the experiment that raters share."""
+    beside = list(result.stand_in.raters.values()) if result.stand_in else []
+    if not beside or not _leads(result):
+        return
+    people, judge = numbers.between([one.person for one in beside]), numbers.between([one.judge for one in beside])
+    where = "train and dev" if result.gold.split == "open" else "all splits together"
+    _, raters = raters_in_words(result.gold.labels_by)
+    yield f"On what raters share of {where} {raters} agree with each other to {people}, and it with each to {judge}."
+
+
+def _leads(result: SelectResult) -> bool:
+    """Whether the metric is the one of all headlines."""
+    return result.metric == ("accuracy" if result.gold.scale == "nominal" else "macro_agreement")
 
 
 def _confirmed(result: SelectResult) -> tuple[Estimate, bool]:
@@ -115,7 +153,8 @@ def _facts(result: SelectResult) -> list[Fact]:
     if on is None:
         return []
     found, through = _confirmed(result)
-    raw = f" (as it is {numbers.plain(result.confirmed[result.metric].value)})" if through else ""
+    metric, scale = result.metric, result.gold.scale
+    raw = f" (raw {of_metric(Estimate(result.confirmed[metric].value), metric, scale)})" if through else ""
     why = f" ({found.reason})" if found.reason else ""
     mapped = " through its calibration map" if through else ""
     where, own = "confirmed on test", "its own agreement, not the one that won"
@@ -126,35 +165,39 @@ def _facts(result: SelectResult) -> list[Fact]:
         f"{result.metric}{mapped}{raw} {where}{why} at level {found.level:.4g}, {on.n_items} items on "
         f"{on.n_groups} questions, {found.n_unscored} unscored: {own}."
     )
-    return [Fact(numbers.estimate(found, digits_of(result.metric, result.gold.scale)), says)]
+    return [Fact(of_metric(found, metric, scale), says)]
 
 
 def _judges(result: SelectResult) -> Section:
-    digits = digits_of(result.metric, result.gold.scale)
+    metric, scale = result.metric, result.gold.scale
     ranked = sorted(result.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
     value = f"{result.metric} [{result.level:.4g}]"
     header = ["judge", value, "loss", "at most", "verdict", "USD/1k", "p95", "n", "unscored"]
     cells = [
-        [one.judge, numbers.estimate(one.value, digits), numbers.plain(one.loss, digits),
-         numbers.plain(one.loss_at_most, digits), one.verdict, numbers.money(one.usd_per_1k),
+        [one.judge, of_metric(one.value, metric, scale),
+         *(numbers.DASH if size is None else amount_of(size, metric, scale) for size in (one.loss, one.loss_at_most)),
+         one.verdict, numbers.money(one.usd_per_1k),
          numbers.seconds(one.p95_s), f"{one.n}/{one.n_expected}", numbers.count(one.n_unscored)]
         for one in ranked
     ]  # fmt: skip
     rows = [
-        IntervalRow(one.judge, one.value, texts[1], one.verdict == "chosen", hollow=one.verdict in _OUT)
+        IntervalRow(
+            one.judge, in_units(one.value, metric), texts[1], one.verdict == "chosen", hollow=one.verdict in _OUT
+        )
         for one, texts in zip(ranked, cells, strict=True)
         if one.value.value is not None
     ]
     blocks: list[Block] = [Table(header, cells, chosen=result.chosen, short=True)]
     if rows:
-        blocks.append(interval_picture(rows, Axis(result.metric)))
+        blocks.append(interval_picture(rows, Axis(axis_of(metric))))
     blocks += [Paragraph(f"{one}.", short=True) for one in result.driven]
     blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.") for one in result.rejected]
     caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
     if result.bounds:
         caption += (
             " At most: the loss against whoever is truly best, at level "
-            f"{result.level:.4g} for all judges at once ({result.bounds}). The margin is {result.margin:g}."
+            f"{result.level:.4g} for all judges at once ({result.bounds}). The margin is "
+            f"{amount_of(result.margin, metric, scale)}."
         )
     title = "Judges on all items" if _on_all(result) else "Judges on open items"
     return Section("judges", title, caption, blocks)
@@ -189,12 +232,12 @@ def _lock_lines(result: SelectResult) -> Iterator[str]:
     if calibration is not None:
         yield (
             f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of {calibration.fitted_on}, is "
-            "in the lock: judge writes the verdict as it is and the calibrated one."
+            "in the lock: judge writes the raw verdict and the calibrated one."
         )
 
 
 def _or_why(found: Estimate) -> str:
-    value = numbers.estimate(found)
+    value = in_percent(found)
     return f"{value} ({found.reason})" if found.reason else value
 
 

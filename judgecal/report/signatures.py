@@ -64,7 +64,7 @@ def _following(result: SignatureChecks) -> str:
     judging = next((one.name for one in result.signatures if one.scale and not one.lacking), None)
     if judging is None:
         return "judgecal signature list"
-    return f"judgecal score --signatures {judging} --models embedded --gold {result.gold or 'SET'}"
+    return f"judgecal score --signatures {judging} --models embedded --gold {result.gold or 'starter'}"
 
 
 def new_document(result: NewSignature) -> Document:

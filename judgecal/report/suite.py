@@ -16,7 +16,7 @@ from judgecal.selection.suite_result import SuiteRate, SuiteResult, ToLabel
 _OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _SAID = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
 _WORDS = (
-    ("share", "Of the rows with a verdict, the share that passes, as the judge gave it: its own errors are in it."),
+    ("share", "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one."),
     ("precision", "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows."),
     ("average", "The mean verdict on the judge's own scale."),
     ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
@@ -51,7 +51,7 @@ def suite_document(result: SuiteResult) -> Document:
 
 def _headline(result: SuiteResult) -> Headline:
     """Where to look first; and that the rates are the judges' own and not the people's."""
-    known = {name: rate.raw for name, rate in result.rates.items() if rate.raw.value is not None}
+    known = {name: rate.shown for name, rate in result.rates.items() if rate.shown.value is not None}
     if not known:
         because = (_of_unlocked(result), _scope(result))
         worded = {name: rate.shares for name, rate in result.rates.items() if rate.shares}
@@ -62,11 +62,14 @@ def _headline(result: SuiteResult) -> Headline:
         return Headline(kind, say, because, tuple(_unknown(result)), _next(result))
     lowest = min(known, key=lambda name: known[name].value or 0.0)
     rate = f"{in_percent(known[lowest])} {_SAID[result.rates[lowest].aggregate]}"
-    say = f"By the verdicts of {lowest}, {rate}"
+    own = "calibrated" if result.rates[lowest].calibrated.value is not None else "own"
+    say = f"By the {'calibrated ' * (own == 'calibrated')}verdicts of {lowest}, {rate}"
     if known[lowest].value == 1.0 and len(known) > 1:
-        say = f"By their own verdicts all {len(known)} judges pass whatever they scored"
+        say = f"All {len(known)} judges pass whatever they scored"
+    elif len(known) > 1 and len({one.value for one in known.values()}) == 1:
+        say = f"All {len(known)} judges pass the same share: by their {own} verdicts {rate}"
     elif len(known) > 1:
-        say = f"Look at {lowest} first, the lowest of {len(known)}: by its own verdicts {rate}"
+        say = f"Look at {lowest} first, the lowest of {len(known)}: by its {own} verdicts {rate}"
     return Headline(
         "raw rates", f"{say}.", (_of_unlocked(result), _scope(result)), tuple(_unknown(result)), _next(result)
     )
@@ -75,7 +78,7 @@ def _headline(result: SuiteResult) -> Headline:
 def _of_unlocked(result: SuiteResult) -> str:
     unlocked, asked = result.unlocked, [one for one in result.judges if one.kind != "local"]
     if not unlocked:
-        return "Every judge that could be wrong about people was locked: it was held against their labels."
+        return "Every judge that can be wrong has a lock: it was held against labels."
     label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
     who = "these judges" if len(unlocked) == len(asked) > 1 else in_a_row([one.name for one in unlocked])
     return (
@@ -94,9 +97,9 @@ def _scope(result: SuiteResult) -> str:
 
 def _unknown(result: SuiteResult) -> Iterator[str]:
     """What weighs most comes first."""
-    yield "What share people would pass: each rate is its judge's own, and its errors are in it."
+    yield "What share people would pass: each rate is its judge's, and its errors are in it."
     few = next(
-        (rate.raw.reason for rate in result.rates.values() if rate.raw.value is not None and rate.raw.reason), ""
+        (rate.shown.reason for rate in result.rates.values() if rate.shown.value is not None and rate.shown.reason), ""
     )
     if few:
         yield f"How sure the rates are: {few}."
@@ -125,17 +128,20 @@ def _sheet(result: SuiteResult, label: ToLabel) -> str:
 
 def _rates(result: SuiteResult) -> Section:
     rows = [
-        share_row(name, rate.raw, strong=False) for name, rate in result.rates.items() if rate.raw.value is not None
+        share_row(name, rate.shown, strong=False) for name, rate in result.rates.items() if rate.shown.value is not None
     ]
     blocks: list[Block] = []
     if rows:
-        axis = Axis("% by the judges' own verdicts", low=0.0, high=100.0)
+        axis = Axis("% by the judges' verdicts", low=0.0, high=100.0)
         blocks.append(interval_picture(rows, axis, title="What each judge passes"))
     level = next((rate.raw.level for rate in result.rates.values()), 0.95)
     graded = any(_is_graded(rate) for rate in result.rates.values())
-    header = ["judge", f"share [{level:.4g}]", "rows", "unscored", *(["average"] * graded), "share of"]
+    mapped = any(rate.calibrated.value is not None for rate in result.rates.values())
+    header = ["judge", f"share [{level:.4g}]", *(["raw"] * mapped), "rows", "unscored"]
+    header += [*(["raw average"] * graded), "share of"]
     cells = [
-        [name, in_percent(rate.raw), f"{numbers.count(rate.n)}/{numbers.count(rate.n_expected)}",
+        [name, in_percent(rate.shown), *([in_percent(rate.raw)] * mapped),
+         f"{numbers.count(rate.n)}/{numbers.count(rate.n_expected)}",
          numbers.count(rate.n_unscored + rate.n_chunks_unscored), *([_average(rate)] * graded), _OF[rate.aggregate]]
         for name, rate in result.rates.items()
     ]  # fmt: skip

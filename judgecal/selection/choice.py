@@ -17,8 +17,10 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment import Column, Entry, StoredExperiment, Table, entry
-from judgecal.models import ModelSpec
+from judgecal.judges import JudgeKind, JudgeName
+from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.records import Item
+from judgecal.stats.metrics import amount_of
 from judgecal.stats.significance import MARGIN as MARGIN
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
@@ -38,6 +40,8 @@ class Candidate:
     p95_s: float | None  # seconds within which 95% of the calls came back; None where none was timed
     provider: str | None  # of its model; None for a recorded judge
     local: bool | None  # whether its model runs on this machine; None for a recorded judge
+    kind: JudgeKind = "recorded"
+    free: bool = False  # a local judge or the embedded model, by its kind and not by its price
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -55,7 +59,8 @@ class Caps:
     unscored: float | None = None  # share of judgements without a verdict, 0..1
     providers: tuple[str, ...] = ()
     local_only: bool = False  # only models that run on this machine
-    allow_below_floor: bool = False  # also a judge that is not shown to beat the best constant
+    allow_below_floor: bool = False  # also a judge that is not shown to beat the best constant, or on test does not
+    allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
 
     def check(self) -> None:
         """Raises: InputError: lists every cap that is no cap."""
@@ -78,6 +83,7 @@ class Caps:
             "allow_provider": sorted(self.providers),
             "local_only": self.local_only,
             "allow_below_floor": self.allow_below_floor,
+            **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
         }
 
     def over(self, one: Candidate) -> str | None:
@@ -143,21 +149,24 @@ def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, me
     seen = {judge: math.inf if found.loss is None else found.loss for judge, found in losses.by_judge.items()}
     ranked = sorted(candidates, key=lambda one: (*one.rank, seen[one.judge], one.judge))
     names = [one.judge for one in ranked]
-    if len(ranked) == 1:
+    if len(losses.by_judge) == 1:
         return Choice(names[0], tuple(names), "it is the only judge that may be chosen")
+    allowed = amount_of(margin, metric)
     uppers = {judge: losses.by_judge[judge].upper for judge in names}
     within = tuple(judge for judge in names if (upper := uppers[judge]) is not None and upper < margin)
     least = min(seen[judge] for judge in names) + _EPS
     taken = within[0] if within else next(judge for judge in names if seen[judge] <= least)
     if seen[taken] > least:
         why = (
-            f"it is the cheapest of the {len(within)} judges that are shown to lose less than {margin:g} of "
-            f"{in_words(metric)} against the best (it loses at most {uppers[taken] or 0.0:.3f})"
+            f"it is the cheapest of the {len(within)} judges that are shown to lose less than "
+            f"{allowed} of {in_words(metric)} against the best (it loses at most "
+            f"{amount_of(uppers[taken] or 0.0, metric)})"
         )
         return Choice(taken, within, why)
-    why = f"no judge has a better {in_words(metric)} on these items"
+    able = " that may be chosen" * (least > min(seen.values()) + _EPS)
+    why = f"no judge{able} has a better {in_words(metric)} on these items"
     if not within:
-        why += f", but it was not shown to lose less than the margin of {margin:g} against the truly best"
+        why += f", but it was not shown to lose less than the margin of {allowed} against the truly best"
     if losses.reason is not None:
         return Choice(taken, within, f"{why}: {losses.reason}")
     usd = next(one.rank[0] for one in ranked if one.judge == taken)
@@ -167,20 +176,21 @@ def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, me
         rivals, rival = [one.judge for one in others if one.rank[0] == usd], "another one at no higher cost"
     if not rivals:
         return Choice(taken, within, f"{why}; none is cheaper")
-    return _planned(Choice(taken, within, f"{why}; cannot show that {rival} is good enough"), rivals, losses, margin)
+    unclear = Choice(taken, within, f"{why}; cannot show that {rival} is good enough")
+    return _planned(unclear, rivals, losses, margin=margin, metric=metric)
 
 
 def in_words(metric: str) -> str:
-    """A metric in a sentence: those that lead are agreement with people, the others have their names."""
-    return "agreement with people" if metric in ("macro_agreement", "accuracy") else metric
+    """A metric in a sentence: those that lead are agreement with the labels, the others have their names."""
+    return "agreement with the labels" if metric in ("macro_agreement", "accuracy") else metric
 
 
-def _planned(choice: Choice, rivals: Sequence[str], losses: Losses, margin: float) -> Choice:
+def _planned(choice: Choice, rivals: Sequence[str], losses: Losses, *, margin: float, metric: str) -> Choice:
     """The choice with what more questions would do for the rivals."""
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
     known = {judge: n for judge, n in needed.items() if n is not None}
     if not known:
-        lost = f"each loses {margin:g} or more on them, so no number of questions can be planned"
+        lost = f"each loses {amount_of(margin, metric)} or more on them, so no number of questions can be planned"
         return dataclasses.replace(choice, why=f"{choice.why}: {lost}")
     nearest = min(known, key=lambda judge: known[judge])
     more = max(1, known[nearest] - losses.n_groups)
@@ -240,16 +250,25 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
         column = dataclasses.replace(column, price=spec.cost_usd)
     asked = table.of(column)
     found = entry(asked, column)
+    free = spec.embedded if model else is_free(column.judge)
     candidate = Candidate(
         judge=column.judge,
         n_expected=found.n_expected,
         n_unscored=found.n_unscored,
-        usd_per_1k=found.usd_per_1k,
+        usd_per_1k=0.0 if free else found.usd_per_1k,
         p95_s=found.latency_s.p95,
         provider=spec.provider if model else provider,
         local=_local(spec) if model else (None if provider is None else True),
+        kind=column.kind,
+        free=free,
     )
     return MeasuredJudge(column, found, candidate, asked.repeats)
+
+
+def is_free(judge: str) -> bool:
+    """Whether a judge costs nothing by its kind, recorded or called: a local one, or one of the embedded model."""
+    name = JudgeName.read(judge)
+    return name is not None and (name.kind == "local" or name.model == EMBEDDED)
 
 
 def _local(spec: ModelSpec) -> bool:

@@ -19,6 +19,7 @@ from judgecal.selection.lock import LockedGold
 from judgecal.selection.pass_rates import PassRule, group_number, joined
 from judgecal.selection.production import judgement_of
 from judgecal.selection.row_items import RowItems, RowReader
+from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
 from judgecal.tables import FileSource
@@ -136,7 +137,11 @@ class Churn:
     def _points(self, old: Label | None, new: Label | None) -> float:
         if old is None or new is None or not self._old.judge.numeric:
             return _NAN
-        before, after = onto(_POINTS, self._old.judge, float(old)), onto(_POINTS, self._new.judge, float(new))
+        before, after = (
+            onto(_POINTS, rule.judge, float(verdict)) if mapped is None else onto(_POINTS, rule.people, mapped)
+            for rule, verdict in ((self._old, old), (self._new, new))
+            for mapped in (rule.calibrated(verdict),)
+        )
         return after - before
 
     def result(self, file: str) -> ChurnResult:
@@ -191,16 +196,24 @@ class Recent:
 
 
 def churn_between(
-    old: Judge, new: Judge, recent: Recent, *, gold: LockedGold, journal: Journal, options: RunOptions, budget: Budget
+    old: Judge,
+    new: Judge,
+    recent: Recent,
+    *,
+    gold: LockedGold,
+    maps: tuple[Calibration | None, Calibration | None],
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget,
 ) -> ChurnResult:
-    """Have both judges judge the table, and say what would change at the people's pass mark; the limit is one of rows.
+    """Have both judges judge the table, and say what would change, each by its own map; the limit is one of rows.
 
     Raises InputError: as `keep_trials`; or the table changed while it was being read.
     """
     rows = RowItems(recent.source, recent.reader, options.limit)
     for judge in (old, new):
         keep_trials(judge, rows, journal=journal, options=options, budget=budget)
-    churn = Churn(PassRule.of(gold, item_scale(old)), PassRule.of(gold, item_scale(new)))
+    churn = Churn(*(PassRule.of(gold, item_scale(one), own) for one, own in zip((old, new), maps, strict=True)))
     for piece in recent.source.pieces(options.limit):
         for row in piece.rows:
             item = recent.reader.read(row)

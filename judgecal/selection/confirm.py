@@ -21,6 +21,7 @@ from judgecal.experiment import (
     Experiment,
     Judgements,
     Look,
+    LookKind,
     RunOptions,
     StoredExperiment,
     Table,
@@ -34,13 +35,15 @@ from judgecal.experiment import (
     run_trials,
     stored_rows,
     verdict_matrix,
+    verdicts_sha,
 )
+from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
-from judgecal.records import RETRIED_ON_RESUME, Estimate, Item
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label
 from judgecal.selection.choice import Caps, MeasuredJudge, open_items
 from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
-from judgecal.stats import Calibration, leading_metric
+from judgecal.stats import Calibration, leading_metric, metric_facts
 from judgecal.stats.retest import repeatability
 from judgecal.workspace import Workspace
 
@@ -99,12 +102,20 @@ class SelectRequest:
             )
         return tuple(items[: self.options.limit])
 
-    def look(self, judges: Sequence[str]) -> Look:
-        """Write the decision on judges down, which are named by their fingerprints."""
-        return look_at_test(**self.seen(judges), experiment=self.experiment.slug, kind="decision")
+    def look(self, judges: Mapping[str, str], *, decides: bool) -> Look:
+        """Write the look at judges down: fingerprint -> what it said of test (`verdicts_sha`).
 
-    def seen(self, judges: Sequence[str]) -> dict[str, Any]:
-        """What makes the look at test: the same judges by the same metric on the same items are the same one."""
+        Where calls were lost nothing is decided yet: that look is logged and not counted.
+        """
+        kind: LookKind = "decision" if decides else "report"
+        return look_at_test(**self.seen(judges), experiment=self.experiment.slug, kind=kind)
+
+    def verdicts_sha(self, rows: Sequence[Judgement]) -> str:
+        """What a judge said of test, whatever its name."""
+        return verdicts_sha(self.stored.gold, self.test_items(), rows)
+
+    def seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
+        """What makes the look at test: the same verdicts by the same metric on the same items are the same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.stored.gold,
@@ -127,26 +138,32 @@ class Confirmed:
     calibrated: Mapping[str, Estimate]
     n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
 
+    def decided_by(self, metric: str) -> Estimate:
+        """What test says in a metric: through the map where that asks for it and there is one."""
+        through = self.calibrated if metric_facts(metric).calibrated else {}
+        return through.get(metric, self.estimates[metric])
 
-def confirm(request: SelectRequest, chosen: MeasuredJudge, judges: Sequence[str]) -> Confirmed:
-    """Confirm a recorded judge from its recorded verdicts; `judges` are decided on, by their fingerprints."""
+
+def confirm(request: SelectRequest, chosen: MeasuredJudge, judges: Mapping[str, str]) -> Confirmed:
+    """Confirm a recorded judge from its recorded verdicts; `judges` are decided on (`SelectRequest.look`)."""
     return _confirmed(request, judges, chosen.column, repeats=chosen.repeats)
 
 
 def judge_again(
-    request: SelectRequest, judge: Judge, chosen: MeasuredJudge, judges: Sequence[str], *, budget: Budget
+    request: SelectRequest, judge: Judge, chosen: MeasuredJudge, judges: Mapping[str, str], *, budget: Budget
 ) -> Confirmed:
-    """Call the chosen judge on what the experiment lacks, then confirm it on test; `judges` are decided on.
+    """Call the chosen judge on what the experiment lacks, then confirm it on test.
+
+    `judges` are decided on; where that is the chosen one alone, by what it says now.
 
     Raises InputError: an item lacks an input, a key is not set, or a budget meets a model without a price.
     """
     test, rest = request.test_items(), other_items(request, judge)
     once = dataclasses.replace(request.options, repeats=1)
-    require_prices(models_of([judge]), request.options.limit_usd)  # all that can be wrong is told before the look
+    require_prices(models_of([judge]), request.options.limit_usd)  # all that can be wrong is told before the calls
     require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)
-    request.look(judges)
     with open_journal(request.experiment.journal, request.options) as journal:
         take_over(chosen, journal)
         rows = [
@@ -154,7 +171,8 @@ def judge_again(
             *run_trials([judge], rest, journal=journal, options=once, budget=budget),
         ]
     column = Column.of(judge, Judgements(rows))
-    return _confirmed(request, judges, column, repeats=request.options.repeats)
+    decided_on = judges if request.on_all else dict.fromkeys(judges, request.verdicts_sha(column.rows))
+    return _confirmed(request, decided_on, column, repeats=request.options.repeats)
 
 
 def other_items(request: SelectRequest, judge: Judge) -> tuple[Item, ...]:
@@ -189,17 +207,17 @@ def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
             journal.append(row)
 
 
-def _confirmed(request: SelectRequest, judges: Sequence[str], column: Column, *, repeats: int) -> Confirmed:
+def _confirmed(request: SelectRequest, judges: Mapping[str, str], column: Column, *, repeats: int) -> Confirmed:
     """Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision may.
 
     So the chosen one's holds, whichever that is (Bonferroni); its map is cross-fitted there, as no item is unseen.
     """
-    look = request.look(judges)
+    lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
+    look = request.look(judges, decides=request.recorded or not lost)
     level = 1.0 - (1.0 - look.level) / len(judges) if request.on_all else look.level
     table = Table(request.stored.gold, request.test_items(), repeats, request.seed, level)
     found = table.agreements(column)
     calibration = calibrate(table, column, everything=request.on_all)
-    lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     return Confirmed(
         look=look,
         table=table,
@@ -242,6 +260,7 @@ def lock_judge(
     calibrated: Mapping[str, Estimate],
     metric: str,
     margin: float,
+    confirmed_on_test: bool,
     noise_calls: int = NOISE_CALLS,
     folder: Path,
     options: RunOptions,
@@ -255,6 +274,7 @@ def lock_judge(
     Args:
         rows: its judgements of train, dev and test.
         test, agreement, calibrated: the items that it was confirmed on, and what they say; `calibration` is its map.
+        confirmed_on_test: whether test shows it above the best constant and bears the choice out.
         noise_calls: of each item; 0 makes none. Their journal goes into the folder.
 
     Raises InputError: as `run_trials` and `LockedJudge.of`.
@@ -265,17 +285,20 @@ def lock_judge(
     calls = _whole_calls(again, called)
     said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
+    n_tied = len(tied_items(gold, split, test.items))
+    ties = n_tied / (n_tied + len(test.items))
     locked = LockedJudge.of(judge, workspace, model_id=next(iter([*model_ids(again), *model_ids(rows)]), None))
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
-        gold=LockedGold(gold.name, gold.sha256, split, str(gold.scale), gold.scale.pass_at),
+        gold=LockedGold(gold.name, gold.sha256, split, str(gold.scale), gold.scale.pass_at, ties),
         verdicts=verdicts,
         calls=calls,
         unscored=said.count(None) / len(said),
         agreement=agreement,
         calibrated=calibrated,
         calibration=calibration,
-        noise=_noise_of(judge, again, called),
+        confirmed_on_test=confirmed_on_test,
+        noise=noise_of(judge, again, called, calibration),
         metric=metric,
         margin=margin,
         versions=versions(),
@@ -313,20 +336,17 @@ def _whole_calls(rows: Judgements, called: Table) -> dict[str, tuple[Label | Non
     return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
 
 
-def _noise_of(judge: Judge, rows: Judgements, called: Table) -> Noise:
-    """What the calls say of the judge's noise."""
+def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibration | None) -> Noise:
+    """What the calls say of the judge's noise: flips of verdicts through its map, equal ones of those as they are."""
     if not called.repeats:
         none = Estimate(None, reason="no noise calls were made")
         return Noise(none, none, 0, 0)
-    people = called.gold.scale
-    found = repeatability(
-        verdict_matrix(rows, called.items, called.repeats),
-        scale=people,
-        judge_scale=item_scale(judge),
-        groups=called.groups,
-        seed=called.seed,
-    ).estimates
+    people, verdicts = called.gold.scale, verdict_matrix(rows, called.items, called.repeats)
+    shared: dict[str, Any] = {"scale": people, "groups": called.groups, "seed": called.seed}
+    found = repeatability(verdicts, judge_scale=item_scale(judge), **shared).estimates
     same, why = found["exact_agreement"], f"the scale {people} has no pass mark"
     blank = dataclasses.replace(same, value=None, low=None, high=None, method="", reason=why)
+    if calibration is not None:
+        found = repeatability([[calibration.apply(one) for one in row] for row in verdicts], **shared).estimates
     flips = (each for name, each in found.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)

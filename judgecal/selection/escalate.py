@@ -19,11 +19,11 @@ _APART = 2.0  # of the confidence of a row on which a second judge differs, so t
 
 
 def confidence(table: JudgedTable, rule: PassRule) -> Floats:
-    """How sure the judge is of each row: the distance from the mark less the spread over repeats; below all of these
-    where a second judge differs, and minus infinity without a verdict.
+    """How sure the judge is of each row: the distance from where verdicts begin to pass, less the spread over repeats.
+
+    Below all of these where a second judge differs, and minus infinity without a verdict.
     """
-    mark = 0.0 if rule.mark is None else rule.mark
-    sure = np.abs(rule.on_common(table.verdict) - mark) / rule.common.span
+    sure = np.abs(table.verdict - rule.cut) / rule.judge.span
     if len(table.spread):
         sure = sure - table.spread / rule.judge.span
     if len(table.second):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,10 @@ from judgecal.experiment import (
     open_experiment,
     open_journal,
     run_line,
-    scale_notes,
     summary_of_gold,
+    verdict_notes,
 )
+from judgecal.experiment.unread import Unread, unread_judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.gate_plan import REPEATS_MAX, Gate, Passes, plan_gate
@@ -33,7 +35,7 @@ from judgecal.selection.odd_one_out import OddOneOut
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
-from judgecal.workspace import find_workspace
+from judgecal.workspace import find_workspace, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,10 @@ class GateResult(Result):
     metric: str
     margin: float
     level: float
-    # share of pairs of a locked call and one of now on other sides of the mark, or in other classes: the mean over the
-    # items; without a value where the scale has no mark
+    # share of pairs of a locked call and one of now on other sides of the lock's cut, or in other classes: the mean
+    # over the items; without a value where the scale has no mark
     flip_rate: Estimate
-    changed: Estimate  # share of such pairs with another verdict at all
+    changed: Estimate  # share of such pairs with another raw verdict at all
     odd_one_out: OddOneOut | None  # whether another judge answers; None with fewer than three calls of an item
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
@@ -128,6 +130,7 @@ class GateResult(Result):
     test_looks: int  # decisions taken on the set's test labels so far
     notes: tuple[str, ...]
     run_line: str
+    unread: Unread | None = None  # why, where no call of now has a verdict
 
 
 def run_gate(gate: Gate) -> GateResult:
@@ -176,7 +179,7 @@ def _because(standing: Standing, why: str) -> Standing:
 def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     """What the passes say; the look at test labels is logged."""
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    rate, changed, flipped = flips(two, gate.items, PassRule.of(lock.gold, item_scale(gate.judge)), level=rule.level)
+    rate, changed, flipped = flips(two, gate.items, PassRule.of_lock(lock, item_scale(gate.judge)), level=rule.level)
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     before = dataclasses.replace(table, repeats=len(two.then[0]))
     then, column = _locked(gate), Column.of(gate.judge, passes.counted)
@@ -221,7 +224,14 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         test_looks=_look(gate),
         notes=tuple(_notes(gate, column)),
         run_line=run_line(table, "all", [full_name(gate.judge)], extra),
+        unread=_unread(gate, passes.counted),
     )
+
+
+def _unread(gate: Gate, rows: Judgements) -> Unread | None:
+    judge = unread_judge(gate.judge.name, rows, sealed=gate.gold.test_ids)
+    again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
+    return None if judge is None else Unread((judge,), 1, shown(gate.experiment.journal), again)
 
 
 def _locked(gate: Gate) -> Column:
@@ -272,12 +282,12 @@ def _look(gate: Gate) -> int:
         experiment=gate.experiment.slug,
         kind="gate",
         by="gate",
-        judges=[gate.lock.fingerprint],
+        judges={gate.lock.fingerprint: gate.lock.fingerprint},
     ).number
 
 
 def _notes(gate: Gate, column: Column) -> list[str]:
-    notes = scale_notes(gate.gold.scale, [column])
+    notes = verdict_notes(gate.gold.scale, [column])
     if any(gate.gold.split_of(item.group) != "test" for item in gate.items):
         notes.append("items that chose the judge are among these: the difference counts, the levels flatter it")
     if gate.lock.model is not None and gate.lock.model_id is None:

@@ -18,10 +18,9 @@ from judgecal.stats import Comparison, compare, compare_paired, metric_named
 from judgecal.stats.agreement import jackknifed, prepare, terms_of
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, mean_estimate, t_quantile
 from judgecal.stats.means import Linear, Means, linearise
-from judgecal.stats.metrics import Metric, metric_facts
+from judgecal.stats.metrics import Metric, amount_of, metric_facts
 from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Floats, Sample
-from judgecal.stats.significance import OUT_OF_REACH, smallest_detectable
 from judgecal.stats.strata import too_thin
 
 GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
@@ -142,11 +141,14 @@ class GateRule:
         lasted = self._lasting(decided) if two.passes > 1 else None
         odd, unscored = odd_one_out(two.then, two.now, two.groups), self._unscored(two)
         decision, why = self._decide(found.difference, bound, lasted, last=last)
-        why = thin or why  # without a bound nothing is decided
+        if thin is not None:  # without a bound nothing is decided
+            why = f"{thin}. So this lock can never pass: label more of them and lock again"
         if unscored.too_high:
             decision, why = "fail", _risen(unscored)
         else:
             decision, why = _watched(decision, why, odd, last=last or bound is None)
+        if decision == "pass" and not any(verdict is not None for row in two.now for verdict in row):
+            decision, why = "inconclusive", "no call has a verdict, now or when it was locked"
         raw = None if decided is two else self._compared(two).difference
         return Standing(decision, why, found, bound, lasted, raw, odd, unscored)
 
@@ -171,33 +173,37 @@ class GateRule:
         if bound is None or difference.value is None:
             return "inconclusive", difference.reason or "there is no error to tell the loss by"
         if difference.low == difference.high == 0.0:
-            return "pass", "no item agrees with people better or worse than when it was locked"
-        margin, loss = f"the margin of {self.margin:g}", -self.sign * difference.value
+            return "pass", "no item agrees with its label better or worse than when it was locked"
+        margin, loss = f"the margin of {self._amount(self.margin)}", -self.sign * difference.value
+        lost = f"the loss of {self._amount(loss)} exceeds {margin}"
         if bound < self.margin:
-            return "pass", f"the loss is shown to stay below {max(bound, 0.0):.3f}, which is under {margin}"
+            return "pass", f"the loss is shown to stay below {self._amount(max(bound, 0.0))}, which is under {margin}"
         if not (self._lost(difference) and loss > self.margin):
             return "inconclusive", self._unclear(difference, bound, loss, margin)
         beyond = self._lost(difference, by=self.margin)
         if lasted is None and not (last and beyond):
             wanted = "none can be had" if last else "none was made yet"
-            return "inconclusive", (
-                f"the loss of {loss:.3f} exceeds {margin}, but only a further pass tells it from noise, and {wanted}"
-            )
+            return "inconclusive", (f"{lost}, but only a further pass tells it from noise, and {wanted}")
         if beyond:
-            return "fail", f"the loss of {loss:.3f} exceeds {margin}, and so does the whole of its interval"
+            return "fail", f"{lost}, and so does the whole of its interval"
         if lasted is not None and not self._lost(lasted):
             return "inconclusive", (
-                f"the loss of {loss:.3f} exceeds {margin}, but its interval holds the margin, and the verdicts that "
-                f"changed in every pass alike make {max(0.0, -self.sign * (lasted.value or 0.0)):.3f} of it"
+                f"{lost}, but its interval holds the margin, and the verdicts that "
+                f"changed in every pass alike make {self._amount(max(0.0, -self.sign * (lasted.value or 0.0)))} of it"
             )
         side = "below" if self.sign > 0.0 else "above"
-        return "fail", f"the interval of the difference lies {side} 0 and the loss of {loss:.3f} exceeds {margin}"
+        return "fail", f"the interval of the difference lies {side} 0 and {lost}"
 
     def _unclear(self, difference: Estimate, bound: float, loss: float, margin: str) -> str:
         if loss > self.margin:
-            return f"the loss of {loss:.3f} exceeds {margin}, but the interval of the difference holds 0"
-        seen = f"a loss of {loss:.3f}" if loss > 0.0 else "no loss"
-        return f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {bound:.3f}"
+            return f"the loss of {self._amount(loss)} exceeds {margin}, but the interval of the difference holds 0"
+        seen = f"a loss of {self._amount(loss)}" if loss > 0.0 else "no loss"
+        return (
+            f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {self._amount(bound)}"
+        )
+
+    def _amount(self, loss: float) -> str:
+        return amount_of(loss, self.metric)
 
     def _lost(self, difference: Estimate, *, by: float = 0.0) -> bool:
         """Whether an interval lies on the losing side of 0, or of a loss."""
@@ -252,7 +258,7 @@ def _watched(decision: GateDecision, why: str, odd: OddOneOut | None, *, last: b
         apart = "but calls of now and of the lock are not shown to differ"
         return (decision, why) if odd.doubtful else ("inconclusive", f"{why}, {apart}: {odd.in_words}")
     if odd.changed and (decision == "pass" or last):
-        return "changed", f"{odd.in_words}; of its agreement with people: {why}"
+        return "changed", f"{odd.in_words}; of its agreement with the labels: {why}"
     if odd.doubtful and decision == "pass" and not last:
         return "inconclusive", f"{why}; {odd.in_words}, which a further pass tells from chance"
     return decision, why
@@ -338,56 +344,3 @@ def _untransformed(quantile: float, a: float) -> float:
     if abs(a) <= _EPS:
         return quantile
     return float(np.cbrt(1.0 + 3.0 * a * (quantile - a / 2.0)) - 1.0) / a
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What the new judge loses against the old."""
-
-    # "pass" where the loss is shown to stay under the margin, "fail" where it is shown to exceed it, else
-    # "inconclusive"
-    decision: GateDecision
-    why: str
-    # about how many more questions would tell, were the loss what it looks; None where it is told already, or where no
-    # number can be named
-    more_questions: int | None = None
-
-
-def loss_of(difference: Estimate, bound: float | None, *, metric: str, margin: float) -> Loss:
-    """Decide by the bound of the loss (`losses_against_best`), and by the interval of the paired difference.
-
-    Passes where the bound lies under the margin, fails where the whole interval lies beyond it. The difference is new
-    less old in the metric; the margin is above 0.
-    """
-    if difference.value is None or difference.low is None or difference.high is None or bound is None:
-        return Loss("inconclusive", difference.reason or "there is no interval")
-    less = metric_facts(metric).direction == "less"
-    loss, least = (difference.value, difference.low) if less else (-difference.value, -difference.high)
-    if bound < margin:
-        return Loss("pass", f"it loses {bound:.3f} at most, less than the margin {margin:g}")
-    if least > margin:
-        return Loss("fail", f"it loses {least:.3f} at least, more than the margin {margin:g}")
-    seen = f"a loss of {loss:.3f}" if loss > 0.0 else "no loss"
-    held = f"{seen} is seen, it may be as large as {bound:.3f}, and the margin is {margin:g}"
-    half = (difference.high - difference.low) / 2.0
-    more = _more_questions(loss, half, difference, margin=margin)
-    if more is None:
-        far = f"to tell is out of reach: it would take more than {OUT_OF_REACH:,} more questions"
-        return Loss("inconclusive", f"{held}; {far}, if it is as it looks")
-    shown = "it loses less" if loss < margin else "it loses more"
-    would = f"about {more:,} more question{'s' * (more > 1)} would show that {shown}, if it is as it looks"
-    return Loss("inconclusive", f"{held}; {would}", more)
-
-
-def _more_questions(loss: float, half: float, difference: Estimate, *, margin: float) -> int | None:
-    """Questions beside those there are, at which the loss seen is told from the margin with the planned power.
-
-    With the error se on G questions: G ((t_level + t_power) se / |margin - loss|)^2. None where they are out of reach.
-    Source: as `smallest_detectable`.
-    """
-    df, apart = difference.n_groups - 1.0, abs(margin - loss)
-    error = half / t_quantile(difference.level, df)
-    needed = smallest_detectable(error, df, level=difference.level)
-    if apart * math.sqrt(difference.n_groups + OUT_OF_REACH) < needed * math.sqrt(difference.n_groups):
-        return None
-    return max(1, math.ceil(difference.n_groups * (needed / apart) ** 2) - difference.n_groups)

@@ -15,13 +15,13 @@ from judgecal.goldset.draw import Stratum, allocate, draw
 from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
-from judgecal.scale import Scale, onto
+from judgecal.scale import Scale
 from judgecal.selection.judged_table import JudgedTable
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.labels_needed import spread_of_rates
+from judgecal.stats.labels_needed import Spread
 from judgecal.stats.sample import Bools, Ints
 from judgecal.tables import open_source
 from judgecal.workspace import Workspace
@@ -176,11 +176,10 @@ class JudgedDraw:
 
     def _kinds(self) -> list[tuple[str, Bools]]:
         """The strata of the verdict: pass and fail, or thirds of the scale where there is no mark; and no verdict."""
-        verdict, rule = self.table.verdict, PassRule.of(self.lock.gold, self.judge)
+        verdict, rule = self.table.verdict, PassRule.of_lock(self.lock, self.judge)
         known: Bools = ~self.table.unscored
         if rule.mark is not None:
-            moved = np.asarray(onto(rule.common, rule.judge, verdict), dtype=np.float64)  # type: ignore[arg-type]
-            passed = moved >= rule.mark
+            passed = rule.passed(verdict) == 1.0
             return [("pass", known & passed), ("fail", known & ~passed), (_UNSCORED, ~known)]
         third = np.minimum(2, np.floor(3.0 * (verdict - self.judge.low) / self.judge.span + 1e-9))
         names = ("low", "middle", "high")
@@ -194,8 +193,8 @@ class JudgedDraw:
         return [(f" of {name or 'none'}", codes == code) for code, name in enumerate(self.table.values)]
 
     def _spreads(self) -> dict[str, float]:
-        """The standard deviation of right and wrong by verdict, from the lock's error rates and the raw rate here."""
-        rates = PassRule.of(self.lock.gold, self.judge).class_rates(self.lock.agreement)
+        """The standard deviation of right and wrong by verdict, from the lock's error rates and what passes here."""
+        rates = PassRule.of_lock(self.lock, self.judge).class_rates(self.lock.applied)
         sensitivity, specificity = rates
         if sensitivity is None or specificity is None or sensitivity.value is None or specificity.value is None:
             return {}
@@ -204,7 +203,7 @@ class JudgedDraw:
         right = carried_rate(raw, sensitivity, specificity).estimate.value
         if right is None:
             return {}
-        spread = spread_of_rates(min(0.98, max(0.02, right)), sensitivity.value, specificity.value)
+        spread = Spread(min(0.98, max(0.02, right)), sensitivity.value, specificity.value)
         return {name: own for name, (_, own) in zip(("pass", "fail"), spread.by_stratum, strict=False)}
 
     def _drawing(self, chance_of: Mapping[int, float], new: Sequence[int], counts: str) -> Drawing:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.errors import InputError, listed
 from judgecal.experiment import Judgements
@@ -71,16 +71,17 @@ class LockedGold(_Closed):
     split: str  # where `Lock.agreement` is from
     scale: str  # the people's scale, as its string
     pass_at: float | None
+    ties: float = 0.0  # share of the rated items of the split on which raters tie: what is locked is without them
 
 
 @dataclass(frozen=True, slots=True)
 class Noise(_Closed):
     """The judge against itself at lock time: the same items, called several times afresh."""
 
-    # share of pairs of calls on different sides of the mark, or in different classes; without a value where the scale
-    # has no mark
+    # share of pairs of calls on different sides of the lock's cut, or in different classes; without a value where the
+    # scale has no mark
     flip_rate: Estimate
-    exact_agreement: Estimate  # share of pairs of calls with equal verdicts
+    exact_agreement: Estimate  # share of pairs of calls with equal raw verdicts
     n_items: int  # items that were called; those with fewer than two verdicts say nothing
     n_calls: int  # calls of each item
 
@@ -189,6 +190,7 @@ class Lock(LockedJudge):
     agreement: Mapping[str, Estimate]  # METRIC -> Estimate on `gold.split`, an unscored item counted as wrong
     calibrated: Mapping[str, Estimate]  # the same of verdicts through the map; empty without one
     calibration: Calibration | None  # fitted on train and dev; None where labels have no order
+    confirmed_on_test: bool  # whether test shows it above the best constant, and bears out what chose it
     noise: Noise
     metric: str  # what it was chosen by, and the loss that was allowed
     margin: float
@@ -206,6 +208,11 @@ class Lock(LockedJudge):
 
     def _content(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **as_plain(self)}
+
+    @property
+    def applied(self) -> Mapping[str, Estimate]:
+        """Agreement of the verdicts as production applies them: through the map, where there is one."""
+        return self.agreement if self.calibration is None else self.calibrated
 
     def calls_of(self, item_id: str) -> tuple[Label | None, ...]:
         """What the judge said of a locked item: its calls afresh, else the one verdict."""

@@ -17,6 +17,7 @@ from judgecal.experiment import (
     Experiment,
     Judgements,
     Look,
+    LookKind,
     RunOptions,
     Table,
     asked_items,
@@ -36,30 +37,32 @@ from judgecal.experiment import (
     require_keys,
     run_line,
     run_trials,
-    scale_notes,
     stored_rows,
     summary_of_gold,
     together,
+    verdict_notes,
+    verdicts_sha,
     whole_items,
 )
-from judgecal.goldset import GoldSet
+from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
 from judgecal.selection.confirm import NOISE_CALLS, calibrate, lock_judge
-from judgecal.selection.gate_rule import Loss, loss_of
 from judgecal.selection.lock import Lock, LockedJudge, lock_problems, model_ids, reply_fingerprint, write_lock
 from judgecal.selection.locked_code import check_name
 from judgecal.selection.migrate_result import MigrateResult, OldAndNew, UnscoredSides
+from judgecal.selection.migrate_rule import Both, Loss, could_show, decide
 from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.selection.production import input_config
 from judgecal.selection.row_items import RowItems
+from judgecal.selection.upheld import shown_above_floor
 from judgecal.signatures import list_signatures
-from judgecal.stats import Calibration, Comparison, compare
+from judgecal.stats import Calibration
+from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
-from judgecal.stats.simultaneous import losses_against_best
 from judgecal.workspace import Workspace
 
 
@@ -167,8 +170,16 @@ class MigrateRun:
 
     @cached_property
     def test_items(self) -> tuple[Item, ...]:
-        """Those of test: they alone decide, for train and dev chose the locked judge."""
+        """Those of test: they alone can fail the new judge, for train and dev chose the locked one."""
         return tuple(item for item in self.items if self.gold.split_of(item.group) == "test")
+
+    @cached_property
+    def open_items(self) -> tuple[Item, ...]:
+        """The others that may pass it; none of a compiled judge, whose program train and dev chose."""
+        name = JudgeName.read(self.new.name)
+        if name is not None and name.program is not None:
+            return ()
+        return tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
 
     @property
     def missing(self) -> tuple[Item, ...]:
@@ -239,14 +250,17 @@ class MigrateRun:
             rows = run_trials([self.new], self.items, **shared)
             churn = None
             if self.recent is not None:
-                churn = churn_between(self.old, self.new, self.recent, gold=self.lock.gold, **shared)
-        look = self._look()
-        result = self._result(called, rows, churn, look=look)
+                churn = churn_between(
+                    self.old, self.new, self.recent, gold=self.lock.gold, maps=self._maps(rows), **shared
+                )
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
+        look = self._look(self._sides(called, rows), decides=not lost)
+        result = self._result(called, rows, churn, look=look)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
+            seen = f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
             result = dataclasses.replace(
-                result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why
+                result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why, test_look=seen
             )
         elif self.output is not None and result.decision != "pass" and not self.force:
             why = "no lock is written of a judge that is not shown to lose less than the margin; --force writes it"
@@ -257,54 +271,62 @@ class MigrateRun:
         self.experiment.write_summary(result)
         return result
 
-    def _look(self) -> Look:
-        return look_at_test(**self._seen(), experiment=self.experiment.slug, kind="decision")
+    def _look(self, sides: _Sides, *, decides: bool) -> Look:
+        judges = {
+            reply_fingerprint(side.judge): verdicts_sha(self.gold, self.test_items, side.column(self.test_items).rows)
+            for side in (sides.old, sides.new)
+        }
+        kind: LookKind = "decision" if decides else "report"  # where calls were lost nothing is decided yet
+        return look_at_test(**self._seen(), judges=judges, experiment=self.experiment.slug, kind=kind)
 
     def foresee(self) -> Look:
-        """Which decision on test labels a run would take."""
+        """Which decision on test labels a run would take, of verdicts that are not known yet."""
         return foresee_look(**self._seen())
 
     def _seen(self) -> dict[str, Any]:
-        """What makes the look: the same two judges by the same metric on the same items are the same one."""
+        """What makes the look: the same verdicts of two by the same metric on the same items are the same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
             "items": self.test_items,
             "by": f"migrate by {self.lock.metric}",
-            "judges": [reply_fingerprint(self.old), reply_fingerprint(self.new)],
         }
 
-    def _paired(self, items: Sequence[Item], sides: _Sides, *, level: float) -> tuple[Comparison, float | None]:
-        """New against old on some items, an unscored one counted as the verdict farthest from its label.
+    def could_show(self) -> str:
+        """What loss the items could show at the level that a run would decide at, in a sentence."""
+        scale = item_scale(self.old)
+        side = _Side(self.old, scale, self.lock.verdicts)
+        mapped = self._through(self.lock.calibration, side)
+        decided = mapped if metric_facts(self.lock.metric).calibrated else side
+        items = [item for item in (*self.open_items, *self.test_items) if item.item_id in self.lock.verdicts]
+        shared: dict[str, Any] = {"people": self.gold.scale, "metric": self.lock.metric, "margin": self.margin}
+        return could_show(self._both(items, _Sides(decided, decided)), level=self.foresee().level, **shared)
 
-        Beside it the bound of the new judge's loss, one-sided at the level.
-        """
+    def _both(self, items: Sequence[Item], sides: _Sides) -> Both:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
         old, new = ([side.verdicts[item.item_id] for item in items] for side in (sides.old, sides.new))
-        shared: dict[str, Any] = {"scale": self.gold.scale, "metric": self.lock.metric, "groups": groups}
-        shared |= {"level": level, "seed": self.seed, "calibrate": False}
-        own = {"old": sides.old.scale, "new": sides.new.scale}
-        # The decision needs no p value.
-        found = compare(labels, new, old, a_scale=own["new"], b_scale=own["old"], n_perm=1, **shared)
-        if found.difference.low is None:
-            return found, None
-        losses = losses_against_best(labels, {"old": old, "new": new}, **shared, scales=own, margin=self.margin)
-        if losses.reason is not None:
-            found = dataclasses.replace(found, difference=dataclasses.replace(found.difference, reason=losses.reason))
-        return found, losses.by_judge["new"].upper
+        return Both(labels, groups, old, new, (sides.old.scale, sides.new.scale))
 
     def _result(self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look) -> MigrateResult:
         """The decision, before any lock is written."""
         sides = self._sides(called, rows)
         mapped = self._calibrated(sides, rows)
         decided = mapped if metric_facts(self.lock.metric).calibrated else sides
-        test, bound = self._paired(self.test_items, decided, level=look.level)
-        everywhere, _ = self._paired(self.items, decided, level=look.level)
+        of_open = self._cross_fitted(sides, mapped) if decided is mapped else decided
+        shared: dict[str, Any] = {"people": self.gold.scale, "metric": self.lock.metric, "level": look.level}
+        shared["seed"] = self.seed
+        parts = [self._both(self.test_items, decided)]
+        if self.open_items:
+            parts.append(self._both(self.open_items, of_open))
+        test, *others = [part.compared(**shared) for part in parts]
+        both = parts[0].and_all(parts[1:])
+        whole, losses = both.compared(**shared), both.losses(margin=self.margin, **shared)
         table = self._table(look, self.test_items)
         locked, now = (table.agreements(side.column(self.test_items))["as_wrong"] for side in (sides.old, sides.new))
         blind = chance(self.gold.scale, table.agreements(mapped.new.column(self.test_items))["agreement"])
-        by_bound = loss_of(test.difference, bound, metric=self.lock.metric, margin=self.margin)
-        loss = by_bound if blind is None else Loss("fail", blind)
+        rest = others[0] if others else None
+        loss = decide(losses, whole=whole, test=test, rest=rest, metric=self.lock.metric, margin=self.margin)
+        loss = loss if blind is None else Loss("fail", blind)
         extra = {"lock": self.lock.sha256[:12], "metric": self.lock.metric, "margin": self.margin}
         in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
         return MigrateResult(
@@ -318,18 +340,18 @@ class MigrateRun:
             metric=self.lock.metric,
             margin=self.margin,
             difference=test.difference,
-            loss_below=bound,
+            loss_below=losses.by_judge["new"].upper,
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=self._flips(sides, look),
+            flip_rate=self._flips(mapped, look),
             noise=self.lock.noise.flip_rate,
             unscored=UnscoredSides(sides.old.unscored(self.test_items), sides.new.unscored(self.test_items)),
             model_changed=self.lock.model_id is not None
             and any(name != self.lock.model_id for name in model_ids(rows)),
             old_value=test.b,
             new_value=test.a,
-            all_items=OldAndNew(everywhere.difference, everywhere.b, everywhere.a),
+            all_items=OldAndNew(whole.difference, whole.b, whole.a),
             churn=churn,
             new_lock=None,
             new_lock_reason=None,
@@ -340,7 +362,7 @@ class MigrateRun:
             test_look=look.sentence(self.gold.name),
             reused=look.reused,
             n_called_again=len(self.missing),
-            notes=tuple(scale_notes(self.gold.scale, [Column.of(self.new, rows)])),
+            notes=(*split_notes(self.gold), *verdict_notes(self.gold.scale, [Column.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
         )
 
@@ -353,8 +375,11 @@ class MigrateRun:
 
     def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
         """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has none."""
-        theirs, ours = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
+        theirs, ours = self._maps(rows)
         return _Sides(self._through(theirs, sides.old), self._through(ours, sides.new))
+
+    def _maps(self, rows: Judgements) -> tuple[Calibration | None, Calibration | None]:
+        return self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
 
     def _through(self, calibration: Calibration | None, side: _Side) -> _Side:
         if calibration is None:
@@ -362,8 +387,31 @@ class MigrateRun:
         mapped = {one: calibration.apply(verdict) for one, verdict in side.verdicts.items()}
         return _Side(side.judge, self.gold.scale, mapped)
 
+    def _cross_fitted(self, sides: _Sides, mapped: _Sides) -> _Sides:
+        """The open items, each through maps fitted without its question: train and dev made the final ones."""
+        items, pair = self.open_items, (sides.old, sides.new)
+        if not items:
+            return mapped
+        names = ("old", "new")
+        once = calibrated(
+            [self.gold.labels[item.item_id] for item in items],
+            {name: [side.verdicts[item.item_id] for item in items] for name, side in zip(names, pair, strict=True)},
+            scale=self.gold.scale,
+            scales={name: side.scale for name, side in zip(names, pair, strict=True)},
+            groups=[item.group for item in items],
+        )
+        made = []
+        for name, raw, final in zip(names, pair, (mapped.old, mapped.new), strict=True):
+            if final is raw or name not in once.by_map:
+                made.append(final)
+                continue
+            rows: list[list[float | None]] = list(once.verdicts[name])  # type: ignore[arg-type]
+            verdicts = {item.item_id: row[0] for item, row in zip(items, rows, strict=True)}
+            made.append(_Side(final.judge, self.gold.scale, verdicts))
+        return _Sides(*made)
+
     def _flips(self, sides: _Sides, look: Look) -> Estimate:
-        """Share of the test items that change sides, each judge's verdicts cut at the people's mark."""
+        """Share of the test items that change sides, each judge's verdicts through its own map."""
         both = (sides.old, sides.new)
         churn = Churn(*(PassRule.of(self.lock.gold, side.scale) for side in both), level=look.level)
         old, new = (side.column(self.test_items).rows for side in both)
@@ -374,16 +422,19 @@ class MigrateRun:
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
         test, column = self._table(look, self.test_items), Column.of(self.new, rows)
-        calibration = calibrate(test, column)
+        calibration, metric = calibrate(test, column), self.lock.metric
+        agreement, through = test.agreements(column)["as_wrong"], test.through(calibration, column)
+        asked = metric_facts(metric).calibrated and metric in through
         lock, _ = lock_judge(
             self.new,
             rows,
             test,
-            agreement=test.agreements(column)["as_wrong"],
+            agreement=agreement,
             calibration=calibration,
-            calibrated=test.through(calibration, column),
-            metric=self.lock.metric,
+            calibrated=through,
+            metric=metric,
             margin=self.margin,
+            confirmed_on_test=shown_above_floor(test, (through if asked else agreement)[metric], metric),
             folder=self.experiment.folder,
             options=self.options,
             budget=budget,

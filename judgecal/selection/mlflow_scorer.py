@@ -30,7 +30,8 @@ _WORDS = {True: "yes", False: "no"}
 def mlflow_scorer(
     lock: str | Path, *, name: str | None = None, workspace: str | Path | None = None, trust_lock: bool = False
 ) -> Any:
-    """An MLflow 3 scorer that gives a `Feedback` with the rationale: yes or no where the lock has a pass mark.
+    """An MLflow 3 scorer that gives a `Feedback` with the rationale: yes or no where the lock has a pass mark, else
+    the verdict calibrated to the people's scale.
 
     Its metadata say which judge and lock gave it, which model answered, the verdict on the judge's own scale, and the
     verdict calibrated to the people's scale. What could not be judged is a `Feedback` with an error and no value.
@@ -53,7 +54,7 @@ def mlflow_scorer(
             f"{locked.judge} judges single contexts, and a scorer gives one feedback a row: use judgecal judge"
         )
     named = name or JudgeName.parse(locked.judge).signature.rpartition("/")[2].removesuffix(".py")
-    locked_scorer = _LockedScorer(named, locked, judge, PassRule.of(locked.gold, judge.scale), mlflow)
+    locked_scorer = _LockedScorer(named, locked, judge, PassRule.of_lock(locked, judge.scale), mlflow)
 
     def judged(inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None) -> Any:
         record = {"inputs": inputs, "outputs": outputs, "expectations": expectations}
@@ -100,10 +101,11 @@ class _LockedScorer:
         if found.verdict is None:
             kind, message = (found.error.kind, found.error.message) if found.error else ("parse", "no verdict")
             return self._failed(kind, message, metadata)
-        passed = self.rule.passes(found.verdict)
+        passed, calibrated = self.rule.passes(found.verdict), self.rule.calibrated(found.verdict)
+        value = found.verdict if calibrated is None else calibrated
         return self.mlflow.entities.Feedback(
             name=self.name,
-            value=found.verdict if passed is None else _WORDS[passed],
+            value=value if passed is None else _WORDS[passed],
             rationale=found.reasoning or None,
             source=self._source,
             metadata=metadata,
@@ -125,8 +127,7 @@ class _LockedScorer:
 
     def _metadata(self, found: Judgement) -> dict[str, str]:
         """Texts alone, as MLflow stores them; what is not known is left out."""
-        calibration = self.lock.calibration
-        calibrated = None if calibration is None else calibration.apply(found.verdict)
+        calibrated = self.rule.calibrated(found.verdict)
         told = {"model_id": found.model_id, "verdict": found.verdict, "calibrated": calibrated}
         return {**self._identity, **{name: str(value) for name, value in told.items() if value is not None}}
 

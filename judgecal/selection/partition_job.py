@@ -106,7 +106,7 @@ class PartitionJob:
         with self.partition.place.fetched() as path:
             if self.is_whole():
                 run, journal = self._run(path, Path(self.partition.name)), stored_rows(self.journal, long=True)
-                if not Due(run.judge, run.items, journal, self.options):
+                if not Due(run.judge, run.items, journal, run.asking):
                     return run.count_rows(journal)
             with self.output.delivered() as out:
                 counted = self._judged(self._run(path, out), budget)

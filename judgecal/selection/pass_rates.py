@@ -14,7 +14,7 @@ import numpy as np
 
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.selection.lock import LockedGold
+from judgecal.selection.lock import Lock, LockedGold
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import described, mean_estimate
 from judgecal.stats.sample import Floats, Ints
@@ -42,23 +42,29 @@ def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """The people's pass mark for one judge's verdicts."""
+    """The people's pass mark for one judge's verdicts, which reach it through the judge's map where it has one."""
 
     people: Scale  # their scales, the people's with its pass mark
     judge: Scale
     common: Scale
     mark: float | None  # verdicts from here on pass, on the common scale; None where the people have no mark
+    calibration: Calibration | None = None
 
     @classmethod
-    def of(cls, gold: LockedGold, judge: Scale) -> PassRule:
-        """The rule of a lock: as metrics at the mark cut verdicts.
+    def of_lock(cls, lock: Lock, judge: Scale) -> PassRule:
+        """The rule of a lock as production applies it."""
+        return cls.of(lock.gold, judge, lock.calibration)
+
+    @classmethod
+    def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
+        """The rule for verdicts of a scale: as metrics at the mark cut them.
 
         Raises InputError: one side's labels have an order and the other's have none.
         """
         people = Scale.parse(gold.scale, pass_at=gold.pass_at)
         common = common_scale(people, judge)
         middle = common.low + common.span / 2.0
-        return cls(people, judge, common, middle if common.kind == "binary" else common.pass_at)
+        return cls(people, judge, common, middle if common.kind == "binary" else common.pass_at, calibration)
 
     def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
         """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
@@ -75,26 +81,56 @@ class PassRule:
 
     def passes(self, verdict: Label | None) -> bool | None:
         """Whether a verdict passes; None where that cannot be said."""
+        if self.calibration is None:
+            return self.raw_passes(verdict)
+        return self.label_passes(self.calibrated(verdict))
+
+    def raw_passes(self, verdict: Label | None) -> bool | None:
+        """The same of the verdict as the judge gave it."""
         if verdict is None or self.mark is None:
             return None
         return onto(self.common, self.judge, float(verdict)) >= self.mark
 
+    def calibrated(self, verdict: Label | None) -> float | None:
+        """A verdict on the people's scale; None of none, and where a map would be needed and there is none."""
+        if self.calibration is not None:
+            return self.calibration.apply(verdict)
+        return None if verdict is None or not self.judge.kind == self.people.kind == "binary" else float(verdict)
+
     def on_common(self, verdict: Floats) -> Floats:
-        """Verdicts on the common scale; NaN without one."""
+        """Verdicts as they are on the common scale; NaN without one."""
         moved: Any = onto(self.common, self.judge, verdict)  # type: ignore[arg-type]
         return np.asarray(moved, dtype=np.float64)
+
+    def mapped(self, verdict: Floats) -> Floats:
+        """Verdicts through the judge's map, or on the common scale where it has none; NaN without one."""
+        return self.on_common(verdict) if self.calibration is None else self.calibration.mapped(verdict)
 
     def passed(self, verdict: Floats) -> Floats:
         """1 where a verdict passes and 0 where it fails, NaN without a verdict or a mark."""
         if self.mark is None:
             return np.full(len(verdict), np.nan)
-        return np.where(np.isnan(verdict), np.nan, (self.on_common(verdict) >= self.mark).astype(np.float64))
+        mark = self.mark if self.calibration is None else self._people_mark
+        return np.where(np.isnan(verdict), np.nan, (self.mapped(verdict) >= mark).astype(np.float64))
+
+    @property
+    def cut(self) -> float:
+        """The verdict on the judge's own scale from which on verdicts pass; an end where all do or none does."""
+        if self.calibration is not None:
+            failing = sum(value < self._people_mark for value in self.calibration.values)
+            return (self.judge.low, *self.calibration.cuts, self.judge.high)[failing]
+        share = 0.0 if self.mark is None else (self.mark - self.common.low) / self.common.span
+        return self.judge.low + share * self.judge.span
+
+    @property
+    def _people_mark(self) -> float:
+        return 0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0
 
     def label_passes(self, label: float | None) -> bool | None:
         """Whether a label of the people's scale passes; None where that cannot be said."""
         if label is None or self.mark is None:
             return None
-        return label >= (0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0)
+        return label >= self._people_mark
 
 
 _EPS = 1e-12
@@ -134,13 +170,14 @@ class _System:
         self.verdicts = array("d")
         self.groups = array("q")
         self.passed = bytearray()
-        self.passed_calibrated = bytearray()
+        self.passed_raw = bytearray()
         self.unscored: Counter[str] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """The average verdict, the share that passes, and that of the calibrated verdicts, with intervals by question.
+    """The average verdict as the judge gave it, the share that passes, and that of the verdicts before the judge's map,
+    with intervals by question.
 
     `words`: of nominal verdicts the share of each word among the scored rows, the most frequent first; each interval
     is for its own word, and not for all words together.
@@ -148,7 +185,7 @@ class RateIntervals:
 
     average: Estimate
     share_passing: Estimate
-    share_passing_calibrated: Estimate
+    share_passing_raw: Estimate
     words: Mapping[str, Estimate]
 
 
@@ -174,10 +211,10 @@ class SystemRates:
 
 
 class Overview:
-    """What the verdicts of a table come to: those that pass by the rule, as they are and through the judge's map."""
+    """What the verdicts of a table come to: those that pass by the rule, and before the judge's map."""
 
-    def __init__(self, rule: PassRule, *, calibration: Calibration | None = None, level: float = 0.95) -> None:
-        self._rule, self._calibration, self._level = rule, calibration, level
+    def __init__(self, rule: PassRule, *, level: float = 0.95) -> None:
+        self._rule, self._level = rule, level
         self._systems: dict[str | None, _System] = {}
         self._words = {word: code for code, word in enumerate(rule.judge.categories)}
 
@@ -187,8 +224,7 @@ class Overview:
         rows.groups.append(group_number(group))
         rows.verdicts.append(np.nan if verdict is None else self._number(verdict))
         rows.passed.append(_flag(self._rule.passes(verdict)))
-        mapped = None if self._calibration is None else self._calibration.apply(verdict)
-        rows.passed_calibrated.append(_flag(self._rule.label_passes(mapped)))
+        rows.passed_raw.append(_flag(self._rule.raw_passes(verdict)))
         if verdict is None:
             rows.unscored[error] += 1
 
@@ -200,7 +236,7 @@ class Overview:
             mine.groups.extend(rows.groups)
             mine.verdicts.extend(codes.get(value, value) for value in rows.verdicts)
             mine.passed += rows.passed
-            mine.passed_calibrated += rows.passed_calibrated
+            mine.passed_raw += rows.passed_raw
             mine.unscored.update(rows.unscored)
 
     def _number(self, verdict: Label) -> float:
@@ -225,13 +261,8 @@ class Overview:
         blank = Estimate(
             None, level=self._level, n=len(scored), n_expected=len(verdicts), n_unscored=len(verdicts) - len(scored)
         )
-        passing, own = (
-            self._share(_flags(parts, name), groups, dataclasses.replace(blank, reason=reason))
-            for name, reason in (
-                ("passed", self._rule.reason),
-                ("passed_calibrated", self._rule.reason or "the lock holds no calibration map"),
-            )
-        )
+        unmarked = dataclasses.replace(blank, reason=self._rule.reason)
+        passing, raw = (self._share(_flags(parts, name), groups, unmarked) for name in ("passed", "passed_raw"))
         shares = word_shares(verdicts, groups, self._words, level=self._level)
         numbers: dict[str, Any] = {**described(scored if self._rule.people.numeric else []), "count": len(scored)}
         return SystemRates(
@@ -241,7 +272,7 @@ class Overview:
             n_unscored=len(verdicts) - len(scored),
             **numbers,
             share_passing=passing.value,
-            intervals=RateIntervals(self._average(verdicts, groups, blank), passing, own, shares),
+            intervals=RateIntervals(self._average(verdicts, groups, blank), passing, raw, shares),
             words={word: int(np.sum(scored == code)) for word, code in self._words.items()},
             unscored=dict(sum((part.unscored for part in parts), Counter())),
         )

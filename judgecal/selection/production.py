@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from judgecal.experiment import (
     open_journal,
     plan_calls,
     plan_experiment,
+    read_config,
     require_keys,
     stored_rows,
     whole_item,
@@ -75,6 +76,11 @@ class ProductionRun:
         self.reader.check(self.source)
         self.options.check_models(models_of([self.judge]))
 
+    @cached_property
+    def asking(self) -> RunOptions:
+        """The options, with no verdict from before the lock's last gate taken."""
+        return since_gate(self.options, self.workspace, [self.lock])
+
     @property
     def items(self) -> RowItems:
         """The rows that the judge is called for."""
@@ -87,7 +93,7 @@ class ProductionRun:
 
     def estimate(self, stored: Journal) -> CostEstimate:
         """What the rows would call that this journal has no judgement of."""
-        return plan_calls([self.judge], self.items, stored, self.options)
+        return plan_calls([self.judge], self.items, stored, self.asking)
 
     def run(self) -> JudgeResult:
         """Make the calls that are due, write the output, and say what the verdicts come to.
@@ -99,7 +105,7 @@ class ProductionRun:
         """
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
-        require_keys([self.judge], self.items, stored, self.options)
+        require_keys([self.judge], self.items, stored, self.asking)
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
         counted = self.judge_rows(
@@ -135,7 +141,7 @@ class ProductionRun:
         `before` is called when every row is written, and the output not yet under its name.
         """
         with open_journal(path, self.options, long=True) as journal:
-            keep_trials(self.judge, self.items, journal=journal, options=self.options, budget=budget)
+            keep_trials(self.judge, self.items, journal=journal, options=self.asking, budget=budget)
             with writing(self.output, self.layout.output, before=before) as write:
                 return self.count_rows(journal, write)
 
@@ -155,6 +161,22 @@ class ProductionRun:
         if lacking is not None:
             return counted.lacking(item, lacking)
         return counted.judged(item, judgement_of(journal, self.judge, item))
+
+
+def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
+    """Options by which no verdict is taken from before the last gate of these locks: what it asked afresh is known to
+    stand for what the judge says now.
+    """
+    shas = [lock.sha256 for lock in locks]
+    last = options.stored_since
+    for path in workspace.experiments.glob("*/experiment.toml"):
+        if not any(sha in path.read_text(encoding="utf-8", errors="replace") for sha in shas):
+            continue
+        config = read_config(path.parent)
+        gate = Experiment(path.parent, config)
+        if config["command"] == "gate" and config["lock"] in shas and gate.summary.exists():
+            last = max(last, gate.last_written.timestamp())
+    return replace(options, stored_since=last)
 
 
 def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str | None = None) -> Judgement:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from judgecal import __version__
-from judgecal.experiment import full_name, item_scale
+from judgecal._version import __version__
+from judgecal.experiment import StoredVerdicts, full_name, item_scale
 from judgecal.goldset import Columns
 from judgecal.judges import Judge
 from judgecal.records import Estimate, Item, Judgement, Result
@@ -30,10 +32,13 @@ class LockedOn:
 
 
 @dataclass(frozen=True, slots=True)
-class RawRate:
-    """The share that passes as the judge sees it, or of nominal verdicts that of each word: its errors are in it."""
+class JudgedRate:
+    """The share that passes by the verdicts as the judge gave them and through its map, or of nominal verdicts that of
+    each word: the judge's errors are in all of them.
+    """
 
     raw: Estimate
+    calibrated: Estimate
     words: Mapping[str, Estimate]  # the most frequent first; empty where verdicts are numbers
 
 
@@ -54,8 +59,10 @@ class JudgeResult(Result):
     systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
     overall: SystemRates
     pass_at: float | None
-    rates: Mapping[str, RawRate]
-    sensitivity: Estimate | None  # of the judge when it was locked; None where the lock does not know
+    mapped: bool  # whether the lock has a map from verdicts to the people's scale
+    rates: Mapping[str, JudgedRate]
+    # of the judge when it was locked, through its map where it has one; None where the lock does not know
+    sensitivity: Estimate | None
     specificity: Estimate | None
     note: str
     warning: str | None  # why the rate says nothing: the judge tells right from wrong no better than a coin; else None
@@ -72,9 +79,8 @@ class Counted:
     """What the verdicts of a locked judge come to, counted row by row; parts of a table may be added up."""
 
     def __init__(self, lock: Lock, judge: Judge) -> None:
-        self._rule = PassRule.of(lock.gold, item_scale(judge))
-        self._calibration = lock.calibration
-        self.overview = Overview(self._rule, calibration=self._calibration)
+        self._rule = PassRule.of_lock(lock, item_scale(judge))
+        self.overview = Overview(self._rule)
         self.model_ids: set[str] = set()
         self.costs = Costs(None if judge.model is None else judge.model.cost_usd)
 
@@ -98,7 +104,7 @@ class Counted:
             found.model_id,
             found.cost_usd,
             found.latency_s,
-            None if self._calibration is None else self._calibration.apply(found.verdict),
+            self._rule.calibrated(found.verdict),
         )
 
     def extend(self, other: Counted) -> None:
@@ -115,9 +121,15 @@ class Costs:
         self._price, self._n = price, 0
         self.usd: float | None = 0.0
         self.usd_anew: float | None = 0.0  # what they would cost without stored replies
+        self.stored = StoredVerdicts()
+        self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+        self._n_old, self._oldest = 0, ""
 
     def add(self, row: Judgement) -> None:
         """Count a judgement."""
+        self.stored.add(row)
+        if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
+            self._hold(1, row.at)
         anew = row.cost_usd
         if row.cached and self._price is not None:
             anew = self._price(row.prompt_tokens, row.completion_tokens)
@@ -128,8 +140,22 @@ class Costs:
     def extend(self, other: Costs) -> None:
         """Count all that another one counted."""
         self._n += other._n
+        self.stored.extend(other.stored)
+        if other._n_old:
+            self._hold(other._n_old, other._oldest)
         self.usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         self.usd_anew = None if self.usd_anew is None or other.usd_anew is None else self.usd_anew + other.usd_anew
+
+    def _hold(self, n: int, at: str) -> None:
+        self._n_old, self._oldest = self._n_old + n, min(at, self._oldest or at)
+
+    def notes(self) -> list[str]:
+        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest is."""
+        if not self._n_old:
+            return self.stored.notes()
+        rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
+        earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
+        return [*self.stored.notes(), f"{earlier}: after a judgecal gate it asks for them anew"]
 
     @property
     def usd_per_1k(self) -> float | None:
@@ -171,8 +197,8 @@ def judge_result(
 ) -> JudgeResult:
     """What the counted rows of some tables come to; `slug` is the experiment's."""
     overall, gold = counted.overview.overall(), lock.gold
-    sensitivity, specificity = PassRule.of(gold, item_scale(judge)).class_rates(lock.agreement)
-    raw, words = overall.intervals.share_passing, overall.intervals.words
+    sensitivity, specificity = PassRule.of_lock(lock, item_scale(judge)).class_rates(lock.applied)
+    words = overall.intervals.words
     return JudgeResult(
         experiment=slug,
         lock=str(lock_path),
@@ -187,11 +213,12 @@ def judge_result(
         systems=tuple(counted.overview.entries() or [overall]),
         overall=overall,
         pass_at=gold.pass_at,
-        rates={lock.judge: RawRate(raw, words)},
+        mapped=lock.calibration is not None,
+        rates={lock.judge: JudgedRate(overall.intervals.share_passing_raw, _calibrated(overall, lock), words)},
         sensitivity=sensitivity,
         specificity=specificity,
-        note=_note_on_words(lock) if words else _note(raw, sensitivity, specificity, lock=lock),
-        warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), lock.agreement),
+        note=_note_on_words(lock) if words else _note(overall, sensitivity, specificity, lock=lock),
+        warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), lock.applied),
         usd=counted.costs.usd,
         usd_per_1k=counted.costs.usd_per_1k,
         model_ids=tuple(sorted(counted.model_ids)),
@@ -205,6 +232,7 @@ def judge_result(
 
 
 def _notes(counted: Counted, tables: JudgedTables, n: int, lock: Lock) -> Iterator[str]:
+    yield from counted.costs.notes()
     locked = lock.model_id
     others = sorted(counted.model_ids - {locked})
     if locked is not None and others:
@@ -214,15 +242,27 @@ def _notes(counted: Counted, tables: JudgedTables, n: int, lock: Lock) -> Iterat
         yield f"only the first {n:,} of {tables.n_rows:,} rows are in the output (--limit)"
 
 
-def _note(raw: Estimate, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock) -> str:
-    """One line on what the raw rate is not."""
-    if raw.value is None:
-        return f"no share passing: {raw.reason}"
+def _calibrated(overall: SystemRates, lock: Lock) -> Estimate:
+    """The share that passes on the people's scale."""
+    share = overall.intervals.share_passing
+    if lock.calibration is not None or lock.gold.scale == "binary" or share.value is None:
+        return share
+    return dataclasses.replace(
+        share, value=None, low=None, high=None, method="", reason="the lock holds no calibration map"
+    )
+
+
+def _note(overall: SystemRates, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock) -> str:
+    """One line on what the rate is not."""
+    share = overall.intervals.share_passing
+    if share.value is None:
+        return f"no share passing: {share.reason}"
     gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
+    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_shown(share)}, not corrected for"
     if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
-        return f"raw rate {_shown(raw)}, not corrected for the judge's error, which the lock does not know on {gold}"
+        return f"{rate} the judge's error, which the lock does not know on {gold}"
     return (
-        f"raw rate {_shown(raw)}, not corrected for the judge's error, whose sensitivity and specificity on {gold} are "
+        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
         f"{_shown(sensitivity)} and {_shown(specificity)}"
     )
 
@@ -240,5 +280,5 @@ def _shown(found: Estimate | None) -> str:
     if found is None or found.value is None:
         return "not known"
     if found.low is None or found.high is None:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        return f"{100.0 * found.value:.1f}%"
+    return f"{100.0 * found.value:.1f} [{100.0 * found.low:.1f}, {100.0 * found.high:.1f}]%"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.errors import InputError
 from judgecal.experiment import CompareRun, open_experiment, plan_experiment, read_experiment
 from judgecal.experiment.compare import CompareResult

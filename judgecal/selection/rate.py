@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold
@@ -36,9 +36,9 @@ from judgecal.selection.rate_result import (
 )
 from judgecal.selection.row_labels import read_labels
 from judgecal.stats import agreement
-from judgecal.stats.error_rates import carried_rate, shift
+from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.prediction_powered import Corrected, corrected_difference, corrected_mean
+from judgecal.stats.prediction_powered import Corrected, DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace, find_workspace
 
@@ -65,7 +65,7 @@ class RateRun:
     @cached_property
     def rule(self) -> PassRule:
         """The people's pass mark for the judge's verdicts."""
-        return PassRule.of(self.lock.gold, self.judge)
+        return PassRule.of_lock(self.lock, self.judge)
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -127,6 +127,13 @@ class RateRun:
             raise InputError(problems)
 
 
+def _of_scored(rate: Estimate, unscored: float) -> Estimate:
+    """A rate that counts unscored items as wrong, of the scored ones: what a table's verdicts can be held against."""
+    ends = (None if one is None else min(1.0, one / (1.0 - unscored)) for one in (rate.value, rate.low, rate.high))
+    value, low, high = ends
+    return dataclasses.replace(rate, value=value, low=low, high=high)
+
+
 def _scale_in_words(scale: Scale) -> str:
     return str(scale) if scale.pass_at is None else f"{scale}, pass at {scale.pass_at:g}"
 
@@ -138,8 +145,7 @@ class _Rated:
         self.run, self.table, self.rule = run, run.judged, run.rule
         self.labels = None if run.labels is None else read_labels(run.labels, self.table)
         self.share = self.rule.mark is not None
-        self.warning = chance(self.rule.people, run.lock.agreement)
-        self.passed = self.rule.passed(self.table.verdict)
+        self.warning = chance(self.rule.people, run.lock.applied)
         self.verdict, self.label = self._values()
 
     @property
@@ -152,16 +158,11 @@ class _Rated:
 
     def _values(self) -> tuple[Floats, Floats | None]:
         """What is averaged, as shares where there is a mark: verdicts through the lock's map, and labels."""
-        people, calibration = self.rule.people, self.run.lock.calibration
-        mapped = None if calibration is None else calibration.mapped(self.table.verdict)
         label = None if self.labels is None else self.labels.label
         if not self.share:
-            return self.rule.on_common(self.table.verdict) if mapped is None else mapped, label
-        mark = 0.5 if people.kind == "binary" else people.pass_at or 0.0
-        verdict = self.passed
-        if mapped is not None and (mapped >= mark).any() and (mapped < mark).any():
-            verdict = np.where(np.isnan(mapped), np.nan, (mapped >= mark).astype(np.float64))
-        return verdict, None if label is None else (label >= mark).astype(np.float64)
+            return self.rule.mapped(self.table.verdict), label
+        passing = None if label is None else np.array([float(bool(self.rule.label_passes(one))) for one in label])
+        return self.rule.passed(self.table.verdict), passing
 
     def result(self) -> RateResult:
         """All of it."""
@@ -180,6 +181,7 @@ class _Rated:
             n=table.n,
             n_unscored=int(table.unscored.sum()),
             n_labelled=0 if self.labels is None else len(self.labels.at),
+            columns=run.columns.named,
             what="share" if self.share else "mean",
             scale=str(self.rule.people),
             pass_at=self.rule.people.pass_at,
@@ -190,6 +192,7 @@ class _Rated:
             assumes=tuple(self._assumes()),
             warning=self.warning,
             shift=self._shift(),
+            drawn=self._drawn(),
             bounds=self._bounds(corrected),
             correlation=found.correlation if found else None,
             mean=self._mean(),
@@ -205,9 +208,10 @@ class _Rated:
         )
 
     def raw(self, rows: Bools, level: float) -> Estimate:
-        """The judge's own rate of some rows."""
-        values = self.passed if self.share else self.verdict
-        found = mean_estimate(values[rows], self.table.group[rows].tolist(), low=self.low, high=self.high, level=level)
+        """The rate of some rows by the verdicts alone, through the lock's map."""
+        found = mean_estimate(
+            self.verdict[rows], self.table.group[rows].tolist(), low=self.low, high=self.high, level=level
+        )
         return dataclasses.replace(found, n_unscored=int(self.table.unscored[rows].sum()))
 
     def corrected(self, rows: Bools, level: float) -> Corrected | None:
@@ -231,7 +235,7 @@ class _Rated:
         if self.warning:
             reason = "the judge was seen to be no better than chance: label some of these rows"
             return dataclasses.replace(raw, value=None, low=None, high=None, method="", reason=reason), "none"
-        sensitivity, specificity = self.rule.class_rates(self.run.lock.agreement)
+        sensitivity, specificity = self.rule.class_rates(self.run.lock.applied)
         unknown = Estimate(None, reason="the lock does not know its judge's error rates")
         found = carried_rate(raw, sensitivity or unknown, specificity or unknown, level=level)
         return found.estimate, "Rogan-Gladen" if found.estimate.value is not None else "none"
@@ -247,6 +251,9 @@ class _Rated:
             yield "the number is about these rows; other questions may differ"
         else:
             yield f"the judge errs on these rows as often as it did on {gold.set} ({gold.split})"
+            if gold.ties:
+                of = f"{100.0 * gold.ties:.1f}% of what they rated there"
+                yield f"and as often where people would not agree: raters tie on {of}, which is not in its error rates"
             if self.run.columns.by is not None:
                 yield f"and as often for every value of {self.run.columns.by}"
             if self.table.unscored.any():
@@ -257,23 +264,48 @@ class _Rated:
         if self.labels is None or not self.share:
             return None
         mark = "" if self.rule.people.kind == "binary" else f"@{self.rule.people.pass_at:g}"
-        names = [name for name in (f"tpr{mark}", f"tnr{mark}") if name in self.run.lock.agreement]
+        names = [name for name in (f"tpr{mark}", f"tnr{mark}") if name in self.run.lock.applied]
         if not names:
             return None
         weights = None if self.labels.chance is None else 1.0 / self.labels.chance
         now = agreement(
             self.labels.label,
-            self.table.verdict[self.labels.at],
+            self.rule.mapped(self.table.verdict[self.labels.at]),
             scale=self.rule.people,
-            judge_scale=self.rule.judge,
+            judge_scale=self.rule.common if self.run.lock.calibration is None else self.rule.people,
             groups=self.table.group[self.labels.at].tolist(),
             metrics=names,
             unscored="wrong",
             weights=None if weights is None else weights / weights.mean(),
         )
-        found = shift({name: (self.run.lock.agreement[name], now[name]) for name in names})
-        rates = {name: {"locked": one, "now": other} for name, (one, other) in found.rates.items()}
+        rates = {name: {"locked": self.run.lock.applied[name], "now": now[name]} for name in names}
+        if len(names) < 2:
+            return ShiftSeen(False, None, rates)
+        sensitivity, specificity = (_of_scored(one["locked"], self.run.lock.unscored) for one in rates.values())
+        found = shift(sensitivity, specificity, self._sample())
         return ShiftSeen(found.contradicts, found.p_value, rates)
+
+    def _sample(self) -> JudgedSample:
+        """The table's verdicts, and the labels given each."""
+        assert self.labels is not None and self.label is not None
+        at, verdict = self.labels.at, self.verdict[self.labels.at]
+        chance = np.ones(len(at)) if self.labels.chance is None else self.labels.chance
+        given = []
+        for side in (1.0, 0.0):
+            kept = verdict == side
+            weights = 1.0 / chance[kept]
+            groups = self.table.group[at][kept].tolist()
+            given.append(mean_estimate(self.label[kept], groups, weights=weights, level=self.run.level))
+        return JudgedSample(self.raw(np.ones(self.table.n, dtype=np.bool_), self.run.level), *given)
+
+    def _drawn(self) -> DrawSeen | None:
+        """The verdicts of the labelled rows held against the table's: labels drawn at random have them too."""
+        if self.labels is None or self.table.unscored.all():
+            return None
+        filled = np.where(self.table.unscored, np.nanmean(self.verdict), self.verdict)
+        own = self.labels.rows(filled[self.labels.at])
+        ends: dict[str, Any] = {"low": self.low, "high": self.high, "seed": self.run.seed}
+        return drawn_otherwise(filled, self.table.group, own, **ends)
 
     def _bounds(self, corrected: Estimate) -> Bounds | None:
         """The corrected rate of the scored rows with every other row at one end or the other."""
@@ -295,12 +327,10 @@ class _Rated:
         people, labels = self.rule.people, self.labels
         if not self.share or not people.graded or labels is None:
             return None
-        calibration = self.run.lock.calibration
-        verdict = self.rule.on_common(self.table.verdict)
-        mapped = verdict if calibration is None else calibration.mapped(self.table.verdict)
+        verdict = self.rule.mapped(self.table.verdict)
         ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.run.level}
         raw = mean_estimate(verdict, self.table.group.tolist(), **ends)
-        found = corrected_mean(mapped, self.table.group, labels.rows(labels.label), seed=self.run.seed, **ends)
+        found = corrected_mean(verdict, self.table.group, labels.rows(labels.label), seed=self.run.seed, **ends)
         return Pair(raw, found.plain if self.warning else found.estimate)
 
     def _parts(self) -> list[tuple[str, Bools]]:

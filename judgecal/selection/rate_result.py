@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from judgecal.records import Estimate, Result
 from judgecal.selection.production_result import LockedOn
+from judgecal.stats.prediction_powered import DrawSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class RateResult(Result):
     n: int
     n_unscored: int
     n_labelled: int
+    columns: Mapping[str, str]  # what is read -> the column of the table
     what: str  # "share", 0..1; or "mean", on the people's scale
     scale: str
     pass_at: float | None
@@ -118,6 +120,7 @@ class RateResult(Result):
     assumes: tuple[str, ...]
     warning: str | None  # why there is nothing to correct by: the judge is no better than chance
     shift: ShiftSeen | None
+    drawn: DrawSeen | None  # None without labels
     bounds: Bounds | None  # None where every row has a verdict
     correlation: float | None  # of labels and verdicts
     mean: Pair | None  # of graded labels beside their share

@@ -15,7 +15,6 @@ from judgecal.experiment import (
     Look,
     RunOptions,
     StoredExperiment,
-    Table,
     foresee_look,
     gold_config,
     open_experiment,
@@ -25,12 +24,13 @@ from judgecal.experiment import (
     refuse_unequal,
     together,
 )
-from judgecal.experiment.losses import floor_loss, table_losses
+from judgecal.experiment.chunks import whole_items
 from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, choose, in_words, measure, repeats_of
+from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, measure, repeats_of
 from judgecal.selection.confirm import (
     NOISE_CALLS,
     NOISE_FILE,
+    Confirmed,
     SelectRequest,
     confirm,
     journal_of,
@@ -39,9 +39,10 @@ from judgecal.selection.confirm import (
     measured_again,
     other_items,
 )
+from judgecal.selection.decision import OpenChoice, decide
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
-from judgecal.selection.select_result import OpenChoice, Selection, SelectResult
-from judgecal.selection.standing import too_few
+from judgecal.selection.select_result import Selection, SelectResult
+from judgecal.selection.upheld import Upheld, upheld
 from judgecal.stats import leading_metric, metric_named
 from judgecal.workspace import find_workspace
 
@@ -127,47 +128,16 @@ class SelectRun(SelectRequest):
     def decide(self) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged.
 
-        Raises InputError: as `check`; or no judge has a value in the metric.
+        Raises InputError: as `check`.
         """
         self.check()
-        table = Table(self.stored.gold, self.choosing_items, repeats_of(self.stored), self.seed)
+        table = dataclasses.replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         measured = measure(self.stored, table)
-        within = [one for one in measured if self.caps.over(one.candidate) is None]
-        if not within:
-            return OpenChoice(table, measured)
         if self.on_all:  # the choice is a decision on test labels itself
-            judges = tuple(self._fingerprint(one) for one in within)
+            within = (one for one in measured if self.caps.over(one.candidate) is None)
+            judges = {self._fingerprint(one): self.verdicts_sha(one.column.rows) for one in within}
             table = dataclasses.replace(table, level=foresee_look(**self.seen(judges)).level)
-        below = {one.column.judge: why for one in within if (why := self._below_floor(table, one, of=len(within)))}
-        few = too_few(len(set(table.groups)))
-        able = [
-            one.candidate for one in within if self.caps.allow_below_floor or not (few or one.column.judge in below)
-        ]
-        pairs = [(one.column, one.repeats) for one in within]
-        losses = table_losses(table, pairs, metric=self.by, margin=self.margin, seed=self.seed)
-        choice = choose(able, losses, margin=self.margin, metric=self.by) if able else None
-        return OpenChoice(table, measured, losses, choice, below, few)
-
-    def _below_floor(self, table: Table, one: MeasuredJudge, *, of: int) -> str | None:
-        """Why a judge is not shown to beat the best constant; None where it is.
-
-        By the leading metric where a constant has none of the other, as of a correlation.
-        """
-        judge = (one.column, one.repeats)
-        for metric in dict.fromkeys((self.by, leading_metric(table.gold.scale))):
-            floor = floor_loss(table, judge, metric=metric, seed=self.seed, of=of)
-            if floor.loss.value is not None:
-                break
-        if floor.shown:
-            return None
-        said = floor.judge.removeprefix("constant ")
-        found = floor.loss
-        seen = (
-            f"it is {found.low:+.3f} to {found.high:+.3f} in {in_words(metric)}"
-            if found.low is not None
-            else found.reason
-        )
-        return f"it is not shown to agree with people better than always saying {said} ({seen})"
+        return decide(self.stored, table, measured, metric=self.by, margin=self.margin, caps=self.caps)
 
     def run(self) -> SelectResult:
         """Choose on open items, confirm on test, and write the lock where there is one.
@@ -183,7 +153,8 @@ class SelectRun(SelectRequest):
             if decided.choice is not None:
                 why = "its judgements were recorded: there is no prompt to lock"
                 confirmed = confirm(self, decided.chosen, self._decided_on(decided))
-                selection = Selection(self, decided, confirmed, lock_reason=why)
+                held = self._upheld(decided, confirmed)
+                selection = Selection(self, decided, confirmed, lock_reason=why, upheld=held)
         result = selection.result()
         self.experiment.write_summary(result)
         return result
@@ -196,6 +167,9 @@ class SelectRun(SelectRequest):
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
             why = f"{lost}: the same command makes them again, then locks"
             return Selection(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
+        held = self._upheld(decided, confirmed)
+        if held is not None and held.refused:
+            return Selection(self, decided, confirmed, lock_reason=held.refused, upheld=held, usd=budget.spent_usd)
         lock, noise_rows = lock_judge(
             judge,
             confirmed.rows,
@@ -205,6 +179,7 @@ class SelectRun(SelectRequest):
             calibrated=confirmed.calibrated,
             metric=self.by,
             margin=self.margin,
+            confirmed_on_test=held is not None and held.doubt is None,
             noise_calls=self.noise_calls,
             folder=self.experiment.folder,
             options=self.options,
@@ -212,7 +187,14 @@ class SelectRun(SelectRequest):
             workspace=self.workspace,
         )
         write_lock(self.output, lock)
-        return Selection(self, decided, confirmed, lock, noise_rows=noise_rows, usd=budget.spent_usd)
+        return Selection(self, decided, confirmed, lock, noise_rows=noise_rows, upheld=held, usd=budget.spent_usd)
+
+    def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
+        """What test says of the choice; None where all items chose, so that none is left to say anything."""
+        if self.on_all or decided.losses is None:
+            return None
+        how: dict[str, Any] = {"chosen_on": decided.table, "metric": self.by, "caps": self.caps}
+        return upheld(decided.chosen, confirmed, n_judges=len(decided.losses.by_judge), **how)
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, if it still is what the experiment called; what can be wrong with it is told now.
@@ -240,14 +222,20 @@ class SelectRun(SelectRequest):
             return None
         if not self.recorded:
             self._judge(decided.chosen)
-        return foresee_look(**self.seen(self._decided_on(decided)))
+        judges = self._decided_on(decided)
+        if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
+            judges = dict.fromkeys(
+                judges, self.verdicts_sha(whole_items([*journal_of(self, decided.chosen).latest.values()]))
+            )
+        return foresee_look(**self.seen(judges))
 
-    def _decided_on(self, decided: OpenChoice) -> list[str]:
-        """The fingerprints of the judges that a look at test decides on: the chosen one, or where all items choose
-        every one within the caps."""
+    def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
+        """Fingerprint -> verdicts on test of the judges that a look decides on: the chosen one, or where all items
+        choose every one within the caps."""
         if not self.on_all or decided.losses is None:
-            return [self._fingerprint(decided.chosen)]
-        return [self._fingerprint(one) for one in decided.measured if one.column.judge in decided.losses.by_judge]
+            return {self._fingerprint(decided.chosen): self.verdicts_sha(decided.chosen.column.rows)}
+        within = (one for one in decided.measured if one.column.judge in decided.losses.by_judge)
+        return {self._fingerprint(one): self.verdicts_sha(one.column.rows) for one in within}
 
     def _fingerprint(self, one: MeasuredJudge) -> str:
         if self.recorded:

@@ -8,19 +8,32 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.errors import listed
-from judgecal.experiment import GoldSummary, Judgements, Table, looks_so_far, run_line, scale_notes, summary_of_gold
+from judgecal.experiment import GoldSummary, Judgements, looks_so_far, run_line, summary_of_gold, verdict_notes
 from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import judge_beside_people
+from judgecal.experiment.unread import Unread, unread_of
+from judgecal.goldset import split_notes
+from judgecal.judges import JudgeKind
 from judgecal.records import Estimate, Result
-from judgecal.selection.choice import Choice, MeasuredJudge, in_words
+from judgecal.selection.choice import MeasuredJudge, in_words
 from judgecal.selection.confirm import Confirmed, SelectRequest
+from judgecal.selection.decision import OpenChoice, Pick
 from judgecal.selection.lock import Lock, Noise, model_ids
+from judgecal.selection.upheld import Upheld
 from judgecal.stats import Calibration
-from judgecal.stats.simultaneous import Losses
+from judgecal.stats.metrics import amount_of
 from judgecal.stats.stand_in import StandIn
 
-JudgeVerdict = Literal["chosen", "within the margin", "not shown", "below the floor", "over the caps"]
-_REJECTED = ("not shown", "below the floor", "over the caps")
+JudgeVerdict = Literal[
+    "chosen",
+    "within the margin",
+    "not confirmed",
+    "not shown",
+    "not above the floor",
+    "below the floor",
+    "over the caps",
+]
+_REJECTED = ("not confirmed", "not shown", "not above the floor", "below the floor", "over the caps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,7 @@ class JudgeOnOpen:
     usd_per_1k: float | None  # of a judgement; None where not known
     p95_s: float | None
     verdict: JudgeVerdict
+    kind: JudgeKind = "recorded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +69,9 @@ class SelectResult(Result):
 
     experiment: str
     chosen_from: str
-    # the judge, None where nobody is within the caps and above the floor; whether it is shown to lose less than the
-    # margin against the truly best, or only has the best value; and the sentence that says why
+    # the judge, None where nobody is within the caps and above the floor, or test refuses the choice; whether it is
+    # shown to lose less than the margin against the truly best, or only has the best value; and the sentence that says
+    # why
     chosen: str | None
     shown: bool
     why: str
@@ -95,31 +110,18 @@ class SelectResult(Result):
     notes: tuple[str, ...]
     run_line: str
     driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
-    too_few: str | None = None  # why the questions are too few to choose by
-    # of the chosen judge: why it is below the floor, where that was allowed; beside people, None without two raters;
-    # and what the best constant has of the metric on the open items
+    choice: Pick | None = None  # whom the items that choose speak for, as a report says it; None without a value
+    # of the chosen judge: why it is not above the floor, where that was allowed; beside people, None without two
+    # raters; and what the best constant has of the metric on the items of `confirmed`
     below_floor: str | None = None
     stand_in: StandIn | None = None
     floor: Estimate | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenChoice:
-    """The choice with what it rests on; without losses where nobody is within the caps, without choice where nobody is
-    above the floor, or questions are too few."""
-
-    table: Table
-    measured: Sequence[MeasuredJudge]  # every judge that was asked for
-    losses: Losses | None = None  # of those within the caps
-    choice: Choice | None = None
-    below_floor: Mapping[str, str] = dataclasses.field(default_factory=dict)  # those not shown to be above it, and why
-    too_few: str | None = None  # why so few questions choose nobody
-
-    @property
-    def chosen(self) -> MeasuredJudge:
-        """The chosen judge; only where there is one."""
-        assert self.choice is not None  # the caller has looked
-        return next(one for one in self.measured if one.column.judge == self.choice.judge)
+    unread: Unread | None = None  # the judges without any verdict
+    # confirmed_on_test: whether test shows the choice above the best constant, and bears out what chose it (None where
+    # nobody was held on it); doubt: why not; refused: the judge that test refused, and why
+    confirmed_on_test: bool | None = None
+    doubt: str | None = None
+    refused: RejectedJudge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +135,20 @@ class Selection:
     lock_reason: str = "nobody was chosen"  # why there is none
     noise_rows: Judgements = dataclasses.field(default_factory=lambda: Judgements([]))  # the calls at lock time
     usd: float = 0.0
+    upheld: Upheld | None = None  # what test says of the choice; None where no item is left to say it, or calls lack
+
+    @property
+    def refused(self) -> RejectedJudge | None:
+        """The choice that test refuses, and why."""
+        if self.decided.choice is None or self.upheld is None or self.upheld.refused is None:
+            return None
+        return RejectedJudge(self.decided.choice.judge, self.upheld.refused)
 
     def result(self) -> SelectResult:
         """All of it as it is shown."""
         judges = tuple(self._row(one) for one in self.decided.measured)
-        choice, losses, table = self.decided.choice, self.decided.losses, self.decided.table
+        losses, table, refused = self.decided.losses, self.decided.table, self.refused
+        choice = self.decided.choice if refused is None else None
         confirmed, gold, lock = self.confirmed, self.request.stored.gold, self.lock
         logged = self.request.workspace.experiments
         return SelectResult(
@@ -145,7 +156,7 @@ class Selection:
             chosen_from=self.request.stored.experiment.slug,
             chosen=choice.judge if choice else None,
             shown=bool(choice and choice.shown),
-            why=f"{choice.why}{self._allowed()}" if choice else self._nobody(),
+            why=f"{choice.why}{self._allowed()}" if choice else refused.why if refused else self._nobody(),
             metric=self.request.by,
             margin=self.request.margin,
             within_margin=choice.within if choice else (),
@@ -162,7 +173,7 @@ class Selection:
             if confirmed
             else None,
             test_looks=confirmed.look.number if confirmed else looks_so_far(logged, gold),
-            test_look=confirmed.look.sentence(gold.name) if confirmed else None,
+            test_look=confirmed.look.sentence(gold.name) if confirmed and not confirmed.n_lost else None,
             reused=confirmed.look.reused if confirmed else False,
             lock=str(self.request.output) if lock else None,
             lock_sha256=lock.sha256 if lock else None,
@@ -175,12 +186,26 @@ class Selection:
             journal=str(self.request.experiment.journal),
             notes=tuple(self._notes()),
             driven=tuple(self.decided.losses.driven) if self.decided.losses else (),
-            too_few=self.decided.too_few,
+            choice=self.decided.pick,
             run_line=self._run_line(),
-            below_floor=self.decided.below_floor.get(choice.judge) if choice else None,
+            below_floor=self.decided.not_above(choice.judge) if choice else None,
             stand_in=self._stand_in(),
-            floor=constant_entry(table).as_wrong[self.request.by],
+            unread=unread_of(self.request.stored),
+            floor=self._floor(),
+            confirmed_on_test=self._confirmed_on_test(),
+            doubt=self.upheld.doubt if self.upheld else None,
+            refused=refused,
         )
+
+    def _confirmed_on_test(self) -> bool | None:
+        if self.upheld is None:
+            return False if self.request.on_all and self.confirmed else None
+        return self.upheld.doubt is None
+
+    def _floor(self) -> Estimate:
+        """What the best constant has of the metric on the items of `confirmed`; on those that choose where none is."""
+        table = self.confirmed.table if self.confirmed else self.decided.table
+        return constant_entry(table).as_wrong[self.request.by]
 
     def _stand_in(self) -> StandIn | None:
         """The chosen judge beside people on all items, as `score` holds it."""
@@ -206,6 +231,7 @@ class Selection:
             usd_per_1k=candidate.usd_per_1k,
             p95_s=candidate.p95_s,
             verdict=self._verdict(one),
+            kind=one.column.kind,
         )
 
     def _verdict(self, one: MeasuredJudge) -> JudgeVerdict:
@@ -213,20 +239,23 @@ class Selection:
         if self.request.caps.over(one.candidate) is not None:
             return "over the caps"
         if choice and judge == choice.judge:
-            return "chosen"
-        if judge in self.decided.below_floor:
-            return "below the floor"
+            return "not confirmed" if self.refused else "chosen"
+        floor = self.decided.floors.get(judge)
+        if floor is not None and not floor.shown:
+            return "below the floor" if floor.below else "not above the floor"
         return "within the margin" if choice and judge in choice.within else "not shown"
 
     def _why(self, one: JudgeOnOpen) -> str:
         """Why a judge is not among those that may be chosen."""
-        if one.verdict == "below the floor":
-            return self.decided.below_floor[one.judge]
+        if self.refused and one.judge == self.refused.judge:
+            return self.refused.why
+        if one.verdict != "over the caps" and (why := self.decided.not_above(one.judge)):
+            return why
         if one.loss_at_most is None:
             return one.reason or "there is no bound of its loss"
         asked = self.request
-        loss = f"{one.loss_at_most:.3f} of {in_words(asked.by)}"
-        return f"it may lose up to {loss} against the best, the margin is {asked.margin:g}"
+        loss, margin = (amount_of(size, asked.by) for size in (one.loss_at_most, asked.margin))
+        return f"it may lose up to {loss} of {in_words(asked.by)} against the best, the margin is {margin}"
 
     def _allowed(self) -> str:
         """What the interval of the chosen judge allows for, where it was chosen on the items that measure it."""
@@ -241,15 +270,17 @@ class Selection:
 
     def _nobody(self) -> str:
         """Why nobody was chosen."""
-        below = self.decided.below_floor
-        if self.decided.losses is None:
-            return "no judge is within the caps"
-        if self.decided.too_few:
-            return f"{self.decided.too_few}; --allow-below-floor chooses all the same"
-        losses = self.decided.losses
-        best = losses.best if losses and losses.best in below else next(iter(below))
-        several = f"none of the {len(below)} judges within the caps is above the floor; of {best}: "
-        return f"{several if len(below) > 1 else ''}{below[best]}; --allow-below-floor chooses all the same"
+        decided = self.decided
+        if decided.pick is None:
+            within = [one for one in decided.measured if self.request.caps.over(one.candidate) is None]
+            values = [one.entry.decided_by(self.request.by) for one in within]
+            return f"no judge has a value: {values[0].reason}" if values else "no judge is within the caps"
+        if decided.pick.too_few:
+            return f"{decided.pick.too_few.removesuffix('.')}; --allow-below-floor chooses all the same"
+        several = f"none of the {len(decided.floors)} judges within the caps is shown above the floor; of "
+        best = decided.pick.best
+        lead = f"{several}{best}: " if len(decided.floors) > 1 else ""
+        return f"{lead}{decided.not_above(best)}; --allow-below-floor chooses all the same"
 
     def _n_unscored(self) -> int:
         """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""
@@ -259,10 +290,16 @@ class Selection:
 
     def _notes(self) -> Sequence[str]:
         notes = [self._absent(one) for one in self.decided.measured]
-        if self.decided.choice and self.decided.choice.judge in self.decided.below_floor:
-            notes.insert(0, f"chosen below the floor: {self.decided.below_floor[self.decided.choice.judge]}")
+        choice = self.decided.choice
+        if choice and (why := self.decided.not_above(choice.judge)):
+            notes.insert(0, f"chosen though not shown above the floor: {why}")
         stored = self.request.stored
-        scales = scale_notes(stored.gold.scale, [one.column for one in self.decided.measured])
+        ties = f"raters tie on {len(stored.tied)} items, the harder ones: what is confirmed and locked is without them"
+        scales = (
+            *([ties] if stored.tied else []),
+            *split_notes(stored.gold),
+            *verdict_notes(stored.gold.scale, [one.column for one in self.decided.measured]),
+        )
         return [note for note in [*notes, self._unpriced(), self._models(), *stored.notes, *scales] if note]
 
     def _absent(self, one: MeasuredJudge) -> str | None:

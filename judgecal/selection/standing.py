@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from judgecal.experiment.agreement import Column, StoredExperiment
-from judgecal.experiment.losses import LossPicture, PromptModelGrid, loss_picture, prompt_model_grid
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.experiment.losses import LossPicture, PromptModelGrid, floor_loss, people_losses, prompt_model_grid
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import stored_prompts
+from judgecal.experiment.unread import Unread, unread_of
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
 from judgecal.goldset import JUDGEMENTS
 from judgecal.records import Estimate
-from judgecal.selection.choice import Candidate, MeasuredJudge, choose, measure, open_items
+from judgecal.selection.choice import Candidate, Caps, measure, open_items
+from judgecal.selection.decision import OpenChoice, Pick, decide, same_verdicts
 from judgecal.stats import leading_metric
-from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import Workspace
-
-MIN_QUESTIONS = 20
-"""On fewer questions nobody is recommended: one of them is worth five points or more."""
-
-
-def too_few(n_questions: int) -> str | None:
-    """Why so many questions choose nobody; None where they are enough."""
-    if n_questions >= MIN_QUESTIONS:
-        return None
-    return f"{n_questions} question{'s' * (n_questions != 1)} are too few to choose by, {MIN_QUESTIONS} are needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +29,6 @@ class Basis:
     n_items: int
     n_groups: int
     may_choose: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """Whom `select` would take without caps; where no price is known, the best."""
-
-    judge: str | None  # None where nobody may be chosen on these items
-    best: str
-    within: tuple[str, ...]  # all that are shown to stay within the margin
-    level: float
-    # about how many would show that `cheaper` is good enough; None where that is settled
-    more_questions: int | None = None
-    cheaper: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,14 +51,13 @@ class Standing:
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where that is known
+    unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
 
     @property
     def chosen(self) -> str | None:
         """The judge to use; None where nobody is shown to beat the best constant, or questions are too few."""
-        if not self.pick or not self.losses or self.basis.n_groups < MIN_QUESTIONS:
-            return None
-        return self.pick.judge if self.losses.floor[0].shown else None
+        return self.pick.judge if self.pick else None
 
 
 def standing(
@@ -100,9 +77,14 @@ def standing(
     measured = measure(stored, table)
     columns = [one.column for one in measured]
     pairs = [(one.column, one.repeats) for one in measured]
-    known = any(one.entry.decided_by(metric).value is not None for one in measured)
-    picture = loss_picture(stored, table, pairs, margin=margin) if known else None
+    decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
+    pick = decided.pick
+    if pick is not None and not chosen_on:
+        pick = dataclasses.replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
+    # as the tables have them: each judge with its own repeats, on all items
+    tables = [(whole.of(column), column) for column in columns]
+    described = [(column, own.described(column)) for own, column in tables]
     return Standing(
         result=result or stored_result(stored, columns, workspace),
         sampling=gold.card.sampling,
@@ -110,17 +92,16 @@ def standing(
         basis=Basis(split, len(table.items), len(set(table.groups)), bool(chosen_on)),
         metric=metric,
         margin=margin,
-        losses=picture,
+        losses=_picture(stored, decided, metric),
         candidates=tuple(one.candidate for one in measured),
         values={one.column.judge: one.entry.decided_by(metric) for one in measured},
-        pick=_pick(measured, picture.losses, margin=margin, metric=metric, may_choose=bool(chosen_on))
-        if picture
-        else None,
-        grid=prompt_model_grid(table, pairs, metric, test=known),
-        shapes=tuple(judge_shape(stored, whole, column, repeats=repeats) for column, repeats in pairs),
-        parted=parted_items(stored, columns, chosen_on),
-        alike=_alike(columns),
-        prompts=stored_prompts(workspace, stored),
+        pick=pick,
+        grid=prompt_model_grid(table, pairs, metric, test=pick is not None),
+        shapes=tuple(judge_shape(own, *both) for (own, _), both in zip(tables, described, strict=True)),
+        parted=parted_items(gold, described, chosen_on),
+        alike=same_verdicts(columns),
+        unread=unread_of(stored),
+        prompts=stored_prompts(stored),
         kept=_kept(stored),
     )
 
@@ -131,20 +112,16 @@ def _kept(stored: StoredExperiment) -> bool:
     return recorded.get("file") == JUDGEMENTS and (stored.gold.path / JUDGEMENTS).is_file()
 
 
-def _alike(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
-    """Judges by their verdicts, in the order asked for; what is unscored counts as one."""
-    groups: dict[frozenset[object], list[str]] = {}
-    for column in columns:
-        verdicts = frozenset((row.item_id, row.unit, row.repeat, row.verdict) for row in column.rows)
-        groups.setdefault(verdicts, []).append(column.judge)
-    return tuple(map(tuple, groups.values()))
-
-
-def _pick(measured: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str, may_choose: bool) -> Pick:
-    candidates = [one.candidate for one in measured]
-    if not may_choose:
-        return Pick(None, losses.best, (), losses.level)
-    made = choose(candidates, losses, margin=margin, metric=metric)
-    if any(one.usd_per_1k is None for one in candidates if one.judge in made.within):
-        return Pick(losses.best, losses.best, made.within, losses.level)
-    return Pick(made.judge, losses.best, made.within, losses.level, made.more_questions, made.nearest)
+def _picture(stored: StoredExperiment, decided: OpenChoice, metric: str) -> LossPicture | None:
+    """The losses of the judges, with the floor and the people beside the best of them."""
+    losses, table = decided.losses, decided.table
+    if losses is None:
+        return None
+    best = decided.measured_judge(losses.best)
+    pair, k = (best.column, best.repeats), len(decided.floors)
+    floor = [
+        floor_loss(table, pair, metric=metric, seed=table.seed, of=k, floor=column)
+        for column in stored.columns[stored.asked :]
+    ]
+    people = people_losses(table, pair, metric=metric, seed=table.seed)
+    return LossPicture(losses, decided.judges, (decided.floors[losses.best], *floor), people)

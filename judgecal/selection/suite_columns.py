@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from judgecal.experiment import whole_item
 from judgecal.judges import Judge
 from judgecal.judges.suite import Aggregate
+from judgecal.records import ITEM_UNIT, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import PassRule
@@ -68,6 +70,13 @@ _COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
     },
     ("plain", "share"): {"share": "{name}_share", "error": "{name}_error"},
 }
+# What the verdicts of a lock have beside them under plain names, as those of a single lock.
+_OF_LOCK = {
+    "calibrated": "{name}_calibrated",
+    "model_id": "{name}_model_id",
+    "cost_usd": "{name}_cost_usd",
+    "latency_s": "{name}_latency_s",
+}
 # The same for the numbers of a run.
 _METRICS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
     ("mosaic", "rating"): {"share": "{column}/rating/percentage", "average": "{column}/rating/average"},
@@ -84,11 +93,14 @@ _WORDS = {True: "yes", False: "no"}
 
 
 class Said(NamedTuple):
-    """What a judge said of an item or of one chunk; `error` is `kind: message` where there is no verdict."""
+    """What a judge said of an item or of one chunk; `error` is `kind: message` where there is no verdict, `row` the
+    judgement where the judge was asked.
+    """
 
     verdict: Label | None
     rationale: str = ""
     error: str | None = None
+    row: Judgement | None = None
 
 
 def own_rule(scale: Scale) -> PassRule:
@@ -98,13 +110,27 @@ def own_rule(scale: Scale) -> PassRule:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A judge of a run: its name in the suite, and which of its verdicts pass. `lock`, `lock_path`: None without."""
+    """A judge of a run: its name in the suite, and which of its verdicts on whole items pass. `lock`, `lock_path`: None
+    without.
+    """
 
     name: str
     judge: Judge
     rule: PassRule
     lock: Lock | None = None
     lock_path: str | None = None
+
+    @property
+    def unit_rule(self) -> PassRule:
+        """The rule for a verdict on one chunk, which the lock's map, one of whole items, is not for."""
+        if self.lock is None or self.judge.unit == ITEM_UNIT:
+            return self.rule
+        return PassRule.of(self.lock.gold, self.judge.scale)
+
+    def label(self, verdict: Label | None) -> Label | None:
+        """A verdict on the people's scale where the lock has a map to it, else as it is."""
+        mapped = self.rule.calibrated(verdict) if self.judge.unit == ITEM_UNIT else None
+        return verdict if mapped is None else mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +150,19 @@ class Measure:
     def inputs(self) -> tuple[str, ...]:
         """What its judges ask for, by name."""
         return tuple(dict.fromkeys(name for member in self.members for name in member.judge.inputs))
+
+    @property
+    def locked(self) -> bool:
+        """Whether one of its judges has a lock."""
+        return any(member.lock is not None for member in self.members)
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether locks bring all its verdicts to the people's scale, by a map or because both sides say yes or no."""
+        return self.aggregate != "precision" and all(
+            member.lock is not None and member.rule.calibrated(member.judge.scale.low) is not None
+            for member in self.members
+        )
 
     @property
     def rated(self) -> bool:
@@ -146,7 +185,11 @@ class Measure:
 
     def columns(self, naming: Naming) -> dict[str, str]:
         """The part of a result -> its column."""
-        return {part: self._filled(name) for part, name in _COLUMNS[naming, self.aggregate].items()}
+        return {part: self._filled(name) for part, name in self._parts(naming).items()}
+
+    def _parts(self, naming: Naming) -> Mapping[str, str]:
+        parts = _COLUMNS[naming, self.aggregate]
+        return {**parts, **_OF_LOCK} if self.locked and naming == "plain" else parts
 
     def metrics(self, naming: Naming) -> dict[str, str]:
         """`share` and `average` -> under which name a run gives them."""
@@ -157,8 +200,10 @@ class Measure:
 
     def kind(self, part: str) -> Kind:
         """What the values of a part's column are."""
-        if part == "share":
+        if part in ("share", "calibrated", "cost_usd", "latency_s"):
             return "number"
+        if part == "model_id":
+            return "text"
         if part == "passed":
             return "flag"
         if part in _SOURCE:
@@ -169,20 +214,25 @@ class Measure:
         one: Mapping[bool, Kind] = {True: "text", False: "number"}
         return (many if self.aggregate == "precision" else one)[text]
 
-    def share(self, member: Member, said: Iterable[Said]) -> float | None:
-        """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale."""
+    def share(self, member: Member, said: Iterable[Said], *, raw: bool = False) -> float | None:
+        """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale.
+
+        `raw`: before the lock's map.
+        """
         verdicts = [one.verdict for one in said if one.verdict is not None]
         if not verdicts:
             return None
         if self.aggregate == "share":
-            scale = member.judge.scale
-            return (float(verdicts[0]) - scale.low) / scale.span
-        passed = [one for one in map(member.rule.passes, verdicts) if one is not None]
+            mapped = None if raw or member.lock is None else member.rule.calibrated(verdicts[0])
+            label, scale = (verdicts[0], member.judge.scale) if mapped is None else (mapped, member.rule.people)
+            return (float(label) - scale.low) / scale.span
+        passes = member.unit_rule.raw_passes if raw else member.unit_rule.passes
+        passed = [one for one in map(passes, verdicts) if one is not None]
         return sum(passed) / len(passed) if passed else None
 
     def values(self, member: Member, said: Sequence[Said], naming: Naming) -> list[Any]:
         """What goes into the columns of one row, in their order."""
-        return [self._value(part, member, said) for part in _COLUMNS[naming, self.aggregate]]
+        return [self._value(part, member, said) for part in self._parts(naming)]
 
     def _value(self, part: str, member: Member, said: Sequence[Said]) -> Any:
         if part == "share":
@@ -191,6 +241,8 @@ class Measure:
             return "CODE" if member.judge.model is None else "LLM_JUDGE"
         if part == "source_id":
             return member.judge.name
+        if part in _OF_LOCK:
+            return self._of_lock(part, member, [one.row for one in said if one.row is not None])
         values = [self._one(part, member, one) for one in said]
         return values if self.aggregate == "precision" else values[0]
 
@@ -201,7 +253,16 @@ class Measure:
             return said.error
         if part == "error_code":
             return None if said.error is None else said.error.partition(":")[0]
-        passed = member.rule.passes(said.verdict)
+        passed = member.unit_rule.passes(said.verdict)
         if part == "passed":
             return passed
-        return _WORDS[passed] if part == "rating" and self.rated and passed is not None else said.verdict
+        if part == "verdict":
+            return said.verdict
+        return _WORDS[passed] if self.rated and passed is not None else member.label(said.verdict)
+
+    def _of_lock(self, part: str, member: Member, rows: Sequence[Judgement]) -> Any:
+        """As a single lock has it: of a judge of chunks that of the whole item."""
+        if not rows:
+            return None
+        row = whole_item(rows)
+        return member.rule.calibrated(row.verdict) if part == "calibrated" else getattr(row, part)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from judgecal.engine import Reading
 from judgecal.errors import InputError, refuse
+from judgecal.experiment import item_scale
 from judgecal.judges import JudgeName, decides_itself, judge_named
 from judgecal.judges.suite import Suite, SuiteJudge
 from judgecal.selection.lock import load_lock
@@ -60,7 +61,7 @@ def _member(one: SuiteJudge, workspace: Workspace, *, model: str, trust_lock: bo
         return Member(one.name, judge, own_rule(judge.scale))
     lock = load_lock(one.lock)
     runnable = lock.runnable(workspace, trust_lock=trust_lock)
-    return Member(one.name, runnable, PassRule.of(lock.gold, runnable.scale), lock, str(one.lock))
+    return Member(one.name, runnable, PassRule.of_lock(lock, item_scale(runnable)), lock, str(one.lock))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class SuiteRate:
 
     Attributes:
         raw: the share of the rows that pass, the mean precision, or the mean share: 0..1, by the judge's own verdicts.
+        calibrated: the same through the maps of locks; without a value where a judge of the measure has none.
         average: the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts.
         n, n_expected, n_unscored: rows with a verdict (one with precision has one on a chunk at least), all, others.
         n_chunks, n_chunks_unscored: of a judge of chunks; else 0.
@@ -46,6 +47,7 @@ class SuiteRate:
     unit: str
     scale: str
     raw: Estimate
+    calibrated: Estimate
     average: Estimate
     n: int
     n_expected: int
@@ -56,6 +58,11 @@ class SuiteRate:
     shares: Mapping[str, Estimate]
     unscored: Mapping[str, int]
     judged_by: Mapping[str, int]
+
+    @property
+    def shown(self) -> Estimate:
+        """The rate of a headline: the calibrated one where there is one."""
+        return self.raw if self.calibrated.value is None else self.calibrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,8 @@ class Tally:
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
-        self._groups, self._shares, self._verdicts = array("q"), array("d"), array("d")
+        self._groups, self._verdicts, self._labels = array("q"), array("d"), array("d")
+        self._raw, self._shares = array("d"), array("d")
         self._codes = array("d")
         self._code_of = {word: code for code, word in enumerate(measure.members[0].judge.scale.categories)}
         self._n = 0
@@ -133,12 +141,15 @@ class Tally:
         """Count a row; whether something of it is unscored."""
         verdicts = [one.verdict for one in said if one.verdict is not None]
         numbers = [float(one) for one in verdicts if not isinstance(one, str)]
-        share = self.measure.share(member, said)
+        labels = [float(one) for one in map(member.label, verdicts) if one is not None and not isinstance(one, str)]
         words = [one for one in verdicts if isinstance(one, str)]
         self._groups.append(group_number(group))
         self._codes.append(self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan)
-        self._shares.append(math.nan if share is None else share)
+        for shares, raw in ((self._shares, False), (self._raw, True)):
+            share = self.measure.share(member, said, raw=raw)
+            shares.append(math.nan if share is None else share)
         self._verdicts.append(numbers[0] if len(numbers) == 1 else math.nan)
+        self._labels.append(labels[0] if len(labels) == 1 else math.nan)
         self._n += bool(verdicts)
         self._words.update(words)
         self._unscored.update((one.error or "").partition(":")[0] for one in said if one.verdict is None)
@@ -155,7 +166,11 @@ class Tally:
     def rate(self) -> SuiteRate:
         """What they come to."""
         measure, judge = self.measure, self.measure.members[0].judge
-        raw = self._mean(self._shares, 0.0, 1.0, _no_share(measure))
+        raw = self._mean(self._raw, 0.0, 1.0, _no_share(measure))
+        calibrated = self._mean(self._shares, 0.0, 1.0, _no_share(measure))
+        if not measure.calibrates:
+            unknown = "no lock of its judges has a map for this"
+            calibrated = dataclasses.replace(calibrated, value=None, low=None, high=None, method="", reason=unknown)
         average = raw
         if measure.aggregate == "rating":
             scale = judge.scale
@@ -166,6 +181,7 @@ class Tally:
             unit=judge.unit,
             scale=str(judge.scale),
             raw=raw,
+            calibrated=calibrated,
             average=average,
             n=self._n,
             n_expected=len(self._groups),
@@ -189,8 +205,11 @@ class Tally:
 
     def metrics(self, rate: SuiteRate, naming: Naming) -> dict[str, Estimate]:
         """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
-        average = rate.raw if self.measure.rated else rate.average
-        values = {"share": rate.raw, "average": average}
+        average = rate.shown if self.measure.rated or self.measure.aggregate != "rating" else rate.average
+        if self.measure.calibrates and not self.measure.rated and naming != "plain" and rate.average.value is not None:
+            people = self.measure.members[0].rule.people
+            average = self._mean(self._labels, people.low, people.high, "")
+        values = {"share": rate.shown, "average": average}
         names = self.measure.metrics(naming)
         return {name: values[part] for part, name in names.items() if part == "average" or self.measure.rated}
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from judgecal import __version__
+from judgecal._version import __version__
 from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
@@ -29,7 +29,7 @@ from judgecal.experiment import (
 from judgecal.judges import ITEM_INPUTS, Judge, units_of
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.selection.mosaic_rows import ReadRow
-from judgecal.selection.production import file_config, judgement_of
+from judgecal.selection.production import file_config, judgement_of, since_gate
 from judgecal.selection.production_result import INPUT, Costs
 from judgecal.selection.row_items import RowReader
 from judgecal.selection.suite_columns import Measure, Member, Naming, Said
@@ -130,6 +130,11 @@ class SuiteRun:
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
+    @cached_property
+    def asking(self) -> RunOptions:
+        """The options, with no verdict from before the last gate of its locks taken."""
+        return since_gate(self.options, self.workspace, [one.lock for one in self._all if one.lock is not None])
+
     @property
     def _all(self) -> list[Member]:
         return [member for measure in self.measures for member in measure.members]
@@ -168,7 +173,7 @@ class SuiteRun:
         """What a run would call; nothing is written."""
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
-        return together([plan_calls([judge], items, stored, self.options) for judge, items in self._asked()])
+        return together([plan_calls([judge], items, stored, self.asking) for judge, items in self._asked()])
 
     def run(self) -> SuiteResult:
         """Make the calls that are due, write the output, and say what the verdicts come to.
@@ -182,12 +187,12 @@ class SuiteRun:
         asked = self._asked()
         stored = stored_rows(self.experiment.journal, long=True)
         for judge, items in asked:
-            require_keys([judge], items, stored, self.options)
+            require_keys([judge], items, stored, self.asking)
         open_experiment(self.experiment)
         layout, columns = self._layout()
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             budget = self.options.open_budget(self.experiment.folder)
-            keep_together(asked, journal=journal, options=self.options, budget=budget, label=f"suite {self.suite}")
+            keep_together(asked, journal=journal, options=self.asking, budget=budget, label=f"suite {self.suite}")
             written = _Written(self, journal)
             with writing(self.output, layout.output, before=partial(self.experiment.mark_output, self.output)) as write:
                 for piece in self.source.pieces(self.options.limit):
@@ -254,6 +259,10 @@ class SuiteRun:
         return ToLabel(member.name, member.judge.name, str(member.judge.scale), min(n, _MOST_LABELS), more)
 
     def _notes(self, written: _Written, rates: Mapping[str, SuiteRate]) -> Iterator[str]:
+        every = Costs(None)
+        for costs in written.costs.values():
+            every.extend(costs)
+        yield from every.notes()
         for name, rate in rates.items():
             if len(rate.judged_by) > 1:
                 said = ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
@@ -351,6 +360,6 @@ class _Written:
         self.costs[member.name].add(found)
         self.ids_of.setdefault(member.name, set()).add(found.model_id)
         if found.verdict is not None:
-            return Said(found.verdict, found.reasoning)
+            return Said(found.verdict, found.reasoning, row=found)
         kind, message = (found.error.kind, found.error.message) if found.error else ("parse", "")
-        return Said(None, found.reasoning, f"{kind}: {message}")
+        return Said(None, found.reasoning, f"{kind}: {message}", found)

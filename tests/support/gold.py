@@ -72,6 +72,12 @@ def rated(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, Label]) -> lis
     return [(row["item_id"], "ann", labels[row["kind"]]) for row in rows]
 
 
+def harsh_gold(workspace: Path) -> Path:
+    """The set `harsh` of people who mark how much is missing: demos teach the embedded judge that, and no map can."""
+    rows = made_items(44)
+    return made_gold(workspace / "gold" / "harsh", rows, rated(rows, {"full": 0, "half": 0, "none": 100}))
+
+
 def write_signature(workspace: Path, name: str, verdicts: Sequence[tuple[str, str, str]]) -> None:
     """A judge's signature with these verdict fields: (name, annotation, arguments)."""
     fields = "".join(f"    {field}: {kind} = dspy.OutputField({more})\n" for field, kind, more in verdicts)

@@ -40,14 +40,13 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
     """A lock of a judge on a gold set, with the verdicts that it gives now; `other` replaces fields."""
     rows = {row.item_id: row for row in score(judge, gold, split="all")}
     test = [item for item in gold.select("test") if item.item_id in gold.labels]
-    found = agreement(
-        [gold.labels[item.item_id] for item in test],
-        [rows[item.item_id].verdict for item in test],
-        scale=gold.scale,
-        judge_scale=judge.scale,
-        groups=[item.group for item in test],
-        unscored="wrong",
+    fit: Calibration | None = other.get(
+        "calibration", Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter")
     )
+    verdicts, labels = [rows[item.item_id].verdict for item in test], [gold.labels[item.item_id] for item in test]
+    shared: dict[str, Any] = {"scale": gold.scale, "groups": [item.group for item in test], "unscored": "wrong"}
+    found = agreement(labels, verdicts, judge_scale=judge.scale, **shared)
+    calibrated = {} if fit is None else agreement(labels, [fit.apply(verdict) for verdict in verdicts], **shared)
     model = judge.model
     fields: dict[str, Any] = {
         "judge": judge.name,
@@ -60,8 +59,9 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
         "calls": {item_id: (row.verdict,) * 3 for item_id, row in rows.items()},
         "unscored": sum(row.verdict is None for row in rows.values()) / len(rows),
         "agreement": found,
-        "calibrated": {},
-        "calibration": Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter"),
+        "calibrated": calibrated,
+        "calibration": fit,
+        "confirmed_on_test": True,
         "noise": NO_NOISE,
         "metric": "macro_agreement",
         "margin": 0.03,
@@ -92,6 +92,7 @@ def lock_of(judge: PromptJudge, **changes: Any) -> Lock:
         "agreement": {"macro_agreement": HALF},
         "calibrated": {},
         "calibration": Calibration((62.5,), (25.0, 90.0), 20, 10, "train and dev of starter"),
+        "confirmed_on_test": True,
         "noise": Noise(HALF, HALF, 30, 3),
         "metric": "macro_agreement",
         "margin": 0.03,

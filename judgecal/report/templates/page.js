@@ -112,6 +112,7 @@
   const fold = (title, words) => make("details", "", {}, make("summary", title), text("div", words));
   const said = ({ name, prompt }, one) => {
     const box = make("div", "", { class: parts(one) ? "say bad" : "say" }, make("b", `${name}: ${one.verdict}`));
+    if (one.given) box.append(` (raw verdict ${one.given})`);
     if (one.error) box.append(` ${one.error}`);
     if (one.why) box.append(text("div", one.why));
     if (prompt) box.append(fold("Prompt", prompt));
@@ -177,15 +178,18 @@
     link.textContent = navigator.clipboard ? "Link copied" : "Copy this link by hand";
   };
 
-  // --- CSV of what is shown; a cell that a spreadsheet would run as a formula begins with an apostrophe
+  // --- CSV of what is shown, a calibrated verdict with the raw one beside it
+  // A cell that a spreadsheet would run as a formula begins with an apostrophe
   const safe = (words) => (Number.isFinite(Number(words)) ? words : words.replace(/^\s*[=+\-@]/, "'$&"));
   const cell = (value) => `"${safe(String(value ?? "")).replaceAll('"', '""')}"`;
+  const mapped = judges.map((_, place) => items.some((item) => item.said[place]?.given));
   const csv = (rows, file) => {
     const header = ["item_id", "question", "reference_answer", "answer", "system", "tags", "people", "flag",
-      ...judges.flatMap(({ name }) => [name, `${name} error`, `${name} reasoning`])];
+      ...judges.flatMap(({ name }, place) => [name, ...(mapped[place] ? [`${name} raw verdict`] : []),
+        `${name} error`, `${name} reasoning`])];
     const lines = rows.map((item) => [item.id, item.question, (item.references || []).join(" | "), item.answer,
       item.system, (item.tags || []).join(" "), item.label, flagsOf(item).map((name) => FLAGS[name].toLowerCase()).join("; "),
-      ...item.said.flatMap((one) => [one?.verdict, one?.error, one?.why])]);
+      ...item.said.flatMap((one, place) => [one?.verdict, ...(mapped[place] ? [one?.given] : []), one?.error, one?.why])]);
     const words = [header, ...lines].map((line) => line.map(cell).join(",")).join("\r\n");
     const link = make("a", "", { download: file,
       href: URL.createObjectURL(new Blob([`\ufeff${words}\r\n`], { type: "text/csv" })) });
