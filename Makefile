@@ -5,6 +5,7 @@
 # make docs    the handbook into site/, strict, every link checked; in an environment of its own
 # make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
 # make torture kill, starve and mislead it for some minutes; TORTURE=quick for a small version
+# make golden  write anew what every command prints and writes; read the diff
 # make pins    compile requirements*.lock anew from pyproject.toml
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum
 # Commands that tests start would compile all that they import anew: half the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo welcome test lint docs bench torture pins clean
+.PHONY: demo welcome test lint docs bench torture golden pins clean
 
 demo: $(READY)
 	@rm -rf .demo && $(BIN)/judgecal init .demo --json >/dev/null
@@ -57,6 +58,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.corrected_rate $(DATA)
 	$(BIN)/python -m tests.benchmarks.gate_nights
 	$(BIN)/python -m tests.benchmarks.local_judges $(DATA)
+	$(BIN)/python -m tests.benchmarks.migrations
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page
@@ -67,6 +69,9 @@ bench: $(READY)
 # Not collected without the variable, so `make test` passes them over.
 torture: $(READY)
 	JUDGECAL_TORTURE=$(TORTURE) $(BIN)/python -m pytest tests/torture -n 4 --dist load --maxschedchunk 1 --durations=10
+
+golden: $(READY)
+	$(BIN)/python -m tests.support.golden
 
 pins: $(READY)
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header -q pyproject.toml -o requirements.lock

@@ -8,6 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from judgecal._version import __version__
+from judgecal.records import Result
+
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
     from judgecal.evaluation.run import evaluate
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
     from judgecal.selection.select import select
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, reliability
-
-__version__ = "0.1.0"
 
 # Where each name is; behind a colon, under which name.
 _HOME = {
@@ -99,6 +100,14 @@ def __getattr__(name: str) -> Any:
     value = home if module == f"{__name__}.{name}" else getattr(home, other or name)  # a package is called itself
     globals()[name] = value
     return value
+
+
+def _notebook_block(result: Result) -> str:
+    block: str = importlib.import_module("judgecal.report.notebook").block_of(result)
+    return block
+
+
+Result.notebook_block = _notebook_block  # a result lies below the report, which knows how it is drawn
 
 
 def __dir__() -> list[str]:

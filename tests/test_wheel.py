@@ -76,7 +76,7 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
     tool = python.with_name("judgecal")
     _run(tool, "init", "demo", cwd=tmp_path, **home)
     out = _run(tool, "optimize", cwd=tmp_path / "demo", **home)
-    assert "On test its agreement with people changes by" in " ".join(out.split())
+    assert "of macro_agreement once calibrated on dev" in " ".join(out.split())
     _run(tool, "score", "--limit", "20", "--name", "first", cwd=tmp_path / "demo", **home)
     page = _run(tool, "report", "first", "--format", "html", cwd=tmp_path / "demo", **home).strip()
     assert "</html>" in Path(page).read_text(encoding="utf-8")  # its templates are in the wheel

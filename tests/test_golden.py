@@ -1,0 +1,25 @@
+"""Every command prints and writes what it did: `make golden` writes the files anew, and their diff is read."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from tests.support.golden import GOLDEN, WORLDS, write
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_command_says_what_it_said(world: str, tmp_path: Path) -> None:
+    stored = {path.name: path.read_text(encoding="utf-8") for path in (GOLDEN / world).glob("*.txt")}
+    now = write(world, tmp_path / "workspace")
+    changed = [
+        line
+        for name in sorted(stored | now)
+        for line in difflib.unified_diff(
+            stored.get(name, "").splitlines(), now.get(name, "").splitlines(), name, f"{name} now", lineterm="", n=1
+        )
+    ]
+    shown = "\n".join(changed[:80])
+    assert not changed, f"{shown}\n{len(changed)} lines differ; `make golden` writes them, where they are meant"
