@@ -61,7 +61,7 @@ def plain(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [plain(part, folder) for part in value]
     if isinstance(value, float):
-        return float(f"{value:.6g}") + 0.0
+        return float(f"{round(value, 12):.6g}") + 0.0  # below that it is the machine's rounding
     return masked(value, folder).rstrip("\n") if isinstance(value, str) else value
 
 
