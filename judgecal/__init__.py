@@ -13,20 +13,20 @@ from judgecal.records import Result
 
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
-    from judgecal.evaluation.run import evaluate
+    from judgecal.exchange.mlflow_scorer import mlflow_scorer
     from judgecal.experiment import Judgements
     from judgecal.experiment.compare import compare
     from judgecal.experiment.score import score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.optimize.run import optimize
+    from judgecal.production.judge import judge
+    from judgecal.production.rate import rate
+    from judgecal.rag.evaluation.run import evaluate
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.selection.gate import gate
-    from judgecal.selection.mlflow_scorer import mlflow_scorer
-    from judgecal.selection.production import judge
-    from judgecal.selection.rate import rate
     from judgecal.selection.select import select
     from judgecal.signatures import load_signature
     from judgecal.stats import agreement, alt_test, reliability
@@ -47,15 +47,15 @@ _HOME = {
     "agreement": "judgecal.stats",
     "alt_test": "judgecal.stats",
     "compare": "judgecal.experiment.compare",
-    "evaluate": "judgecal.evaluation.run",
+    "evaluate": "judgecal.rag.evaluation.run",
     "gate": "judgecal.selection.gate",
-    "judge": "judgecal.selection.production",
+    "judge": "judgecal.production.judge",
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
-    "mlflow_scorer": "judgecal.selection.mlflow_scorer",
+    "mlflow_scorer": "judgecal.exchange.mlflow_scorer",
     "optimize": "judgecal.optimize",
-    "rate": "judgecal.selection.rate",
+    "rate": "judgecal.production.rate",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.score",
     "select": "judgecal.selection.select",

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import Answerer, ContextOptions, Grader, answered_items, choose_grader, questions_of
-from judgecal.answering.contexts import Served, corpus_notes, serve
-from judgecal.answering.outcomes import ITEMS_FILE, Counted, Outcome, item_of, system_entry
-from judgecal.answering.pairwise import comparisons, most_different, system_loss
-from judgecal.answering.questions import Question, refuses, says_unanswerable
-from judgecal.answering.result import KnownQuestion, contaminated, right_from
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, item_row, load_gold
+from judgecal.rag.answering import Answerer, ContextOptions, Grader, answered_items, choose_grader, questions_of
+from judgecal.rag.answering.contexts import Served, corpus_notes, serve
+from judgecal.rag.answering.outcomes import ITEMS_FILE, Counted, Outcome, item_of, system_entry
+from judgecal.rag.answering.pairwise import comparisons, most_different, system_loss
+from judgecal.rag.answering.questions import Question, refuses, says_unanswerable
+from judgecal.rag.answering.result import KnownQuestion, contaminated, right_from
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.tables import write_json_lines

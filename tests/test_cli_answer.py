@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import answered_items
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.rag.answering import answered_items
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree

@@ -87,7 +87,7 @@ def test_live_calls_that_wait_in_a_batch_are_refused(
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judgecal.engine.batch_client.BatchClient.state", stop)
+        patch.setattr("judgecal.bulk.batch_client.BatchClient.state", stop)
         ran = judgecal(*SCORE, "--batch")
     assert ran.code == 130
     assert "goes on at openai" in ran.err

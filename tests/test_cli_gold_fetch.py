@@ -14,9 +14,9 @@ import datasets
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import catalogue
-from judgecal.goldset.catalogue import read_catalogue
-from judgecal.goldset.fetch import Fetch, another_revision, catalogued
+from judgecal.exchange import catalogue
+from judgecal.exchange.catalogue import read_catalogue
+from judgecal.exchange.fetch import Fetch, another_revision, catalogued
 from judgecal.workspace import Workspace
 from tests.support.command import ROOT, Run, one_object, tree
 from tests.support.hub import hub_folder

@@ -328,7 +328,7 @@ def test_from_the_labelling_page_to_a_corrected_rate(
             said = "100" if world.right[told["item"]["answer"]] else "0"
             await server.desk.act(rater, "label", {"item": told["item"]["key"], "label": said})
 
-    monkeypatch.setattr("judgecal.web.server.DeskServer.serve", label)
+    monkeypatch.setattr("judgecal.desk.server.DeskServer.serve", label)
     words = ("gold", "label", "judged.csv", *LOCK, "--raters", "ann,bob", "--next", "strata", "-n", "120")
     ran = judgecal(*words, "--no-open")
     assert ran.code == 0, ran.err

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from judgecal.bulk.batch import run_batches
 from judgecal.engine import Budget, Call, Journal, Policy, read_journal, run_calls
-from judgecal.engine.batch import run_batches
 from judgecal.errors import AuthError, InputError, JudgecalError
 from tests.support.batch_runs import MOMENTS, QUICK, Moment, batched, due_calls, killed
 from tests.support.batch_server import KINDS, BatchServer, batches_at, text_of
@@ -121,7 +121,7 @@ def test_a_resumed_run_asks_for_more_and_takes_what_waits(tmp_path: Path) -> Non
 
 
 def test_batches_are_split_at_the_limits_of_the_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from judgecal.engine.transport.openai_batches import Batches
+    from judgecal.bulk.openai_batches import Batches
 
     monkeypatch.setattr(Batches, "most_requests", 25)
     with batches_at("openai", every_tenth_fails_once) as server:
@@ -183,7 +183,7 @@ def test_an_interrupted_run_says_what_goes_on(tmp_path: Path, capsys: pytest.Cap
             raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("judgecal.engine.batch_client.BatchClient.state", stop)
+            patch.setattr("judgecal.bulk.batch_client.BatchClient.state", stop)
             with pytest.raises(KeyboardInterrupt):
                 batched(server.model(), tmp_path, N)
         said = capsys.readouterr().err
@@ -234,7 +234,7 @@ def test_the_policy_waits_longer_and_not_for_ever() -> None:
 def test_batches_that_are_too_many_at_once_come_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from judgecal.engine.transport.openai_batches import Batches
+    from judgecal.bulk.openai_batches import Batches
 
     monkeypatch.setattr(Batches, "most_requests", 10)
     with batches_at("openai", lambda body, _: str(number_of(body) % 7), pending=3, queue=10) as server:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from judgecal.bulk.batch import run_batches
 from judgecal.engine import Budget, Call, Journal, Ledger, ReplyCache, read_journal
-from judgecal.engine.batch import run_batches
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import AuthError, JudgecalError
 from tests.support.batch_runs import QUICK, batched, due_calls, killed
@@ -135,7 +135,7 @@ def _refusing_the_list(run: Callable[[], object]) -> None:
         async def refused(*_: Any) -> list[str]:
             raise AuthError("HTTP 403: this key may not list batches")
 
-        patch.setattr("judgecal.engine.transport.openai_batches.Batches.find", refused)
+        patch.setattr("judgecal.bulk.openai_batches.Batches.find", refused)
         run()
 
 

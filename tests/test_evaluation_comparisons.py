@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.system import Setting
+from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.system import Setting
 from tests.benchmarks.sweeps import KINDS, TABLES, Published, simulate, told_apart
 from tests.support.measured import measured_row, of_totals
 

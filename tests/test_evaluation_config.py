@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.evaluation.config import read_evaluate_config
-from judgecal.evaluation.factors import factors_of, problems_of, variants
-from judgecal.evaluation.http_config import HttpConfig
-from judgecal.evaluation.local_config import LocalConfig
+from judgecal.rag.evaluation.config import read_evaluate_config
+from judgecal.rag.evaluation.factors import factors_of, problems_of, variants
+from judgecal.rag.evaluation.http_config import HttpConfig
+from judgecal.rag.evaluation.local_config import LocalConfig
 
 HEAD = '[questions]\ngold = "starter"\n'
 LOCAL = '[[systems]]\nname = "ours"\nkind = "local"\n'

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering.questions import Question
 from judgecal.artefacts import validated
-from judgecal.evaluation.function import FunctionConfig, FunctionSystem
-from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
+from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from tests.support.hostile_code import CLASSES, WHATS
 
 FILE = """

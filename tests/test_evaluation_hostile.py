@@ -12,8 +12,8 @@ import polars
 import pytest
 
 from judgecal.cli import run
-from judgecal.evaluation.states import NAMES
-from judgecal.evaluation.system import contexts_of
+from judgecal.rag.evaluation.states import NAMES
+from judgecal.rag.evaluation.system import contexts_of
 from judgecal.records import well_formed
 from tests.support.raw_host import raw_host
 

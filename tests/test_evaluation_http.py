@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from judgecal.answering.questions import Question
 from judgecal.artefacts import validated
 from judgecal.engine import CallFailed
 from judgecal.errors import InputError
-from judgecal.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
-from judgecal.evaluation.http_client import HttpClient, Received
-from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
+from judgecal.rag.evaluation.http_client import HttpClient, Received
+from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from tests.support.rag_service import DOCUMENTS, RagService, rag_service
 from tests.support.raw_host import RawHost, Sent, moved, raw_host
 
@@ -142,7 +142,7 @@ def test_a_run_that_was_interrupted_asks_nothing_twice(
 def interrupted(system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
     with monkeypatch.context() as patch:
-        patch.setattr("judgecal.evaluation.http._Run._take_down", stays)
+        patch.setattr("judgecal.rag.evaluation.http._Run._take_down", stays)
         ask(system, asked[:5], folder)
     with (folder / "answers.jsonl").open("ab") as file:
         file.write(b'{"config": "torn')

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering.questions import Question, questions_of
 from judgecal.artefacts import validated
 from judgecal.engine import Budget
 from judgecal.errors import InputError
-from judgecal.evaluation import local_index, local_retrieval
-from judgecal.evaluation.local import LocalConfig, LocalSystem
-from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Document, load_gold
+from judgecal.rag.answering.questions import Question, questions_of
+from judgecal.rag.evaluation import local_index, local_retrieval
+from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
+from judgecal.rag.evaluation.system import Asking, SystemAnswer
+from judgecal.rag.retrieval.indexes import Index, index_named
 from judgecal.records import digest
-from judgecal.retrieval.indexes import Index, index_named
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import ROOT, Ran
 from tests.support.server import StubServer, failing, running

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering.questions import Question
 from judgecal.artefacts import validated
 from judgecal.engine import Budget
 from judgecal.engine.transport.litellm_client import LitellmTransport
 from judgecal.errors import AuthError
-from judgecal.evaluation import local_index
-from judgecal.evaluation.local import LocalConfig, LocalSystem
-from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Document
 from judgecal.models import for_task, load_catalogue
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation import local_index
+from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
+from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.server import Answer, StubServer, as_answer, failing, running
 

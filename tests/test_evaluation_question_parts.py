@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from judgecal.answering.questions import Question
 from judgecal.errors import InputError
-from judgecal.evaluation.question_parts import COMPLEXITY_RULE, KEY_WORDS, by_complexity, by_tag, complexity_of
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.question_parts import COMPLEXITY_RULE, KEY_WORDS, by_complexity, by_tag, complexity_of
 from tests.support.measured import measured_row
 
 LONG = " ".join(["word"] * 21)

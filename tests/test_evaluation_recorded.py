@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import Question
 from judgecal.artefacts import validated
-from judgecal.evaluation import recorded
-from judgecal.evaluation.recorded import RecordedConfig, RecordedSystem
-from judgecal.evaluation.system import Asking, SystemAnswer
 from judgecal.experiment import RunOptions
+from judgecal.rag.answering import Question
+from judgecal.rag.evaluation import recorded
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
+from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from judgecal.records import Context, Failure
 from judgecal.tables import read_table
 

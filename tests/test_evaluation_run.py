@@ -13,16 +13,16 @@ import polars
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.evaluation import states
-from judgecal.evaluation.config import read_evaluate_config
-from judgecal.evaluation.result import EvaluateResult
-from judgecal.evaluation.run import EvaluateRun
-from judgecal.evaluation.states import NAMES, StateFiles
 from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.report.evaluate import evaluate_document
+from judgecal.rag.evaluation import states
+from judgecal.rag.evaluation.config import read_evaluate_config
+from judgecal.rag.evaluation.document import evaluate_document
+from judgecal.rag.evaluation.result import EvaluateResult
+from judgecal.rag.evaluation.run import EvaluateRun
+from judgecal.rag.evaluation.states import NAMES, StateFiles
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.summary import Costs, documents_of, rows_of, summarise, summarise_documents
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.summary import Costs, documents_of, rows_of, summarise, summarise_documents
 from tests.support.measured import measured_row, of_totals
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import formats, guess, read_export
+from judgecal.exchange.exports import formats, guess, read_export
 from tests.support.exports import FIXTURES, accounted, read_or_refused
 
 _NO_DATA = (".py", ".md", ".yaml", ".sh", ".js")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import Export, formats, read_export
+from judgecal.exchange.exports import Export, formats, read_export
 from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
 
 REAL = FIXTURES / "argilla"

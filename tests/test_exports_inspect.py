@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from judgecal.errors import InputError
+from judgecal.exchange.exports import Export, formats, read_export
 from judgecal.tables import open_archive, zip_members
-from judgecal.tables.exports import Export, formats, read_export
 from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
 
 REAL = FIXTURES / "inspect"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import guess, read_export
+from judgecal.exchange.exports import guess, read_export
 from tests.support.command import Run, one_object
 
 METRICS = [

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from judgecal.exchange.exports import guess, read_export
 from judgecal.goldset import load_gold
-from judgecal.tables.exports import guess, read_export
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 

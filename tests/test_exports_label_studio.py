@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import Export, formats, person, read_export
+from judgecal.exchange.exports import Export, formats, person, read_export
 from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
 
 REAL = FIXTURES / "label-studio"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import Export, guess, person, read_export
+from judgecal.exchange.exports import Export, guess, person, read_export
 from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
 
 ITSELF = [FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")]

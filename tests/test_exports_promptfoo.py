@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from judgecal.tables.exports import Export, read_export
+from judgecal.exchange.exports import Export, read_export
 from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
 
 ITSELF = FIXTURES / "promptfoo"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.tables.exports import formats, guess
+from judgecal.exchange.exports import formats, guess
 from tests.support.command import Run, one_object
 from tests.support.exports import FIXTURES
 

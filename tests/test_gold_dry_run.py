@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from judgecal.exchange import exports
 from judgecal.goldset import Splits
-from judgecal.tables import exports
 from tests.support.command import Run, one_object, tree
 from tests.support.made_up_tool import MADE_UP, items, scores
 

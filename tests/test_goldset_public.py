@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.goldset import GoldSet, catalogue, load_gold
-from judgecal.goldset.catalogue import CATALOGUE
+from judgecal.exchange import catalogue, public_sets
+from judgecal.exchange.catalogue import CATALOGUE
+from judgecal.exchange.exports import formats
+from judgecal.exchange.public_sets import READERS
+from judgecal.goldset import GoldSet, load_gold
 from judgecal.scale import Scale
-from judgecal.tables import public_sets
-from judgecal.tables.exports import formats
-from judgecal.tables.public_sets import READERS
 from judgecal.workspace import Workspace
 from tests.support.command import Ran, Run, one_object
 from tests.support.hub import keep_off_the_hub

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from judgecal.answering import questions_of
 from judgecal.goldset import load_gold
 from judgecal.models.embedded import reply
-from judgecal.retrieval import collection_of_gold
+from judgecal.rag.answering import questions_of
+from judgecal.rag.retrieval import collection_of_gold
 from judgecal.workspace import Workspace
 from tests.support.command import ROOT, Run, one_object
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running

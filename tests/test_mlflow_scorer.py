@@ -92,7 +92,7 @@ def test_what_cannot_be_judged_is_an_error_and_no_value(lock: Path, mlflow: None
 
 
 def test_contexts_come_from_the_trace(workspace_dir: Path, lock: Path, mlflow: None) -> None:
-    from judgecal.selection.mlflow_scorer import _retrieved
+    from judgecal.exchange.mlflow_scorer import _retrieved
 
     documents = [{"page_content": "a fact", "metadata": {"doc_uri": "d1"}}]
     trace = SimpleNamespace(search_spans=lambda span_type: [SimpleNamespace(outputs=documents)] * (span_type != ""))

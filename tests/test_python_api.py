@@ -12,8 +12,8 @@ import pytest
 import judgecal as package
 from judgecal import Estimate, InputError, Judge, Judgement, Judgements, Scale, load_gold, load_signature, score
 from judgecal.engine.transport import embedded as transport
+from judgecal.production.judged_table import JudgedColumns
 from judgecal.selection.choice import Caps
-from judgecal.selection.judged_table import JudgedColumns
 from judgecal.workspace import find_workspace
 
 

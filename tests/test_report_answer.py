@@ -6,10 +6,10 @@ import dataclasses
 import json
 from pathlib import Path
 
-from judgecal.answering import AnswerResult
-from judgecal.answering.result import Contaminated, KnownQuestion
 from judgecal.experiment.stored import find_experiment
-from judgecal.report.answer import answer_document
+from judgecal.rag.answering import AnswerResult
+from judgecal.rag.answering.document import answer_document
+from judgecal.rag.answering.result import Contaminated, KnownQuestion
 from judgecal.report.html import html
 from judgecal.workspace import find_workspace
 from tests.support.command import Run

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.desk.flagged import read_flagged
 from judgecal.goldset import load_gold
-from judgecal.web.flagged import read_flagged
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated

@@ -11,13 +11,13 @@ import pytest
 from rich.cells import cell_len
 
 from judgecal.artefacts import validated
-from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.question_parts import COMPLEXITY_RULE
-from judgecal.evaluation.result import EvaluateResult, FailedAnswers
+from judgecal.rag.evaluation.display_names import labels
+from judgecal.rag.evaluation.document import evaluate_document
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.question_parts import COMPLEXITY_RULE
+from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers
 from judgecal.records import Headline
 from judgecal.report.document import Folded, Table
-from judgecal.report.evaluate import evaluate_document
-from judgecal.report.evaluate_names import labels
 from judgecal.report.html import html
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal

@@ -8,8 +8,8 @@ from pathlib import Path
 from judgecal.experiment import CompareRun, read_experiment
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
+from judgecal.rag.retrieval import RetrievalResult
 from judgecal.report.notebook import _DOCUMENTS
-from judgecal.retrieval import RetrievalResult
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated

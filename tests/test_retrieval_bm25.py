@@ -12,7 +12,7 @@ import pytest
 from rank_bm25 import BM25Okapi
 
 from judgecal.errors import InputError
-from judgecal.retrieval.bm25 import Bm25, standing, tokenizer_named, top
+from judgecal.rag.retrieval.bm25 import Bm25, standing, tokenizer_named, top
 
 WORDS = tokenizer_named("words")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document
-from judgecal.retrieval.chunking import ChunkOptions, best_children, chunks_of, sentences_of, splitter_named
+from judgecal.rag.retrieval.chunking import ChunkOptions, best_children, chunks_of, sentences_of, splitter_named
 
 _PIECES = [*'aBé. !?\n\t…。\u00a0"(«😀1', "word", "Dr. ", "\n\n"]
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)

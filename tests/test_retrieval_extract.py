@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.retrieval import FileColumns, collection_of_files
-from judgecal.retrieval.extract import NoTextError, extract
+from judgecal.rag.retrieval import FileColumns, collection_of_files
+from judgecal.rag.retrieval.extract import NoTextError, extract
 
 
 def pdf(path: Path, *pages: str, password: str | None = None) -> Path:
@@ -194,11 +194,11 @@ def test_html_without_a_bottom_is_a_note(tmp_path: Path, page: str) -> None:
 
 def test_a_file_may_be_so_long_and_take_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = html(tmp_path / "a.html", "<p>x" * 100_000)
-    monkeypatch.setattr("judgecal.retrieval.extract._MOST_CHARACTERS", 1000)
+    monkeypatch.setattr("judgecal.rag.retrieval.extract._MOST_CHARACTERS", 1000)
     with pytest.raises(NoTextError, match="HTML of over 1,000 characters: split it"):
         extract(page)
     monkeypatch.undo()
-    monkeypatch.setattr("judgecal.retrieval.extract._MOST_SECONDS", 0.0)
+    monkeypatch.setattr("judgecal.rag.retrieval.extract._MOST_SECONDS", 0.0)
     with pytest.raises(NoTextError, match="HTML that takes over 0 s to read"):
         extract(page)
     with pytest.raises(NoTextError, match="PDF that takes over 0 s to read"):

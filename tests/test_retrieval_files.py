@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.retrieval import (
+from judgecal.rag.retrieval import (
     Collection,
     FileColumns,
     RetrievalOptions,
@@ -24,9 +24,9 @@ from judgecal.retrieval import (
     read_qrels,
     read_run,
 )
-from judgecal.retrieval.findings import EmptyDocuments, MissingReferences, RunFindings
-from judgecal.retrieval.ranking import RankBin
-from judgecal.retrieval.sources import answerable
+from judgecal.rag.retrieval.findings import EmptyDocuments, MissingReferences, RunFindings
+from judgecal.rag.retrieval.ranking import RankBin
+from judgecal.rag.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table
 
 
@@ -198,7 +198,7 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp_path: Path) -> None:
     """BM25's rankings written down and read again: two roads to the same numbers."""
-    from judgecal.retrieval.bm25 import Bm25, tokenizer_named, top
+    from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named, top
 
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())

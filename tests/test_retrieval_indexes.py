@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
-from judgecal.retrieval.bm25 import Bm25, tokenizer_named
-from judgecal.retrieval.indexes import index_named
+from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
+from judgecal.rag.retrieval.indexes import index_named
 
 TEXTS = [
     "The tram to the harbour leaves at noon.", "Harbour trams leave every hour.", "Bread is baked in the morning.",

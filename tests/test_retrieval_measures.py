@@ -11,7 +11,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document
-from judgecal.retrieval import (
+from judgecal.rag.retrieval import (
     Collection,
     FileColumns,
     Question,
@@ -21,9 +21,9 @@ from judgecal.retrieval import (
     measure_retrieval,
     read_run,
 )
-from judgecal.retrieval.ranking import Measured, Pairs, by_run, cuts, histogram
-from judgecal.retrieval.result import Ties
-from judgecal.retrieval.weak_spots import Observed, windows
+from judgecal.rag.retrieval.ranking import Measured, Pairs, by_run, cuts, histogram
+from judgecal.rag.retrieval.result import Ties
+from judgecal.rag.retrieval.weak_spots import Observed, windows
 from judgecal.stats.intervals import mean_estimate
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.bulk.partitioned import PartitionedRun
 from judgecal.engine import Budget, held
 from judgecal.errors import BusyError, InputError
 from judgecal.experiment import RunOptions
@@ -16,7 +17,6 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.report.experiments import judge_report
 from judgecal.report.judge import judge_document
-from judgecal.selection.partitioned import PartitionedRun
 from judgecal.tables import list_partitions
 from judgecal.workspace import find_workspace
 from tests.support.command import Run

@@ -27,10 +27,10 @@ from judgecal.errors import InputError
 from judgecal.experiment import RunOptions, keep_trials, plan_calls
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.production.row_items import judged_columns
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.selection.pass_rates import word_shares
-from judgecal.selection.row_items import judged_columns
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source

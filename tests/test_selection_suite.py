@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from judgecal.exchange.mosaic_rows import read_record
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge, judge_named
-from judgecal.selection.mosaic_rows import read_record
 from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object

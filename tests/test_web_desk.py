@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from judgecal.desk.desk import Refusal
+from judgecal.desk.label_journal import now
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
 from judgecal.goldset.ratings_file import RatingsFile
 from judgecal.records import Rating
-from judgecal.web.desk import Refusal
-from judgecal.web.label_journal import now
 from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting
 from tests.torture.damage import harm

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from judgecal.desk.choices import choices_of, typed_of
+from judgecal.desk.server import progress_words
 from judgecal.experiment.adjudication import adjudication, contested, opinions_of
 from judgecal.experiment.gold_agreement import rater_agreement
 from judgecal.experiment.label_progress import Timing, label_progress
@@ -16,8 +18,6 @@ from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.intervals import mean_estimate
-from judgecal.web.choices import choices_of, typed_of
-from judgecal.web.server import progress_words
 from tests.support.command import Run, one_object
 from tests.support.desk import ratings
 from tests.support.gold import made_gold, made_items, rated
@@ -167,7 +167,7 @@ def test_an_experiments_items_with_a_draft_and_drawn_where_judges_differ(
     made_gold(workspace_dir / "gold" / "made", made, labels, splits=OPEN)
     full = [100 if row["kind"] == "full" else 0 for row in made]
     recorded(judgecal, tmp_path, {"high": full, "low": [100 - one for one in full]}, made)
-    monkeypatch.setattr("judgecal.web.server.DeskServer.serve", _labels)
+    monkeypatch.setattr("judgecal.desk.server.DeskServer.serve", _labels)
     words = ("gold", "label", "rec", "--raters", "cyd", "--next", "strata", "-n", "15", "--json")
     found = one_object(judgecal(*words))
     assert (found["set"], found["n_items"], found["n_labelled"]) == ("rec-labels", 15, 12)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from judgecal.web.label_queue import LabelQueue, Next
+from judgecal.desk.label_queue import LabelQueue, Next
 
 ITEMS = [f"i{n:03d}" for n in range(200)]
 

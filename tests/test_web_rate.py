@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from judgecal.desk.label_queue import LabelQueue
 from judgecal.goldset import Card, GoldSet
+from judgecal.production.judged_table import JudgedTable
+from judgecal.production.row_labels import read_labels
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
-from judgecal.selection.judged_table import JudgedTable
-from judgecal.selection.row_labels import read_labels
 from judgecal.stats.prediction_powered import LabelledRows, corrected_mean
-from judgecal.web.label_queue import LabelQueue
 
 N, DRAWN, LABELLED = 2_000, {True: 40, False: 80}, 70
 

@@ -13,9 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from judgecal.cli.gold_label import _notes
+from judgecal.desk.command import _notes
+from judgecal.desk.server import Address, DeskServer
 from judgecal.goldset import load_gold
-from judgecal.web.server import Address, DeskServer
 from tests.support.command import Run, tree
 from tests.support.desk import desk_of, ratings, waiting
 from tests.support.gold import made_gold, made_items
@@ -190,7 +190,7 @@ def test_it_ends_where_nobody_acts(tmp_path: Path) -> None:
 
 
 def test_it_ends_although_a_request_never_comes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judgecal.web.server._LAST_S", 0.3)
+    monkeypatch.setattr("judgecal.desk.server._LAST_S", 0.3)
 
     async def body(server: DeskServer, ask: Ask) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
@@ -318,7 +318,7 @@ def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(judgecal: 
     assert ran.code == 0 and "0 of 12 items" in ran.out, ran.err
     assert not (workspace_dir / "gold" / "answers").exists()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("judgecal.web.server.DeskServer.serve", lambda self, opened: asyncio.sleep(0))
+        patch.setattr("judgecal.desk.server.DeskServer.serve", lambda self, opened: asyncio.sleep(0))
         assert judgecal(*words).code == 0
         assert len(load_gold(workspace_dir / "gold" / "answers").items) == 12
         assert judgecal(*words).code == 0  # and once more, with the set there

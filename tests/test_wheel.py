@@ -42,7 +42,7 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
         "judgecal/starter/gold/starter/items.jsonl",
         "judgecal/starter/judgecal.toml",
         "judgecal/models/embedded/weights.json",
-        "judgecal/goldset/catalogue.toml",
+        "judgecal/exchange/catalogue.toml",
     ):
         assert wanted in names
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "gold/", "experiments/"))]

@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli.gold_fetch import fetch_command
 from judgecal.cli.gold_import import import_command
-from judgecal.cli.gold_label import adjudicate_command, label_command
-from judgecal.cli.gold_make import make_command
 from judgecal.cli.gold_sheet import sheet_command
 from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.options import Json, grouped, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.table_file import TableFile
+from judgecal.wings import wing
 
 app = typer.Typer(
     help="Gold sets: list, check, agreement of the raters, import, public sets, made questions, sheets, labelling.",
@@ -24,11 +22,11 @@ app = typer.Typer(
 )
 
 app.command("import", epilog=example("gold import"))(grouped(import_command))
-app.command("fetch", epilog=example("gold fetch"))(grouped(fetch_command))
-app.command("make", epilog=example("gold make"))(grouped(make_command))
+app.command("fetch", epilog=example("gold fetch"))(grouped(wing("gold fetch")))
+app.command("make", epilog=example("gold make"))(grouped(wing("gold make")))
 app.command("sheet", epilog=example("gold sheet"))(grouped(sheet_command))
-app.command("label", epilog=example("gold label"))(grouped(label_command))
-app.command("adjudicate", epilog=example("gold adjudicate"))(grouped(adjudicate_command))
+app.command("label", epilog=example("gold label"))(grouped(wing("gold label")))
+app.command("adjudicate", epilog=example("gold adjudicate"))(grouped(wing("gold adjudicate")))
 
 Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
 

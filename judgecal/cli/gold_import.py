@@ -14,10 +14,10 @@ import typer
 from judgecal.cli.options import Full, Json, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
+from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.goldset import Beside, Columns, Imported
-    from judgecal.goldset.export_labels import LabelOptions
     from judgecal.goldset.understood import Understood
     from judgecal.workspace import Workspace
 
@@ -89,12 +89,11 @@ class ImportArguments(ColumnArguments):
         """Those of them that an export of a tool does not take."""
         return [one for one in self.given() if one not in (*_OF_EXPORTS, *(_OF_RATINGS if self.ratings else ()))]
 
-    def labels(self, *, force: bool) -> LabelOptions:
+    def labels(self, *, force: bool) -> Any:
         """What they say of an export's labels."""
         from judgecal.goldset import read_mapping
-        from judgecal.goldset.export_labels import LabelOptions
 
-        return LabelOptions(
+        return wing("export labels")(
             labels=tuple(self.label or ()),
             scale=self.scale,
             pass_at=self.pass_at,
@@ -113,12 +112,11 @@ class ImportArguments(ColumnArguments):
             InputError: the file cannot be read, or options of other tables stand beside --answers.
         """
         from judgecal.errors import InputError
-        from judgecal.goldset.rules_import import holds_rules
 
         others = [option for option in self.given() if option != "--answers"]
         if self.answers is not None and others:
             raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
-        return self.answers is not None or (not others and holds_rules(files[0]))
+        return self.answers is not None or (not others and wing("holds rules")(files[0]))
 
     def columns(self) -> Columns:
         """As the table of an import is read by them."""
@@ -258,11 +256,10 @@ def _understood(
 def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:
     """Whose export the files are, None for a table; an option of tables says that they are one."""
     from judgecal.errors import InputError
-    from judgecal.tables.exports import guess
 
     columns = table.of_tables()
     if tool is None:
-        return None if columns else guess([Path(file) for file in files])
+        return None if columns else wing("guess export")([Path(file) for file in files])
     if columns:
         raise InputError(f"{', '.join(columns)} with --from: the fields of an export are known; leave it out")
     return tool
@@ -273,8 +270,6 @@ def _imported(
 ) -> Imported:
     """The set of filled sheets, of an export, of questions with rules, or of a table."""
     from judgecal.goldset import import_gold, import_sheets, read_mapping
-    from judgecal.goldset.export_import import import_export
-    from judgecal.goldset.rules_import import import_rules
 
     into: dict[str, Any] = {"name": name, "workspace": workspace, "replace": how.replace}
     paths = [Path(file) for file in files]
@@ -282,9 +277,11 @@ def _imported(
         table.refuse_columns(tool=how.tool, force=how.force)
         return import_sheets(paths, rater=table.rater, scale=table.scale, pass_at=table.pass_at, **into)
     if how.tool is not None:
-        return import_export(paths, tool=how.tool, labels=table.labels(force=how.force), **into)
+        imported: Imported = wing("import export")(paths, tool=how.tool, labels=table.labels(force=how.force), **into)
+        return imported
     if table.of_rules(files):
-        return import_rules(files, answers=table.answers, **into)
+        of_rules: Imported = wing("import rules")(files, answers=table.answers, **into)
+        return of_rules
     table.require(files)
     with _rows_read() as progress:
         return import_gold(

@@ -13,6 +13,7 @@ import typer
 from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
 from judgecal.cli.options import Full, Json, workspace_of
 from judgecal.cli.output import print_result
+from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.experiment.drawn import Drawing
@@ -245,11 +246,9 @@ def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Sou
 
 def _of_answers(folder: Path, gold: GoldSet, config: Mapping[str, Any], rows: Iterable[Judgement]) -> Source:
     """The answers of a run of `answer` or `evaluate`: new items, which labels make a gold set of."""
-    from judgecal.answering import answered_items
-
     judge = str(config["judge"]["judge"]) if "judge" in config else _first_judge(config, rows)
     drafts = {row.item_id: row.verdict for row in rows if row.judge == judge}
-    return Source(gold, answered_items(folder), folder.name, judge, drafts)
+    return Source(gold, wing("answered items")(folder), folder.name, judge, drafts)
 
 
 def _first_judge(config: Mapping[str, object], rows: Iterable[Judgement]) -> str:

@@ -13,12 +13,13 @@ from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, listed, notice
+from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.experiment import RunOptions
-    from judgecal.selection.production import ProductionRun
-    from judgecal.selection.production_result import JudgeResult
-    from judgecal.selection.suite_run import Reader, SuiteRun
+    from judgecal.production.judge import ProductionRun
+    from judgecal.production.judge_result import JudgeResult
+    from judgecal.production.suite_run import Reader, SuiteRun
     from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
 
@@ -54,7 +55,7 @@ class Judges:
 
     def problems(self) -> list[str]:
         """Options that contradict each other."""
-        from judgecal.selection.suite_columns import NAMINGS
+        from judgecal.production.suite_columns import NAMINGS
 
         found = []
         if bool(self.lock) == (self.suite is not None):
@@ -147,15 +148,13 @@ def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> I
 
 
 def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: shared.RunArguments) -> None:
-    from judgecal.selection.partitioned import PartitionedRun
-    from judgecal.selection.ray_engine import ray_engine, require_ray
     from judgecal.tables import list_partitions
 
-    require_ray()
+    wing("needs ray")()
     assert judges.lock
     columns, partitions = table.columns(), list_partitions(given.files)
-    with ray_engine() as engine:
-        run = PartitionedRun(
+    with wing("ray")() as engine:
+        run = wing("partitions")(
             workspace=given.workspace,
             lock_path=judges.lock[0],
             trust_lock=judges.trust_lock,
@@ -185,9 +184,9 @@ def _source(file: Path) -> FileSource:
 
 def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> ProductionRun:
     columns = table.columns()
+    from judgecal.production.judge import ProductionRun
+    from judgecal.production.row_items import RowReader
     from judgecal.selection.lock import load_lock
-    from judgecal.selection.production import ProductionRun
-    from judgecal.selection.row_items import RowReader
 
     assert judges.lock
     locked = load_lock(judges.lock[0])
@@ -226,9 +225,9 @@ def _show(result: JudgeResult, call: shared.RunArguments) -> None:
 def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteRun:
     from judgecal.judges.suite import load_suite
     from judgecal.models import EMBEDDED
-    from judgecal.selection.suite_columns import NAMINGS
-    from judgecal.selection.suite_judges import measures_of, suite_of_locks
-    from judgecal.selection.suite_run import SuiteRun
+    from judgecal.production.suite_columns import NAMINGS
+    from judgecal.production.suite_judges import measures_of, suite_of_locks
+    from judgecal.production.suite_run import SuiteRun
 
     suite = load_suite(judges.suite, workspace=given.workspace) if judges.suite else suite_of_locks(judges.lock or [])
     measures = measures_of(suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
@@ -248,9 +247,8 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
 
 def _reader(naming: str, table: rows.ColumnArguments, inputs: frozenset[str]) -> Reader:
     """How rows are read. InputError: options that this naming does not take, or a column is not named."""
-    from judgecal.selection.mosaic_rows import MosaicReader
-    from judgecal.selection.row_items import RowReader
-    from judgecal.selection.suite_run import PlainReader
+    from judgecal.production.row_items import RowReader
+    from judgecal.production.suite_run import PlainReader
 
     if naming == "plain":
         return PlainReader(RowReader.asking(table.columns(), inputs))
@@ -260,7 +258,8 @@ def _reader(naming: str, table: rows.ColumnArguments, inputs: frozenset[str]) ->
             f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, response, "
             "retrieved_context ...): leave these out, or give --columns plain"
         )
-    return MosaicReader(inputs, table.item, table.group)
+    reader: Reader = wing("mosaic rows")(inputs, table.item, table.group)
+    return reader
 
 
 def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:

@@ -75,8 +75,8 @@ def drawing_of(
     """The rows of a table that a sheet takes; `how`: the strata, -n, the set's name, the seed."""
     from judgecal.errors import refuse
     from judgecal.goldset import load_gold
-    from judgecal.selection.judged_draw import ItemColumns, JudgedDraw, answers_to_label
-    from judgecal.selection.judged_table import JudgedColumns, read_judged
+    from judgecal.production.judged_draw import ItemColumns, JudgedDraw, answers_to_label
+    from judgecal.production.judged_table import JudgedColumns, read_judged
     from judgecal.selection.lock import load_lock
 
     strata, n, name, seed = how

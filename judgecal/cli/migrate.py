@@ -94,8 +94,8 @@ def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge,
         if table.given():
             raise InputError(f"{', '.join(table.given())} without --on: columns are those of a table of answers")
         return None
+    from judgecal.production.row_items import RowReader
     from judgecal.selection.churn import Recent
-    from judgecal.selection.row_items import RowReader
     from judgecal.tables import open_source
 
     return Recent(open_source(path), RowReader.of(table.columns(), *judges))

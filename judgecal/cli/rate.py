@@ -15,7 +15,7 @@ from judgecal.cli.row_columns import column
 from judgecal.cli.table_file import TableFile, output
 
 if TYPE_CHECKING:
-    from judgecal.selection.judged_table import JudgedColumns
+    from judgecal.production.judged_table import JudgedColumns
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class JudgedArguments:
 
     def columns(self) -> JudgedColumns:
         """As the table is read by them."""
-        from judgecal.selection.judged_table import JudgedColumns
+        from judgecal.production.judged_table import JudgedColumns
 
         named = (self.question, self.answer, self.verdict, self.item, self.group, self.by, self.second)
         return JudgedColumns(*named, tuple(self.repeat or ()))
@@ -88,9 +88,9 @@ def rate(
     """
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
+    from judgecal.production.rate import RateRun
     from judgecal.report.rate import rate_document
     from judgecal.selection.lock import load_lock
-    from judgecal.selection.rate import RateRun
 
     if given.escalate is None:
         file_out.check()
@@ -150,10 +150,10 @@ def plan(
     With --lock: the labels of a corrected rate, and what this judge saves. With an experiment: the questions.
     """
     from judgecal.errors import refuse
+    from judgecal.production.rate_plan import plan_labels
     from judgecal.report.plan import plan_document, questions_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.questions_plan import QuestionsRun
-    from judgecal.selection.rate_plan import plan_labels
 
     odd = [("--half-width", half_width)] if lock is None else [("--difference", difference), ("--metric", metric)]
     problems = [f"{option} is of the other plan: leave it out" for option, given in odd if given is not None]

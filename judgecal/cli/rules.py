@@ -10,6 +10,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result
+from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.records import Item
@@ -43,14 +44,13 @@ def rules(
     from judgecal.experiment.rules import score_rules
     from judgecal.goldset import load_gold
     from judgecal.report.rules import rules_document
-    from judgecal.tables.rag_ifeval import join_answers, read_answers
 
     workspace = shared.workspace_of(ctx)
     found = load_gold(gold, workspace=workspace)
     items: Sequence[Item] = found.items
     notes: Sequence[str] = ()
     if answers is not None:
-        items, notes = join_answers(items, read_answers(answers))
+        items, notes = wing("rule answers")(items, answers)
     given = {"message": refusal_message, "words": words, "lemmas": lemmas}
     result = score_rules(
         items,

@@ -1,7 +1,6 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
 from judgecal.engine.appended_file import held
-from judgecal.engine.batch_log import batches_with, refuse_waiting, require_batches
 from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder, open_cache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
@@ -34,7 +33,6 @@ __all__ = [
     "Reply",
     "ReplyCache",
     "ReplySchema",
-    "batches_with",
     "cache_folder",
     "counted_remark",
     "expected_seconds",
@@ -42,8 +40,6 @@ __all__ = [
     "open_cache",
     "read_guarded",
     "read_journal",
-    "refuse_waiting",
-    "require_batches",
     "require_prices",
     "run_calls",
     "take_verdicts",

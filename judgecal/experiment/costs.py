@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine import Journal, batches_with, expected_seconds, worst_cost_usd
+from judgecal.engine import Journal, expected_seconds, worst_cost_usd
 from judgecal.experiment.trials import Due, RunOptions
 from judgecal.judges import JudgeName, Respondent, calls_a_model
 from judgecal.records import Item
+from judgecal.wings import wing
 
 _InBatch = Callable[..., object] | None  # as `batches_with` gives it
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
@@ -68,7 +69,7 @@ def plan_calls(
     measured = _latencies(journal)
     plans = []
     for judge in judges:
-        in_batch = None if judge.model is None else batches_with(judge.model, journal)
+        in_batch = None if judge.model is None else wing("batches beside")(judge.model, journal)
         plans.append(_plan(judge, Due(judge, items, journal, options), planned, measured, in_batch=in_batch))
     return together(plans)
 

@@ -21,8 +21,6 @@ from judgecal.engine import (
     Progress,
     ReplyCache,
     open_cache,
-    refuse_waiting,
-    require_batches,
     require_prices,
     run_calls,
     take_verdicts,
@@ -31,6 +29,7 @@ from judgecal.errors import InputError, notice
 from judgecal.judges import Caller, Decider, Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
+from judgecal.wings import wing
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
@@ -83,7 +82,7 @@ class RunOptions:
         """
         require_prices(models, self.limit_usd)
         if self.batch:
-            require_batches(models)
+            wing("needs batches")(models)
 
     @property
     def limit_usd(self) -> float | None:
@@ -343,7 +342,7 @@ def _call(
     batched = {model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches}
     for model, callers in by_model.items():
         n = sum(count for *_, count in callers)
-        refuse_waiting(_calls(callers), model, journal)
+        wing("refuse waiting batches")(_calls(callers), model, journal)
         try:
             run_calls(
                 _calls(callers), model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n
@@ -351,8 +350,7 @@ def _call(
         finally:
             budget.save()
     if any(count for callers in batched.values() for *_, count in callers):
-        from judgecal.engine.batch import run_batches  # with aiohttp, a quarter of a second
-
+        run_batches = wing("batches")
         waiting = [(model, partial(_calls, callers)) for model, callers in batched.items()]
         try:
             run_batches(waiting, journal=journal, budget=budget, cache=cache, progress=progress)

@@ -36,16 +36,16 @@ KINDS = {
     "score": Kind("report.judges:judges_report"),
     "agreement": Kind("report.judges:judges_report"),
     "optimize": Kind("report.experiments:optimize_report"),
-    "retrieval": Kind("report.retrieval:retrieval_document", "retrieval:RetrievalResult"),
+    "retrieval": Kind("rag.retrieval.document:retrieval_document", "rag.retrieval:RetrievalResult"),
     "gate": Kind("report.experiments:gate_report"),
-    "answer": Kind("report.experiments:answer_report"),
+    "answer": Kind("rag.answering.document:answer_report"),
     "judge": Kind("report.experiments:judge_report"),
     "compare": Kind("report.compare:compare_document", "experiment.compare:CompareResult"),
     "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
-    "rate": Kind("report.rate:rate_document", "selection.rate_result:RateResult"),
+    "rate": Kind("report.rate:rate_document", "production.rate_result:RateResult"),
     "plan": Kind("report.plan:plan_report"),
-    "evaluate": Kind("report.evaluate:evaluate_document", "evaluation.result:EvaluateResult"),
-    "make": Kind("report.gold_make:make_document", "evaluation.made_questions:MadeQuestions"),
+    "evaluate": Kind("rag.evaluation.document:evaluate_document", "rag.evaluation.result:EvaluateResult"),
+    "make": Kind("rag.evaluation.make_document:make_document", "rag.evaluation.made_questions:MadeQuestions"),
     "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
 }
 """Command -> kind. A new kind is a line here."""
@@ -124,32 +124,15 @@ def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) 
     Raises:
         InputError: as `Experiment.read_summary`.
     """
+    from judgecal.production.judge_result import JudgeResult
+    from judgecal.production.suite_result import SuiteResult
     from judgecal.report.judge import example_rows, judge_document
     from judgecal.report.suite import suite_document
-    from judgecal.selection.production_result import JudgeResult
-    from judgecal.selection.suite_result import SuiteResult
 
     if "suite" in experiment.config:
         return suite_document(experiment.read_summary(SuiteResult))
     result = experiment.read_summary(JudgeResult)
     return judge_document(result, example_rows(result))
-
-
-def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `answer`; where the points go is told as soon as both contexts were run, in either order.
-
-    Raises:
-        InputError: as `Experiment.read_summary`.
-    """
-    from judgecal.answering import AnswerResult, decomposition
-    from judgecal.report.answer import answer_document
-
-    result = experiment.read_summary(AnswerResult)
-    if result.decomposition is None:
-        seed = int(experiment.config.get("seed", 0))
-        points = decomposition(workspace, experiment, result.percentages, seed=seed)
-        result = dataclasses.replace(result, decomposition=points)
-    return answer_document(result)
 
 
 def _loaded(name: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from judgecal.errors import InputError
+from judgecal.production.judge_result import JudgeResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -24,7 +25,6 @@ from judgecal.report.document import (
 from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
-from judgecal.selection.production_result import JudgeResult
 from judgecal.tables import Row, open_source
 from judgecal.tables.partitions import ENDINGS
 

@@ -12,26 +12,26 @@ from judgecal.report.document import Block, Document, Picture, Table
 from judgecal.report.html import rendered
 
 _DOCUMENTS = {
-    "AnswerResult": "answer:answer_document",
-    "Catalogued": "gold_fetch:catalogue_document",
-    "CompareResult": "compare:compare_document",
-    "EvaluateResult": "evaluate:evaluate_document",
-    "FetchPlan": "gold_fetch:plan_document",
-    "FetchedSet": "gold_fetch:fetched_document",
-    "GoldCheck": "gold:check_document",
-    "GoldChecks": "gold:checks_document",
-    "GoldList": "gold:list_document",
-    "Imported": "gold_import:import_document",
-    "JudgeResult": "judge:judge_document",
-    "MigrateResult": "migrate:migrate_document",
-    "OptimizeResult": "optimize:optimize_document",
-    "PlanResult": "plan:plan_document",
-    "QuestionsResult": "plan:questions_document",
-    "RateResult": "rate:rate_document",
-    "RaterAgreement": "gold:agreement_document",
-    "RetrievalResult": "retrieval:retrieval_document",
-    "SelectResult": "select:select_document",
-    "SuiteResult": "suite:suite_document",
+    "AnswerResult": "rag.answering.document:answer_document",
+    "Catalogued": "exchange.fetch_document:catalogue_document",
+    "CompareResult": "report.compare:compare_document",
+    "EvaluateResult": "rag.evaluation.document:evaluate_document",
+    "FetchPlan": "exchange.fetch_document:plan_document",
+    "FetchedSet": "exchange.fetch_document:fetched_document",
+    "GoldCheck": "report.gold:check_document",
+    "GoldChecks": "report.gold:checks_document",
+    "GoldList": "report.gold:list_document",
+    "Imported": "report.gold_import:import_document",
+    "JudgeResult": "report.judge:judge_document",
+    "MigrateResult": "report.migrate:migrate_document",
+    "OptimizeResult": "report.optimize:optimize_document",
+    "PlanResult": "report.plan:plan_document",
+    "QuestionsResult": "report.plan:questions_document",
+    "RateResult": "report.rate:rate_document",
+    "RaterAgreement": "report.gold:agreement_document",
+    "RetrievalResult": "rag.retrieval.document:retrieval_document",
+    "SelectResult": "report.select:select_document",
+    "SuiteResult": "report.suite:suite_document",
 }
 """Class of a result -> what makes its document of it alone."""
 
@@ -66,7 +66,7 @@ def _document(result: Result) -> Document | None:
     if name not in _DOCUMENTS:
         return None
     module, _, function = _DOCUMENTS[name].partition(":")
-    document: Document = getattr(importlib.import_module(f"judgecal.report.{module}"), function)(result)
+    document: Document = getattr(importlib.import_module(f"judgecal.{module}"), function)(result)
     return document
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from judgecal.experiment import Experiment
+from judgecal.production.rate_result import CurvePoint, PlanResult
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark
 from judgecal.report.document import Bullets, Document, Fact, Picture, Section, Table, from_summary, notes_section
 from judgecal.report.wording import sentence
 from judgecal.selection.questions_plan import QuestionsResult
-from judgecal.selection.rate_result import CurvePoint, PlanResult
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 

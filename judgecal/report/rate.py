@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from judgecal.production.rate_result import Escalated, RateDifference, RateResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -21,7 +22,6 @@ from judgecal.report.document import (
 from judgecal.report.intervals import Axis, in_percent, in_points, interval_picture, share_row
 from judgecal.report.plan import curve_section
 from judgecal.report.wording import sentence
-from judgecal.selection.rate_result import Escalated, RateDifference, RateResult
 
 _WORDS = (
     ("right", "What people pass: their label reaches the pass mark of their scale."),

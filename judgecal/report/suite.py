@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from judgecal.production.suite_result import SuiteRate, SuiteResult, ToLabel
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import Block, Document, Section, Table, from_summary, notes_section
 from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_row
 from judgecal.report.wording import in_a_row, sentence
-from judgecal.selection.suite_result import SuiteRate, SuiteResult, ToLabel
 
 _OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _SAID = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}

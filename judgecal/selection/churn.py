@@ -13,12 +13,12 @@ import numpy as np
 from judgecal.engine import Budget, Journal
 from judgecal.experiment import RunOptions, item_scale, keep_trials
 from judgecal.judges import Judge
+from judgecal.production.judge import judgement_of
+from judgecal.production.row_items import RowItems, RowReader
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.selection.lock import LockedGold
 from judgecal.selection.pass_rates import PassRule, group_number, joined
-from judgecal.selection.production import judgement_of
-from judgecal.selection.row_items import RowItems, RowReader
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats

@@ -47,6 +47,8 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
+from judgecal.production.judge import input_config
+from judgecal.production.row_items import RowItems
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
@@ -56,8 +58,6 @@ from judgecal.selection.locked_code import check_name
 from judgecal.selection.migrate_result import MigrateResult, OldAndNew, UnscoredSides
 from judgecal.selection.migrate_rule import Both, Loss, could_show, decide
 from judgecal.selection.pass_rates import PassRule, chance
-from judgecal.selection.production import input_config
-from judgecal.selection.row_items import RowItems
 from judgecal.selection.upheld import shown_above_floor
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration

@@ -42,8 +42,8 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.goldset.draw import allocate
+from judgecal.production.rate_plan import by_verdict
 from judgecal.records import Estimate
-from judgecal.selection.rate_plan import by_verdict
 from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.escalation import JudgedLabels, escalation
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson

@@ -24,8 +24,8 @@ from typing import Any
 
 import aiohttp
 
+from judgecal.desk.server import DeskServer
 from judgecal.goldset import load_gold
-from judgecal.web.server import DeskServer
 from tests.support.desk import Served, act, desk_of, ratings, served, waiting
 from tests.support.gold import made_gold
 

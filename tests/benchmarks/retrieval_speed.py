@@ -55,8 +55,8 @@ def peak_mb() -> float:
 
 def ours(corpus: Words, asked: Words) -> Timed:
     """Index; rank every reference document and keep the first 100: what the retriever test does."""
-    from judgecal.retrieval.bm25 import Bm25
-    from judgecal.retrieval.ranking import Pairs, by_bm25
+    from judgecal.rag.retrieval.bm25 import Bm25
+    from judgecal.rag.retrieval.ranking import Pairs, by_bm25
 
     numbers = np.arange(len(asked))
     pairs = Pairs(numbers, numbers * len(corpus) // len(asked), np.ones_like(numbers), (), len(asked))

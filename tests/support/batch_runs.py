@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from judgecal.bulk.batch import BatchPolicy, run_batches
+from judgecal.bulk.batch_client import BatchClient
+from judgecal.bulk.batch_log import BatchLog
 from judgecal.engine import Budget, Call, Journal, Ledger, ReplyCache
-from judgecal.engine.batch import BatchPolicy, run_batches
-from judgecal.engine.batch_client import BatchClient
-from judgecal.engine.batch_log import BatchLog
 from judgecal.models import ModelSpec
 from judgecal.records import Key
 from tests.support.calls import read_number

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.desk.desk import Desk, Labelling
 from judgecal.goldset import load_gold
-from judgecal.web.desk import Desk, Labelling
 from tests.support.command import ROOT
 from tests.support.gold import made_gold, made_items
 from tests.support.pages import OPEN

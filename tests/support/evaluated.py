@@ -8,11 +8,11 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 
-from judgecal.answering.questions import Question
-from judgecal.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.question_parts import by_complexity, by_tag
-from judgecal.evaluation.result import (
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.question_parts import by_complexity, by_tag
+from judgecal.rag.evaluation.result import (
     AskedQuestions,
     CorrectedSystem,
     EvaluateResult,
@@ -24,8 +24,8 @@ from judgecal.evaluation.result import (
     WorstAnswer,
     WorstQuestion,
 )
-from judgecal.evaluation.summary import Costs, summarise, summarise_documents
-from judgecal.evaluation.system import Setting, SystemAnswer
+from judgecal.rag.evaluation.summary import Costs, summarise, summarise_documents
+from judgecal.rag.evaluation.system import Setting, SystemAnswer
 from judgecal.records import Context, Estimate, Failure
 
 LOCKED = MeasuredBy(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.tables.exports import Export, formats, read_export
+from judgecal.exchange.exports import Export, formats, read_export
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
 

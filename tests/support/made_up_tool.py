@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from judgecal.exchange.exports import Export, ExportFormat, Score
 from judgecal.records import Context, Item
-from judgecal.tables.exports import Export, ExportFormat, Score
 
 
 def read_made_up(files: Sequence[Path], export: Export) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from judgecal.evaluation.measured import Measured
-from judgecal.evaluation.system import SystemAnswer
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Failure
 
 

@@ -6,12 +6,12 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from judgecal.bulk.partition_job import PartitionFacts, PartitionJob
 from judgecal.engine import Budget, Progress
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Columns
 from judgecal.judges import Judge
-from judgecal.selection.partition_job import PartitionFacts, PartitionJob
-from judgecal.selection.production_result import Counted
+from judgecal.production.judge_result import Counted
 
 COLUMNS = Columns("question", "answer", reference="reference", item="id", system="system")
 OPTIONS = ("--question", "question", "--answer", "answer", "--reference", "reference", "--item", "id", "--system",

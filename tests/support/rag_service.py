@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from judgecal.goldset import Document
-from judgecal.retrieval.bm25 import Bm25, tokenizer_named
+from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
 
 DOCUMENTS = (
     Document("rivers", None, "The Rhine rises in the Alps. It reaches the North Sea near Rotterdam."),

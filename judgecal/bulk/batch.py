@@ -1,0 +1,406 @@
+"""Judgements by the batch APIs of providers: handed in many at once, answered within a day, at about half the price.
+
+What is sent is what live calls send, and replies are read as theirs are; so the rows are the same but for the cost and
+the latency, which a batch does not have. A batch is noted before it is sent and again when the provider has given it an
+id, so that whoever is killed finds it again: by that id, or in the provider's list of batches. A request that the
+provider failed, or did not come to in time, is no row yet: it goes into another batch, three times in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from judgecal.bulk.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
+from judgecal.bulk.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
+from judgecal.bulk.batches import BatchState, Spool
+from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
+from judgecal.engine.call_runner import Outcome, stored_outcome
+from judgecal.engine.calls import Call, CallFailed, Message, Reply
+from judgecal.engine.journal import Journal
+from judgecal.engine.replies import shortened
+from judgecal.engine.reply_forms import LateForms, ReplyForms
+from judgecal.engine.run import Progress, clock, gives_verdict, judgement_of, run_calls, run_to_end
+from judgecal.errors import AuthError, JudgecalError, notice
+from judgecal.models import ModelSpec
+from judgecal.records import Failure, Judgement, Key
+
+_MOST_AT_ONCE = 50  # batches that wait at a provider; Gemini takes 100, of all of a user's programs
+
+
+def run_batches(
+    asked: Sequence[tuple[ModelSpec, Callable[[], Iterable[Call]]]],
+    *,
+    journal: Journal,
+    budget: Budget,
+    cache: ReplyCache | None = None,
+    policy: BatchPolicy | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Have every judgement by batches, and append each to the journal as it is read; all models' batches wait together.
+
+    Args:
+        asked: models, each with what gives its calls that are due, from the first one. It is called again after rows
+            were appended, which then are not due.
+
+    Raises:
+        InputError: a model's key is not set, or a line of the file cannot be read.
+        AuthError: a provider refused the key; what was recorded stays.
+        JudgecalError: a server has no batch API, cannot be reached, or refuses a batch.
+        KeyboardInterrupt: as from anywhere; the batches go on at the provider, which is said.
+    """
+
+    def counted(row: Judgement) -> None:
+        journal.append(row)
+        if progress:
+            progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
+
+    assumed = sorted(spec.alias for spec, _ in asked if spec.batch_price_assumed)
+    if assumed and progress:
+        notice(f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it")
+    with BatchLog(batches_beside(journal)) as log:
+        runs = [
+            _BatchRun(spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy())
+            for spec, calls in asked
+        ]
+        try:
+            for run in runs:
+                run.progress = progress
+                run.learn_forms()
+            run_to_end(lambda: _all(runs))
+        except (KeyboardInterrupt, JudgecalError):
+            notice(*(line for run in runs for line in run.still_waiting()))
+            raise
+
+
+async def _all(runs: Sequence[_BatchRun]) -> None:
+    await asyncio.gather(*(run.work() for run in runs))
+
+
+def _one_verdict(call: Call, outcome: Outcome, replies: Sequence[Reply]) -> Judgement:
+    """The row of a call with several replies: they say the same, or there is no verdict, as within one reply."""
+    rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
+    other = next((row.verdict for row in rows if row.verdict != rows[0].verdict), rows[0].verdict)
+    if other == rows[0].verdict:
+        return rows[0]
+    message = f"the batch answers this request twice, with {rows[0].verdict!r:.80} and {other!r:.80}"
+    text = shortened("\n\n".join(reply.text for reply in replies))
+    return dataclasses.replace(rows[0], verdict=None, raw_reply=text, error=Failure("parse", message))
+
+
+class _BatchRun:
+    """The batches of one model."""
+
+    progress: Progress | None = None
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        calls: Callable[[], Iterable[Call]],
+        log: BatchLog,
+        *,
+        record: Callable[[Judgement], None],
+        budget: Budget,
+        cache: ReplyCache | None,
+        policy: BatchPolicy,
+    ) -> None:
+        self._spec, self._calls, self._log = spec, calls, log
+        self._budget, self._cache, self._policy = budget, cache, policy
+        self._recorded = record
+        self._client = BatchClient(spec, log, policy, show=self._show)
+        self._format = self._client.format
+        self._cheap = spec.in_batches()
+        self._key_of = RequestKeys(spec)
+        self._forms = LateForms(ReplyForms(spec, cache_folder()))
+        self._open = log.open_of(spec)
+        self._waiting = ids_in(self._open)
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)  # name of a batch -> what this run asks for of it
+        self._tries: dict[str, int] = {}
+        self._given_up: set[Key] = set()  # an error may be due again at once, for the next run
+        self._short = 0  # times that the budget held fewer requests than were due
+        for batch in self._open:
+            budget.adopt(batch.name, batch.usd_at_most)
+
+    def learn_forms(self) -> None:
+        """Have one judgement live where it is not known whether the server takes a schema.
+
+        A batch would say so in hours. The same call finds out whether the key and the model are right.
+        """
+        if not ReplyForms(self._spec, cache_folder()).unknown:
+            return
+        for call in self._calls():
+            if call.schema is None:
+                continue
+            key, one, _ = request_id(self._key_of, call)
+            if one not in self._waiting and not stored_outcome(self._cache, key, partial(gives_verdict, call)):
+                run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
+                break
+        self._forms = LateForms(ReplyForms(self._spec, cache_folder()))
+
+    def _record(self, row: Judgement) -> None:
+        if row.error is not None:
+            self._given_up.add(row.key)
+        self._recorded(row)
+
+    def _still_due(self) -> Iterator[Call]:
+        return (call for call in self._calls() if call.key not in self._given_up)
+
+    async def work(self) -> None:
+        """Hand in, wait and read until nothing is due."""
+        try:
+            for batch in list(self._open):
+                await self._locate(batch)
+            while await self._hand_in():
+                await self._wait_and_read()
+        finally:
+            await self._client.transport.close()
+
+    def still_waiting(self) -> Iterator[str]:
+        """What a user must hear of batches that go on without this process."""
+        for batch in self._open:
+            if self._asked[batch.name]:
+                yield (
+                    f"judgecal: batch {batch.provider_id or batch.name} of {len(batch.ids):,} requests goes on at "
+                    f"{self._spec.provider} and is paid for there; the same command takes its replies; to stop it, "
+                    f"cancel it: {self._format.where}"
+                )
+
+    async def _locate(self, batch: Batch) -> None:
+        """Find a batch that was noted, and whose id was not; one that is in no list was never made."""
+        async with self._log.locating:
+            if batch.provider_id is None and self._log.is_open(batch):
+                self._tell([batch], "looking for a batch that may have been handed in")
+                if await self._client.look_for(batch):
+                    self._log.note(batch, "submitted")
+                else:
+                    self._close(batch, made=False)
+        if not self._log.is_open(batch):
+            self._forget(batch, batch.ids)
+
+    def _close(self, batch: Batch, *, made: bool = True) -> None:
+        if self._log.is_open(batch):
+            self._log.note(batch, "read" if made else "void")
+            self._budget.release(batch.usd_at_most)
+        self._forget(batch, batch.ids)
+
+    def _forget(self, batch: Batch, ids: Iterable[str]) -> None:
+        """Requests that wait in a batch no longer, as far as this run goes."""
+        for one in ids:
+            if self._waiting.get(one) is batch:
+                del self._waiting[one]
+        self._asked.pop(batch.name, None)
+        if not self._log.is_open(batch) and batch in self._open:
+            self._open.remove(batch)
+
+    def _waited_for(self) -> list[Batch]:
+        return [batch for batch in self._open if self._asked[batch.name]]
+
+    async def _hand_in(self) -> bool:
+        """Hand in what is due and waits in no batch; whether anything waits now."""
+        self._asked.clear()
+        self._short += 1
+        short = False
+        part: Part | None = None
+        for call in self._still_due():
+            key, one, messages = request_id(self._key_of, call)
+            if batch_of_it := self._waiting.get(one):
+                self._asked[batch_of_it.name].add(one)
+                continue
+            if stored := stored_outcome(self._cache, key, partial(gives_verdict, call)):
+                self._record(judgement_of(call, stored))
+                continue
+            if part and one in part.ids:
+                continue
+            request = self._request(call, one, messages)
+            if request is None:
+                continue
+            if part and part.is_full(request):
+                await self._submit(part)
+                part = None
+                if len(self._waited_for()) >= _MOST_AT_ONCE:
+                    return True
+            part = part or Part(self._format)
+            worst = worst_cost_usd(self._cheap, messages, call.schema)
+            reserved = self._budget.reserve(self._spec.alias, worst)
+            if reserved is not None:
+                part.add(one, request, reserved)
+            elif self._short < self._policy.tries and (part.ids or self._waited_for()):
+                short = True  # what the batches before it really cost may leave room for it
+            else:
+                self._refuse(call, worst)
+        if part and part.ids:
+            await self._submit(part)
+        self._short -= not short
+        return bool(self._waited_for())
+
+    def _request(self, call: Call, one: str, messages: Sequence[Message]) -> bytes | None:
+        """The body of a call; None where it cannot be sent, which is its row then."""
+        if failure := self._forms.refusal(one, call.schema):
+            self._record(judgement_of(call, Outcome(failure=failure, attempts=self._tries[one])))
+            return None
+        try:
+            body = self._client.transport.encoded(messages, self._forms.shape(one, call.schema))
+            if len(body) > self._format.most_bytes // 2:
+                raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
+            return body
+        except CallFailed as failed:
+            self._record(judgement_of(call, Outcome(failure=Failure(failed.kind, str(failed)))))
+            return None
+
+    def _refuse(self, call: Call, worst_usd: float) -> None:
+        failure = Failure("budget", self._budget.refuse(self._spec.alias, worst_usd))
+        self._record(judgement_of(call, Outcome(failure=failure)))
+
+    async def _submit(self, part: Part) -> None:
+        """Note the batch, hand it in, and note its id."""
+        part.finish()
+        self._budget.cover()  # before the batch is noted: whoever finds it there takes its money out again
+        batch = self._log.intend(part.name, self._spec, tuple(part.ids), usd_at_most=part.usd_at_most)
+        self._open.append(batch)
+        self._waiting |= ids_in([batch])
+        self._asked[batch.name] = set(part.ids)
+        self._tell([batch], "handing in")
+        try:
+            await self._client.hand_in(batch, part.spool)
+        except (NotHandedIn, AuthError):
+            self._close(batch, made=False)
+            raise
+        finally:
+            part.spool.close()
+        self._log.note(batch, "submitted")
+
+    async def _wait_and_read(self) -> None:
+        """Until every batch with a call of this run has ended and is read."""
+        asked = 0
+        until = time.monotonic() + self._policy.longest_s
+        while waiting := self._waited_for():
+            if time.monotonic() > until:
+                raise self._client.never_ends(waiting[0])
+            states = {batch.name: await self._client.state(batch) for batch in waiting}
+            done = sum(state.done for state in states.values())
+            self._tell(waiting, f"{done:,} of {sum(len(batch.ids) for batch in waiting):,} done")
+            if ended := [batch for batch in waiting if states[batch.name].ended]:
+                await self._read(ended, states)
+            else:
+                await self._client.sleep(self._policy.wait(asked))
+                asked += 1
+
+    async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
+        """Make rows of what ended batches hold; what failed there, and may go into another batch, is none yet."""
+        results = Results(Spool(), states)
+        try:
+            busy = any(batch not in ended for batch in self._waited_for())
+            ours = [batch for batch in ended if await self._fetch(batch, results, busy=busy)]
+            for one_of_ours in ours:
+                one_of_ours.left -= self._asked[one_of_ours.name]
+                self._log.note(one_of_ours, "reading")
+            names = {batch.name for batch in ours}
+            tried = {name for name in names if not (busy and states[name].refused)}
+            met: set[str] = set()
+            stop: AuthError | None = None
+            for call in self._still_due():
+                key, one, messages = request_id(self._key_of, call)
+                batch = self._waiting.get(one)
+                if batch is None or batch.name not in names:
+                    continue
+                self._tries[one] = self._tries.get(one, 0) + (one not in met and batch.name in tried)
+                try:
+                    row = self._row(call, key, messages, batch, results, again=one in met)
+                except AuthError as error:
+                    stop = error
+                    continue
+                met.add(one)
+                if row is not None:
+                    self._record(row)
+        finally:
+            results.spool.close()
+        if self._cache:
+            self._cache.flush(now=True)
+        for batch in ours:
+            if batch.left:  # for a run that asks for more
+                self._log.note(batch, "taken")
+                self._forget(batch, self._asked[batch.name])
+            else:
+                self._close(batch)
+        if stop is not None:
+            raise stop
+
+    async def _fetch(self, batch: Batch, results: Results, *, busy: bool) -> bool:
+        """Take what a batch holds; False where it is somebody else's, and the search goes on. `busy`: others wait."""
+        state = results.states[batch.name]
+        if state.refused is not None:
+            self._raise_refusal(batch, state)
+            await self._client.sleep(0.0 if busy else self._policy.longest_wait_s)
+            return True
+        lines = await self._client.fetch(batch, results)
+        if batch.found and not self._format.names and lines and not any(one in results.places for one in batch.ids):
+            assert batch.provider_id is not None
+            batch.foreign.add(batch.provider_id)
+            batch.provider_id = None
+            await self._locate(batch)
+            return False
+        return True
+
+    def _raise_refusal(self, batch: Batch, state: BatchState) -> None:
+        """End the run where the provider took none of a batch, unless a later one may do better.
+
+        OpenAI limits what may wait at once; that it refused a batch while others waited is no try of its requests.
+        """
+        assert state.refused is not None
+        try:
+            self._client.transport.reply(state.refused)
+        except CallFailed as failed:
+            if failed.retry:
+                return
+            self._close(batch)
+            raise self._client.gave_up(f"refused batch {batch.provider_id}", failed) from failed
+        except AuthError:
+            self._close(batch)
+            raise
+
+    def _row(
+        self, call: Call, key: str, messages: Sequence[Message], batch: Batch, results: Results, *, again: bool
+    ) -> Judgement | None:
+        """The row of a call whose batch has ended; None where it goes into another one. `again`: its reply is booked.
+
+        Raises AuthError: as a live call.
+        """
+        one = key[: len(batch.ids[0])]
+        tries = self._tries[one]
+        worst = worst_cost_usd(self._cheap, messages, call.schema)
+        try:
+            replies = self._client.replies(one, batch, results)
+            reply, bill = billed(self._cheap, messages, replies[0])
+        except CallFailed as failed:
+            if failed.billed and not again:
+                self._budget.settle_request(self._spec.alias, worst, Bill(worst))
+            failure = Failure(failed.kind, str(failed))
+            if not again:
+                self._forms.heard(one, call.schema, failure)
+            if (failed.retry or self._forms.changed(one)) and tries < self._policy.tries:
+                return None
+            return judgement_of(call, Outcome(failure=failure, attempts=tries))
+        if again:
+            return _one_verdict(call, Outcome(cached=True), replies)
+        self._forms.heard(one, call.schema, reply)
+        self._budget.settle_request(self._spec.alias, worst, bill)
+        row = _one_verdict(call, Outcome(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
+        if self._cache and row.verdict is not None:
+            self._cache.put(key, reply)
+        return row
+
+    def _tell(self, batches: Sequence[Batch], what: str) -> None:
+        if self.progress:
+            since = clock(max(0.0, time.time() - min(batch.at for batch in batches)))
+            many = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+            self.progress.waiting = f"{many} at {self._spec.provider} for {since}, {what}"
+            self._show()
+
+    def _show(self) -> None:
+        if self.progress:
+            self.progress.show()

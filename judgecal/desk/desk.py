@@ -1,0 +1,386 @@
+"""The desk: what raters see, what becomes of their labels, and how they go back; a page of one set for all its raters.
+
+Nothing here knows of HTTP: `server` calls `act` with what a page sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from judgecal.desk.choices import rubric_of
+from judgecal.desk.label_journal import LabelEntry, LabelJournal, now
+from judgecal.desk.label_queue import LabelQueue, Next, Order
+from judgecal.errors import JudgecalError, visible
+from judgecal.goldset import GOLD, GoldSet
+from judgecal.goldset.card import plain_label
+from judgecal.goldset.label_cells import read_label
+from judgecal.goldset.ratings_file import RatingKey, RatingsFile
+from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
+from judgecal.scale import Label
+
+if TYPE_CHECKING:
+    from judgecal.experiment.label_progress import Timing
+
+_LONGEST_NOTE = 4_000  # characters
+_PAUSE_S = 3600.0  # longer than that nobody looks at an item: the page was left open
+
+
+class Refusal(JudgecalError):
+    """What a page sent cannot be done; `status` is HTTP's. Nothing has been written."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """What is to be labelled, by whom, and how.
+
+    Attributes:
+        items: of the set, those that are asked for.
+        overlap, order, seed, second: as the queue takes them.
+        drafts: item id -> a machine's verdict that is shown beside the item; None shows none.
+        opinions: item id -> what raters said, shown without their names to whoever adjudicates.
+        since: labels given before that moment (UTC, ISO 8601) do not count as done: these items are labelled anew.
+    """
+
+    gold: GoldSet
+    items: Sequence[Item]
+    raters: Sequence[str]
+    overlap: float = 1.0
+    order: Order = "random"
+    seed: int = 0
+    second: int = 0
+    drafts: Mapping[str, Label | None] | None = None
+    opinions: Mapping[str, Sequence[Rating]] | None = None
+    since: str | None = None
+
+    @property
+    def adjudicates(self) -> bool:
+        """Whether the labels settle what raters said before."""
+        return self.opinions is not None
+
+
+@dataclass
+class _Rater:
+    """One rater at the desk: who acts, one act at a time; what can be taken back; what is before the eyes."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    acts: list[tuple[LabelEntry, Rating | None]] = field(default_factory=list)  # each with what stood before it
+    shown: tuple[str, float] = ("", 0.0)
+
+
+class Desk:
+    """The desk of one set, from opening to closing.
+
+    Raises:
+        BusyError: another process serves the set.
+        InputError: the journal is damaged.
+    """
+
+    def __init__(self, task: Labelling) -> None:
+        self.task = task
+        self.gold, self.scale = task.gold, task.gold.scale
+        self.journal = LabelJournal(task.gold.path, task.gold.scale)
+        try:
+            self.file = RatingsFile(task.gold)
+            self._catch_up()
+        except BaseException:
+            self.journal.__exit__()
+            raise
+        how: dict[str, Any] = {"overlap": task.overlap, "order": task.order, "seed": task.seed, "second": task.second}
+        self._items = {item.item_id: item for item in task.items}
+        self.queue = LabelQueue([*self._items], task.raters, **how)
+        keys = random.SystemRandom().sample(range(len(self._items)), len(self._items))
+        self._keys = dict(zip(self._items, map(str, keys), strict=True))  # ids may tell a system or a tag
+        self._by_key = {key: item_id for item_id, key in self._keys.items()}
+        self._raters = {rater: _Rater() for rater in task.raters}
+        self._second: dict[tuple[str, str], Rating] = {}
+        self._replay()
+        self.rubric = rubric_of(task.gold)
+        self.first = len(self.journal.entries)  # of the acts that this desk will add
+        self._waiting: list[tuple[LabelEntry, Rating | None, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._behind: dict[RatingKey, Rating | None] = {}  # in the journal, and not yet in the ratings
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._restore()
+            self.file.flush()
+            self.journal.save()
+        finally:
+            self.journal.__exit__()
+
+    def _catch_up(self) -> None:
+        """What an earlier desk wrote into its journal and, killed, not into the ratings."""
+        known = {item.item_id: item for item in self.gold.items}
+        acts = (entry for entry in self.journal.unsaved if entry.turn == 1 and _is_of(entry, known))
+        self.file.put({entry.key: entry.rating for entry in acts})
+
+    def _replay(self) -> None:
+        """Who has labelled what, and what each may take back."""
+        task, in_force = self.task, defaultdict[tuple[str, str, int], Rating | None](lambda: None)
+        entries = [entry for entry in self.journal.entries if entry.rater in self._raters]
+        known = {entry.key for entry in entries}
+        if task.since is None:
+            for item_id, rater in self.file.ratings:  # by a sheet, say
+                if rater in self._raters and (item_id, rater) not in known:
+                    self.queue.label(rater, item_id)
+        for entry in entries:
+            if not _is_of(entry, self._items) or (task.since is not None and entry.at < task.since):
+                continue
+            place = (*entry.key, entry.turn)
+            acts = self._raters[entry.rater].acts
+            if entry.undone and acts:
+                acts.pop()
+            elif not entry.undone:
+                acts.append((entry, in_force[place]))
+            in_force[place] = entry.rating
+            self._note(entry, standing=entry.turn == 2 or entry.key in self.file.ratings)
+
+    def _note(self, entry: LabelEntry, *, standing: bool = True) -> None:
+        if entry.turn == 2:
+            self._second.pop(entry.key, None)
+            if entry.rating is not None:
+                self._second[entry.key] = entry.rating
+        if entry.rating is None or not standing:
+            self.queue.forget(entry.rater, entry.item_id, entry.turn)
+        else:
+            self.queue.label(entry.rater, entry.item_id, entry.turn)
+
+    def seen(self) -> GoldSet:
+        """The set as its labels stand now."""
+        return dataclasses.replace(self.gold, ratings=tuple(self.file.ratings.values()))
+
+    def timing(self) -> Timing:
+        """How long items took, and what second looks said, by rater."""
+        from judgecal.experiment.label_progress import Timing
+
+        seconds: dict[str, list[float]] = {rater: [] for rater in self._raters}
+        for entry in list(self.journal.entries):  # this runs beside the loop
+            if entry.rater in seconds and entry.item_id in self._items and entry.seconds is not None:
+                seconds[entry.rater].append(entry.seconds)
+        looks: dict[str, tuple[int, int]] = {}
+        for (item_id, rater), second in list(self._second.items()):
+            first, (n, same) = self.file.ratings.get((item_id, rater)), looks.get(rater, (0, 0))
+            looks[rater] = n + 1, same + (first is not None and first.label == second.label)
+        return Timing(seconds, looks)
+
+    # --- what a page asks for
+
+    async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what a rater's page asks for, and give what it is to show.
+
+        `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next item;
+        `undo` takes the last label back and shows its item; `step` by -1 or 1 shows what the rater labelled before.
+
+        Raises:
+            Refusal: it cannot be done; nothing has been written.
+        """
+        async with self._raters[rater].lock:
+            if verb == "label":
+                await self._label(rater, sent)
+            elif verb == "undo":
+                return await self._undo(rater)
+            elif verb == "step":
+                return self._step(rater, sent)
+            return self._show(rater, self.queue.next(rater))
+
+    async def _label(self, rater: str, sent: Mapping[str, Any]) -> None:
+        item_id, turn = self._item_of(sent)
+        rating = self._rating(rater, item_id, sent)
+        before = self._second.get((item_id, rater)) if turn == 2 else self.file.ratings.get((item_id, rater))
+        fresh = self.task.since is not None and item_id not in self.queue.done[rater]
+        if before == rating and not fresh:  # what is confirmed anew is an act, or it would be asked again
+            self.queue.label(rater, item_id, turn)
+            return
+        if before is not None and not fresh and sent.get("before") != _said(before):
+            raise _elsewhere(before)
+        shown_id, since = self._raters[rater].shown
+        took = time.monotonic() - since
+        seconds = round(took, 1) if shown_id == item_id and took < _PAUSE_S else None
+        await self._commit(self._entry(rater, Next(item_id, turn), rating, seconds=seconds), before)
+
+    def _item_of(self, sent: Mapping[str, Any]) -> tuple[str, int]:
+        item_id, turn = self._by_key.get(str(sent.get("item"))), sent.get("turn", 1)
+        if item_id is None or turn not in (1, 2):
+            raise Refusal(404, "There is no such item here: load the page again.")
+        return item_id, turn
+
+    def _rating(self, rater: str, item_id: str, sent: Mapping[str, Any]) -> Rating:
+        label, reason, note = (sent.get(name) for name in ("label", "reason", "note"))
+        if not all(text is None or isinstance(text, str) for text in (reason, note, label)):
+            raise Refusal(422, "A label, a reason and a note are texts.")
+        reason, note = (well_formed(text).strip() or None if text else None for text in (reason, note))
+        if max(len(reason or ""), len(note or "")) > _LONGEST_NOTE:
+            raise Refusal(422, f"A note has at most {_LONGEST_NOTE:,} characters.")
+        drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None
+        if label is None:
+            if reason != CANNOT_TELL:
+                raise Refusal(422, "No label: choose one, or say that you cannot tell.")
+            return Rating(item_id, rater, None, note, drafted, reason, self.rubric.sha256)
+        if reason == CANNOT_TELL or (reason and not self.task.adjudicates):
+            raise Refusal(422, "A label takes no such reason.")
+        if self.task.adjudicates and not reason:
+            raise Refusal(422, "Say why: the reason stands beside the label that settles this.")
+        try:
+            value = read_label(label, self.scale)
+        except (ValueError, OverflowError) as error:
+            raise Refusal(422, f"That is no label of the scale {self.scale}: {visible(str(error))}.") from None
+        return Rating(item_id, rater, value, note, drafted, reason, self.rubric.sha256)
+
+    async def _undo(self, rater: str) -> dict[str, Any]:
+        acts = self._raters[rater].acts
+        if not acts:
+            raise Refusal(409, "There is nothing to take back.")
+        last, before = acts[-1]
+        place = Next(last.item_id, last.turn)
+        await self._commit(self._entry(rater, place, before, undone=True), last.rating)
+        return self._show(rater, place)
+
+    def _step(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
+        done = [*self.queue.done[rater]]
+        key = self._by_key.get(str(sent.get("item")), "")
+        place = done.index(key) if key in self.queue.done[rater] and sent.get("turn", 1) == 1 else len(done)
+        place = max(0, place + (1 if sent.get("by") == 1 else -1))
+        return self._show(rater, Next(done[place]) if place < len(done) else self.queue.next(rater))
+
+    # --- what is written
+
+    def _entry(self, rater: str, place: Next, rating: Rating | None, **more: Any) -> LabelEntry:
+        sha = self._items[place.item_id].sha
+        return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=now(), item_sha=sha, **more)
+
+    async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
+        """On disk when this is over; acts that come at once share one trip there. `before` is what it takes the place
+        of."""
+        written = asyncio.get_running_loop().create_future()
+        self._waiting.append((entry, before, written))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_waiting())
+        await asyncio.shield(written)
+        acts = self._raters[entry.rater].acts
+        if entry.undone:
+            acts.pop()
+        else:
+            acts.append((entry, before))
+        self._note(entry)
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                stands = await asyncio.to_thread(self._write, [(entry, before) for entry, before, _ in batch])
+            except (OSError, JudgecalError) as error:
+                for *_, written in batch:
+                    written.set_exception(Refusal(507, f"This label is not saved: {visible(str(error))}"))
+            else:
+                for (entry, _, written), other in zip(batch, stands, strict=True):
+                    if other is None:
+                        written.set_result(None)
+                    else:
+                        self._note(dataclasses.replace(entry, rating=other))
+                        if entry.undone:
+                            self._raters[entry.rater].acts.pop()
+                        written.set_exception(_elsewhere(other))
+
+    def _write(self, acts: Sequence[tuple[LabelEntry, Rating | None]]) -> list[Rating | None]:
+        """Write acts, but for those whose item the rater labelled elsewhere meanwhile: what stands there."""
+        self._restore()
+        stands = [self._stands(entry, before) for entry, before in acts]
+        entries = [entry for (entry, _), other in zip(acts, stands, strict=True) if other is None]
+        self.journal.append(entries)
+        self._behind |= {entry.key: entry.rating for entry in entries if entry.turn == 1}
+        self.file.put(self._behind)
+        self._behind = {}
+        return stands
+
+    def _stands(self, entry: LabelEntry, before: Rating | None) -> Rating | None:
+        other = self.file.ratings.get(entry.key) if entry.turn == 1 else None
+        return None if other in (before, entry.rating) else other
+
+    def _restore(self) -> None:
+        """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
+        if self.file.reread():
+            given = {entry.key: entry.rating for entry in self.journal.unsaved if entry.turn == 1}
+            self.file.put({key: rating for key, rating in given.items() if rating and key not in self.file.ratings})
+
+    # --- what is shown
+
+    def _show(self, rater: str, found: Next | None) -> dict[str, Any]:
+        done, left = len(self.queue.done[rater]), self.queue.left(rater)
+        counts = {"done": done, "left": left, "undo": bool(self._raters[rater].acts)}
+        if found is None:
+            return {**counts, "item": None}
+        self._raters[rater].shown = (found.item_id, time.monotonic())
+        item, key = self._items[found.item_id], (found.item_id, rater)
+        mine = self._second.get(key) if found.turn == 2 else self.file.ratings.get(key)
+        if self.task.since is not None and found.item_id not in self.queue.done[rater]:
+            mine = None
+        texts = {**_texts(item), "key": self._keys[found.item_id], "turn": found.turn}
+        if mine is not None:
+            reason = None if mine.label is None else mine.reason
+            texts["mine"] = {"said": _said(mine), "note": mine.note, "reason": reason}
+        if self.task.drafts is not None and (draft := self.task.drafts.get(found.item_id)) is not None:
+            texts["draft"] = visible(str(plain_label(draft)))
+        if self.task.opinions is not None:
+            texts["opinions"] = [
+                [_said(one), visible(one.note or "")] for one in self.task.opinions.get(found.item_id, ())
+            ]
+        return {**counts, "item": texts}
+
+
+def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
+    """Whether an act was on one of these items, with the texts that it has now."""
+    item = items.get(entry.item_id)
+    return item is not None and item.sha == entry.item_sha
+
+
+def _elsewhere(stands: Rating) -> Refusal:
+    return Refusal(
+        409,
+        f"You labelled this item in another window or a sheet: {_said(stands)}. That stays; go back to the item to "
+        "change it.",
+    )
+
+
+def _said(rating: Rating) -> str:
+    """A label as a page sends and shows it."""
+    return CANNOT_TELL if rating.label is None else str(plain_label(rating.label))
+
+
+def _texts(item: Item) -> dict[str, Any]:
+    """What a label is given by: no id, system, tag or document; nothing in it acts."""
+    every: dict[str, Any] = {
+        "question": visible(item.question),
+        "references": list(map(visible, item.reference_answers)),
+        "answer": visible(item.answer),
+        "contexts": [visible(context.text) for context in item.contexts],
+        "conversation": [[visible(turn.role), visible(turn.content)] for turn in item.conversation],
+        "fields": [[visible(name), visible(text)] for name, text in item.fields.items()],
+    }
+    return {name: value for name, value in every.items() if value or name == "answer"}
+
+
+def rater_problems(raters: Sequence[str]) -> list[str]:
+    """Why these are no names of raters, if they are not."""
+    problems = [] if raters else ["--raters names nobody: give names such as --raters ann,bob"]
+    for rater in raters:
+        if rater == GOLD:
+            problems.append(
+                f"--raters: {GOLD!r} is the adjudicated label (judgecal gold adjudicate): choose another name"
+            )
+        elif visible(rater) != rater or len(rater) > 80 or "\n" in rater:
+            problems.append(f"--raters: {visible(rater)[:80]!r} holds characters that no name has, or too many")
+    return problems

@@ -1,0 +1,1 @@
+"""Locked judges at work: judged tables, corrected rates, plans."""

@@ -1,0 +1,1 @@
+"""What is tested beside the judge: the retriever, the answerer, whole systems, made questions."""

@@ -1,0 +1,211 @@
+"""`judgecal answer`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+from judgecal.cli.output import print_result, print_text
+from judgecal.cli.row_columns import TrustLock
+from judgecal.errors import notice
+
+if TYPE_CHECKING:
+    from judgecal.goldset import GoldSet
+    from judgecal.rag.answering import (
+        Answerer,
+        AnswerResult,
+        AnswerRun,
+        ContextOptions,
+        Dropped,
+        Grader,
+        Question,
+        RecordedAnswers,
+    )
+    from judgecal.workspace import Workspace
+
+DropContaminated = Annotated[
+    str | None,
+    typer.Option(
+        "--drop-contaminated", metavar="EXPERIMENT", help="Leave out what a --context none run answered right."
+    ),
+]
+RightAt = Annotated[
+    float | None,
+    typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
+]
+OneQuestion = Annotated[
+    str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GraderArguments:
+    """Who rates the answers."""
+
+    judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None
+    lock: Annotated[
+        Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
+    ] = None
+    trust_lock: TrustLock = False
+
+    def grader(self, workspace: Workspace) -> Grader:
+        """The judge that is named, or the lock's."""
+        from judgecal.rag.answering import choose_grader
+
+        return choose_grader(self.judge, self.lock, workspace=workspace, trust_lock=self.trust_lock)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextArguments:
+    """What an answerer is shown."""
+
+    context: Annotated[
+        str,
+        typer.Option("--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."),
+    ] = "controlled"
+    distractors: Annotated[
+        int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
+    ] = 3
+    position: Annotated[
+        str, typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1.")
+    ] = "first"
+    without_reference: Annotated[
+        bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
+    ] = False
+    k: Annotated[int, typer.Option("-k", help="Documents of --context topk.")] = 5
+    tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words"
+
+    def options(self, *, called: bool) -> list[ContextOptions]:
+        """One for each context that is asked for; where all answers come from a file, that alone."""
+        from judgecal.rag.answering import ContextOptions, context_options
+
+        options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
+        kinds = shared.names(self.context) if called else ["recorded"]
+        return context_options(kinds, ContextOptions(**options), called=called)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedArguments:
+    """Answers that a system elsewhere gave."""
+
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")
+    ] = None
+    question_column: Annotated[
+        str | None,
+        typer.Option(
+            "--question-column", help="Of --answers: question id or text; by default question_id, group or question."
+        ),
+    ] = None
+    answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer"
+    system_column: Annotated[
+        str | None, typer.Option("--system-column", help="Of --answers: by default system, or else it is one system.")
+    ] = None
+
+    def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
+        """The answers, held against the questions; None where no file is named."""
+        from judgecal.rag.answering import read_answers
+
+        if self.answers is None:
+            return None
+        return read_answers(self.answers, questions, self.question_column, self.answer_column, self.system_column)
+
+
+def answer(
+    ctx: typer.Context,
+    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
+    signatures: Annotated[
+        str | None, typer.Option("--signatures", help="Answerers' signatures, separated by commas.")
+    ] = None,
+    gold: shared.GoldName = "starter",
+    drop_contaminated: DropContaminated = None,
+    right_at: RightAt = None,
+    question: OneQuestion = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
+    *,
+    who: GraderArguments,
+    how: ContextArguments,
+    table: RecordedArguments,
+    call: shared.BatchArguments,
+) -> None:
+    """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge rates."""
+    from judgecal.experiment import together
+    from judgecal.goldset import load_gold
+    from judgecal.rag.answering import AnswerInput, answerers, plan_answers, questions_of
+
+    workspace = shared.workspace_of(ctx)
+    gold_set = load_gold(gold, workspace=workspace)
+    dropped = _contaminated(workspace, gold_set, drop_contaminated)
+    questions = questions_of(gold_set, without=dropped.groups if dropped else ())
+    called: tuple[Answerer, ...] = ()
+    if table.answers is None or models or signatures:
+        pairs = (shared.names(signatures or "answer_v1"), shared.names(models or "embedded"))
+        called = answerers(*pairs, workspace=workspace)
+    given = AnswerInput(
+        workspace=workspace,
+        gold=gold_set,
+        questions=questions,
+        answerers=called,
+        recorded=table.read(questions.asked),
+        grader=who.grader(workspace),
+        options=call.options(repeats=repeats),
+        seed=call.seed,
+        right_at=right_at,
+        dropped=dropped,
+    )
+    runs = plan_answers(given, how.options(called=bool(called)), out=call.name)
+    if call.dry_run:
+        shared.show_plan(together([run.preview() for run in runs]), json=call.json)
+        return
+    results = [run.run(question=question) for run in runs]
+    _print(results, json=call.json, full=call.full)
+    _finish(runs, results)
+
+
+def _contaminated(workspace: Workspace, gold: GoldSet, experiment: str | None) -> Dropped | None:
+    """What a closed-book experiment answered right; None where none is named."""
+    from judgecal.experiment.stored import find_experiment
+    from judgecal.rag.answering import read_contaminated
+
+    if experiment is None:
+        return None
+    return read_contaminated(find_experiment(workspace, experiment), gold=gold.name, gold_sha256=gold.sha256)
+
+
+def _print(results: Sequence[AnswerResult], *, json: bool, full: bool) -> None:
+    """One object, that of further contexts under `also`; or one text below the other."""
+    from judgecal.rag.answering.document import answer_document, question_document
+
+    first, *others = results
+    if others:  # the first was made before the other one was there
+        points = first.decomposition or results[-1].decomposition
+        first = dataclasses.replace(first, decomposition=points, also=tuple(others))
+    for place, result in enumerate([first] if json else [first, *others]):
+        asked = result.question
+        document = question_document(result, asked) if asked else answer_document(result)
+        if place:
+            print_text("\n")
+        print_result(result, document, json=json, full=full)
+
+
+def _finish(runs: Sequence[AnswerRun], results: Sequence[AnswerResult]) -> None:
+    """Exit 4 where questions ended without a rated answer; says why, and where the rest of it stands."""
+    for run, result in zip(runs, results, strict=True):
+        if result.n_unscored:
+            counts: Counter[str] = Counter()
+            for one in result.systems:
+                counts.update(one.unscored)
+            named = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            notice(
+                f"judgecal: {result.n_unscored} of {result.n_expected} answers have no rating ({named}); "
+                f"{run.answers} and {run.experiment.journal.name} hold why"
+            )
+    if any(result.n_unscored for result in results):
+        raise typer.Exit(4)

@@ -1,0 +1,59 @@
+"""`judgecal evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judgecal.cli import options as shared
+from judgecal.cli.output import print_result
+from judgecal.errors import notice
+
+
+def evaluate(
+    ctx: typer.Context,
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Questions, systems, judges and costs.")],
+    repeats: Annotated[
+        int | None, typer.Option("--repeats", help="Judgements of each answer by a judge that calls a model.")
+    ] = None,
+    wrong_costs: Annotated[
+        float | None, typer.Option("--wrong-costs", help="What a wrong answer takes away, where a right one gives 1.")
+    ] = None,
+    refusal_costs: Annotated[
+        float | None, typer.Option("--refusal-costs", help="The same of a refusal where there is an answer.")
+    ] = None,
+    *,
+    call: shared.BatchArguments,
+) -> None:
+    """Compare whole RAG systems and their settings.
+
+    The file says which. An option goes before what the file says; what was asked and judged before is not again.
+    """
+    from judgecal.rag.evaluation.config import read_evaluate_config
+    from judgecal.rag.evaluation.document import evaluate_document
+    from judgecal.rag.evaluation.run import EvaluateRun
+
+    run = EvaluateRun(
+        workspace=shared.workspace_of(ctx),
+        config=read_evaluate_config(config),
+        options=call.options(repeats=1 if repeats is None else repeats),
+        repeats=repeats,
+        wrong_costs=wrong_costs,
+        refusal_costs=refusal_costs,
+        seed=call.seed,
+        out=call.name,
+    )
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        return
+    result = run.run()
+    print_result(result, evaluate_document(result), json=call.json, full=call.full)
+    if result.n_unscored:
+        n = len(result.systems) * result.questions.n
+        notice(
+            f"judgecal: {result.n_unscored:,} of {n:,} answers are unscored, in part at least; "
+            f"{result.states.measured} says why, row by row"
+        )
+        raise typer.Exit(4)

@@ -1,0 +1,248 @@
+"""What `evaluate` says first: which settings cannot be told apart from the best, and what is not known."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from judgecal.rag.evaluation.display_names import with_labels
+from judgecal.rag.evaluation.result import EvaluateResult, MeasuredBy
+from judgecal.rag.evaluation.summary import SystemSummary
+from judgecal.records import Estimate, Headline
+from judgecal.report import numbers
+from judgecal.report.document import Fact
+from judgecal.report.wording import in_a_row, path_from_here, sentence
+
+_NAMED = 3
+_FEWEST = 10
+"""Questions from which on anything is decided, as everywhere in judgecal."""
+_OF_TOTAL = ("correctness", "answered")
+"""The columns that the total is made of."""
+_TO_LABEL = 60
+"""Answers for people to label, where nobody has labelled any."""
+
+
+def noun(result: EvaluateResult, n: int | None = None) -> str:
+    """What is compared: settings of a sweep, else systems; in the plural unless there is one."""
+    word = "setting" if result.design else "system"
+    return f"{word}{'s' * (n != 1)}"
+
+
+def candidates(result: EvaluateResult) -> list[SystemSummary]:
+    """The systems that cannot be told apart from the best, the highest first."""
+    by_name = {one.system: one for one in result.systems}
+    return [by_name[name] for name in result.not_told_apart_from_best if name in by_name]
+
+
+def cheapest(systems: Sequence[SystemSummary]) -> SystemSummary | None:
+    """The one whose answers cost least; None where a price is not known, or all cost the same."""
+    prices = [one.usd_per_1k for one in systems]
+    if None in prices or len(set(prices)) < 2:
+        return None
+    return min(systems, key=lambda one: one.usd_per_1k or 0.0)
+
+
+def quickest(systems: Sequence[SystemSummary]) -> SystemSummary | None:
+    """The one with the lowest median latency; None where the latency of one is not known."""
+    if len(systems) < 2 or any(one.latency_s.p50 is None for one in systems):
+        return None
+    return min(systems, key=lambda one: one.latency_s.p50 or 0.0)
+
+
+def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
+    """The judges that nobody held against people; that of correctness first, as the rest hangs on it."""
+    return sorted((one for one in result.judges if one.lock is None), key=lambda one: one.column != "correctness")
+
+
+def evaluate_headline(result: EvaluateResult) -> Headline:
+    """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
+    name = result.best.best
+    if result.design == "one_at_a_time":  # in a grid a label is a list, and a sentence needs the brackets of the name
+        result = with_labels(result)
+    kind, first = _decided(result, name)
+    return Headline(kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind))
+
+
+def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
+    """The kind, and what it comes to; `name` is the best with all its settings."""
+    n, best = len(result.systems), result.best
+    highest = next(one for one in result.systems if one.system == best.highest)
+    total = f"a total of {numbers.estimate(highest.total, 2)}"
+    these = f"the {n} {noun(result)}"
+    if not any(one.n for one in result.systems):
+        kind = "unread" if result.failed_verdicts and not result.failures else "none"
+        return kind, f"Nothing could be measured: no answer of any {noun(result, 1)} has a score."
+    if best.n_questions < _FEWEST:
+        asked = numbers.count_of(best.n_questions, "question")
+        return "too few", f"Too few questions to decide anything: {asked}, and {_FEWEST} are the least."
+    if n == 1:
+        return "measured", f"{best.highest} reaches {total}; no other system was held against it."
+    if best.best is not None:
+        return "use", f"Use {name}: it reaches {total}, and is shown to be the best of {these}."
+    if best.reason is not None:
+        return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
+    names = list(result.not_told_apart_from_best)
+    named = in_a_row([*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])])
+    if len(names) == n:
+        both = "Neither of the two" if n == 2 else f"None of {these}"
+        return "tied", f"{both} can be told apart from the best: the highest is {best.highest}, with {total}."
+    return "tied", f"{len(names)} of {n} {noun(result)} cannot be told apart from the best: {named}."
+
+
+def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
+    if kind == "none" and result.failures:
+        first = result.failures[0]
+        yield f"{numbers.count(first.n)} answers of {first.system} failed by {first.kind}: {_brief(first.message)}."
+    elif kind == "unread" and result.failed_verdicts:
+        failed = max(result.failed_verdicts, key=lambda one: (one.column in _OF_TOTAL, one.n))
+        on = numbers.count_of(failed.n, "answer")
+        yield f"The judge of {failed.column} gave no verdict on {on}, by {failed.kind}: {_brief(failed.message)}."
+    else:
+        mute = [one for one in result.failed_verdicts if all(not each.measures[one.column].n for each in result.systems
+                                                             if one.column in each.measures)]  # fmt: skip
+        for column, failed in {one.column: one for one in reversed(mute)}.items():
+            yield f"The judge of {column} gave no verdict on any answer, by {failed.kind}: {_brief(failed.message)}."
+    if kind == "tied":
+        if len(result.not_told_apart_from_best) < len(result.systems):
+            highest = next(one for one in result.systems if one.system == result.best.highest)
+            yield f"The highest total is {numbers.estimate(highest.total, 2)}, of {highest.system}."
+        yield from _economy(result)
+    if kind in ("tied", "cannot tell") and result.best.runner_up is not None:
+        yield _more_questions(result)
+    of_correctness = [one for one in result.judges if one.column == "correctness"]
+    if any(one.lock is None for one in of_correctness):
+        yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
+    for one in of_correctness:
+        if one.agreement is not None:
+            yield f"The judge of correctness agrees with people by {numbers.estimate(one.agreement, 2)}."
+    n_unscored = sum(one.n_unscored for one in result.systems)
+    if n_unscored:
+        n = numbers.count(sum(one.n_expected for one in result.systems))
+        verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
+        yield f"{numbers.count(n_unscored)} of {n} answers {verbs} as 0."
+
+
+def _brief(message: str | None) -> str:
+    """What a failure said, shortened; nothing of a test question's."""
+    return textwrap.shorten(message or "its message is of a test question", 160, placeholder=" ...").rstrip(".")
+
+
+def _economy(result: EvaluateResult) -> Iterator[str]:
+    """Who of those that may be the best costs and waits least, and how far below the best it may lie."""
+    tied = candidates(result)
+    cheap, quick = cheapest(tied), quickest(tied)
+    told: dict[str, list[str]] = {}
+    if cheap is not None:
+        told.setdefault(cheap.system, []).append(f"cheapest (USD {numbers.money(cheap.usd_per_1k)} per 1k)")
+    if quick is not None:
+        told.setdefault(quick.system, []).append(f"quickest (median {numbers.seconds(quick.latency_s.p50)})")
+    at_most = {one.name: one.loss_at_most for one in result.best.not_told_apart}
+    parts = []
+    for name, whys in told.items():
+        below = at_most.get(name)
+        bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
+        parts.append(f"{name} is the {' and the '.join(whys)}{bound}")
+    if parts:
+        yield f"Of those that may be the best {'; '.join(parts)}."
+
+
+def _more_questions(result: EvaluateResult) -> str:
+    """How many questions would tell the highest from the runner-up."""
+    best = result.best
+    pair = f"the highest from the runner-up, {best.runner_up}"
+    if best.questions_needed is None:
+        return f"No number of questions up to a million is known to tell {pair}."
+    needed = numbers.count(best.questions_needed)
+    return f"About {needed} questions like these {numbers.count(best.n_questions)} would tell {pair}."
+
+
+def _unknown(result: EvaluateResult, kind: str) -> Iterator[str]:
+    """What weighs most comes first."""
+    for one in unlocked(result):
+        yield (
+            f"Whether {one.judge}, the judge of {one.column}, agrees with people: nobody knows, as it has no lock. "
+            f"Calibrate it: {calibrate(result, one)}"
+        )
+    if result.questions.made_by == "llm":
+        yield f"How much harder the questions of users are. {sentence(made_by_model(result))}"
+    if kind == "tied":
+        yield "Which of those that cannot be told apart is the best: that no difference is shown is no proof of none."
+    if any(one.usd_per_1k is None for one in result.systems):
+        yield f"What some {noun(result)} cost: not every answer has a price."
+    blind = [one.system for one in result.settings if not one.shows_contexts]
+    if blind:
+        yield f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown."
+    if result.design == "one_at_a_time":
+        yield "How factors act together: each was varied alone."
+
+
+def made_by_model(result: EvaluateResult) -> str:
+    """What questions of a model's own making are worth."""
+    text = "a model made these questions, and answers that stand wholly in one passage are easier than what users ask"
+    easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
+    if easy is None:
+        return text
+    return (
+        f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks it first"
+    )
+
+
+def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
+    """The command that holds a judge against people: on the set that was asked, where people may have labelled it,
+    else by having answers of this run labelled.
+    """
+    if result.questions.made_by not in (None, "llm"):  # neither a file nor drafts
+        return f"judgecal score --judge {shlex.quote(one.judge)} --gold {shlex.quote(result.questions.source)}"
+    table = path_from_here(Path(result.states.measured).with_suffix(".csv"))
+    return f"judgecal gold sheet {shlex.quote(table)} --scale binary -n {_TO_LABEL} -o labels.csv"
+
+
+def _next(result: EvaluateResult, kind: str) -> str:
+    if kind in ("unread", "none"):
+        return result.again or f"judgecal report {result.experiment} --open"
+    without = unlocked(result)
+    return calibrate(result, without[0]) if without else f"judgecal report {result.experiment} --open"
+
+
+def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
+    """The large numbers under the headline."""
+    result = with_labels(result)
+    best, n = result.best, len(result.systems)
+    if not any(one.n for one in result.systems):
+        return
+    highest = next(one for one in result.systems if one.system == best.highest)
+    yield Fact(numbers.estimate(highest.total, 2), "is the highest total." if n > 1 else "is its total.")
+    if n > 1 and best.best is None:
+        yield Fact(f"{len(best.not_told_apart)} of {n}", f"{noun(result)} that may be the best.")
+    if best.best is None and best.questions_needed is not None:
+        yield Fact(
+            f"about {numbers.count(best.questions_needed)}",
+            f"questions would tell it from the runner-up; {numbers.count(best.n_questions)} were asked.",
+        )
+    yield from _cost_facts(result, highest)
+
+
+def _cost_facts(result: EvaluateResult, highest: SystemSummary) -> Iterator[Fact]:
+    """Of the best, how far it leads and what it takes; of several that may be it, the least price."""
+    cheap = cheapest(candidates(result))
+    if cheap is not None:
+        yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1k answers is the least of these.")
+    if result.best.best is None:
+        return
+    for pair in result.comparisons:
+        if {pair.a, pair.b} == {highest.system, result.best.runner_up}:
+            lead = pair.difference if pair.a == highest.system else _turned(pair.difference)
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.best.runner_up}.")
+    if highest.usd_per_1k is not None:
+        yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
+    if highest.latency_s.p50 is not None:
+        yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
+
+
+def _turned(found: Estimate) -> Estimate:
+    """A difference the other way round."""
+    value, high, low = (None if end is None else -end for end in (found.value, found.low, found.high))
+    return dataclasses.replace(found, value=value, low=low, high=high)

@@ -1,0 +1,292 @@
+"""Which passages questions are asked for, what a model made of them, and what is wrong with a draft by rules alone.
+
+A request is a passage, or two, and a kind; it depends on the documents and the seed and on no reply, so that a run that
+goes on later makes the same requests, and every reply that is stored serves again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rapidfuzz import fuzz, process, utils
+
+from judgecal.engine import Reading
+from judgecal.goldset import Document
+from judgecal.rag.answering.answerer import Writer
+from judgecal.rag.retrieval.bm25 import tokenizer_named
+from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
+from judgecal.rag.retrieval.indexes import Bm25Index
+from judgecal.records import Context, Failure, Item, Judgement, canonical_json
+from judgecal.workspace import Workspace
+
+FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING = "factoid", "two_documents", "unanswerable", "distracting"
+KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
+"""The kinds of questions; each is the signature of that name in `gold_make/`."""
+NOT_THERE = "The answer is not found in the documents."
+"""The reference answer of a question that no document answers."""
+DRAFTS_PER_QUESTION = 4
+"""Drafts that are asked for at most, for each question that is wanted."""
+NEAREST = 5
+"""Passages nearest by BM25 in which the answer to an unanswerable question is looked for."""
+
+_PASSAGES = ChunkOptions(min=400, max=900)
+_LEAST_WORDS = 12  # of a passage: below it stands a heading, or a line of a table
+_NEAR = 20  # passages among which one of another document is looked for
+_OTHERS = 5  # of them, from which the document is taken that was taken least: else one serves in every pair
+_SAME = 90.0  # of rapidfuzz's token_sort_ratio, 0..100
+_LONG = 4  # letters of a word that can be the other document's own
+_TELLING = re.compile(r"\d+|\b[A-Z]\w+")  # what tells apart two questions that are alike otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question that is asked for: `name` (`factoid-0001`), and the passages that it is to be made of."""
+
+    name: str
+    kind: str
+    passage: Chunk
+    other: Chunk | None = None
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The ids of the documents that its answer rests on; of an unanswerable one that which it speaks of."""
+        two = self.kind == TWO_DOCUMENTS and self.other is not None
+        return (self.passage.document_id, *([self.other.document_id] if two and self.other else []))
+
+    def item(self) -> Item:
+        """As the signature of its kind is shown it."""
+        texts = {"title": self.passage.title or "", "passage": self.passage.text.strip()}
+        if self.other is not None:
+            texts["other_passage"] = self.other.text.strip()
+        return Item(self.name, self.passage.document_id, "", "", fields=texts)
+
+
+class Maker(Writer):
+    """Who makes questions of one kind: a signature of `gold_make/` and a model; its verdict is its fields as JSON."""
+
+    def __init__(self, spec: str, *, workspace: Workspace) -> None:
+        super().__init__(spec, workspace=workspace, in_json=True)
+
+    def read(self, text: str) -> Reading:
+        """The fields; an empty question says that there is nothing to ask for, a reply without one is no draft."""
+        fields = self.fields(text, "question")
+        return Reading(None, failure=fields) if isinstance(fields, Failure) else Reading(canonical_json(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What became of a request.
+
+    `quotes` stand in the documents of the request, as they are there; `rejected` says why it is no question of the set;
+    `rank` is that of its document by BM25 over whole documents, from 1; of two documents that of the poorer one.
+    """
+
+    request: Request
+    question: str = ""
+    answer: str = ""
+    quotes: tuple[str, ...] = ()
+    rejected: str | None = None
+    rank: int | None = None
+    contexts: tuple[Context, ...] = ()
+
+    def reject(self, why: str) -> Draft:
+        """The same, turned down."""
+        return dataclasses.replace(self, rejected=why)
+
+    @property
+    def easy(self) -> bool:
+        """Whether the words of the question alone bring its documents to the top."""
+        return self.rank is not None and self.rank <= len(self.request.documents)
+
+    @property
+    def band(self) -> str:
+        """The rank in a word: `1` where it is easy, `2 to 5`, `6 on`."""
+        return "1" if self.easy else "2 to 5" if (self.rank or 0) <= 5 else "6 on"
+
+
+class Corpus:
+    """The documents with their passages, and both indexed by BM25."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.documents = {one.document_id: one for one in documents if one.text.strip()}
+        every = chunks_of(self.documents.values(), _PASSAGES)
+        self.passages = [one for one in every if len(one.text.split()) >= _LEAST_WORDS]
+
+    @cached_property
+    def _by_passage(self) -> Bm25Index:
+        return Bm25Index([one.text for one in self.passages])
+
+    @cached_property
+    def _by_document(self) -> Bm25Index:
+        return Bm25Index([one.text for one in self.documents.values()])
+
+    def nearest(self, text: str, k: int) -> list[Chunk]:
+        """The k passages that share most with a text, best first."""
+        return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
+
+    def neighbour(self, passage: Chunk, used: Counter[str]) -> Chunk | None:
+        """A passage of another document that shares much with this one: of the nearest few that used least so far.
+
+        None where none is near.
+        """
+        near = [one for one in self.nearest(passage.text, _NEAR) if one.document_id != passage.document_id]
+        return min(near[:_OTHERS], key=lambda one: used[one.document_id], default=None)
+
+    def rank(self, question: str, documents: Sequence[str]) -> int:
+        """At which place BM25 finds the last of these documents, from 1."""
+        order = self._by_document.search([question], len(self.documents)).chunks[0].tolist()
+        places = {name: place for place, name in enumerate(self.documents)}
+        return 1 + max(int(order.index(places[name])) for name in documents)
+
+    def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
+        """Every passage once, from document to document in an order drawn by the seed; pairs where it needs two."""
+        draw = random.Random(f"{seed}:{kind}")
+        own: dict[str, list[Chunk]] = {}
+        for passage in self.passages:
+            own.setdefault(passage.document_id, []).append(passage)
+        piles = list(own.values())
+        draw.shuffle(piles)
+        for pile in piles:
+            draw.shuffle(pile)
+        number, used = 0, Counter[str]()
+        for turn in range(max(map(len, piles), default=0)):
+            for pile in piles:
+                if turn >= len(pile):
+                    continue
+                other = self.neighbour(pile[turn], used) if kind in (TWO_DOCUMENTS, DISTRACTING) else None
+                if other is not None or kind in (FACTOID, UNANSWERABLE):
+                    number += 1
+                    used.update([other.document_id] if other else [])
+                    yield Request(f"{kind}-{number:04d}", kind, pile[turn], other)
+
+
+@dataclass
+class Pool:
+    """The requests of one kind that are left, and how many may still be made."""
+
+    kind: str
+    wanted: int
+    more: Iterator[Request]  # not asked for yet; made when they are taken
+    left: deque[Request] = field(default_factory=deque)  # passed over, as their documents had enough
+    kept: int = 0
+    made: int = 0
+
+    @property
+    def may(self) -> int:
+        """How many requests may still be made."""
+        return DRAFTS_PER_QUESTION * self.wanted - self.made
+
+    def take(self, taken: Counter[str], per_document: int) -> Iterator[Request]:
+        """The requests of the next round; those of documents that have enough stay, in case a draft falls out."""
+        stay: list[Request] = []
+        need = min(self.wanted - self.kept, self.may)
+        while need > 0 and (request := self.left.popleft() if self.left else next(self.more, None)) is not None:
+            if any(taken[name] >= per_document for name in request.documents):
+                stay.append(request)
+                continue
+            taken.update(request.documents)
+            need, self.made = need - 1, self.made + 1
+            yield request
+        self.left.extendleft(reversed(stay))
+
+    def short(self) -> str | None:
+        """Why there are fewer than were wanted; None where there are not."""
+        if self.kept >= self.wanted:
+            return None
+        if not self.may:
+            return f"{self.made} drafts were made for {self.wanted} questions, and no more are paid for"
+        if self.left:
+            return "every document with a passage left has as many questions as --per-document allows"
+        return f"no passage is left: {self.made} drafts were made"
+
+
+def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
+    """A reply as a draft, turned down where a rule does it."""
+    if row.verdict is None:
+        kind = row.error.kind if row.error else "parse"
+        return Draft(request, rejected="the reply could not be read" if kind == "parse" else f"no reply ({kind})")
+    fields: Mapping[str, str] = json.loads(str(row.verdict))
+    draft = Draft(request, " ".join(fields["question"].split()))
+    if not draft.question:
+        return draft.reject("the model found nothing to ask for")
+    rank = corpus.rank(draft.question, request.documents)
+    if request.kind == UNANSWERABLE:
+        near = tuple(Context(one.text.strip(), one.document_id) for one in corpus.nearest(draft.question, NEAREST))
+        return dataclasses.replace(draft, answer=NOT_THERE, rank=rank, contexts=near)
+    quotes = tuple(
+        _found(fields.get(name, ""), corpus.documents[document].text)
+        for name, document in zip(("quote", "other_quote"), request.documents, strict=False)
+    )
+    contexts = tuple(Context(text, name) for text, name in zip(quotes, request.documents, strict=True))
+    answer = fields.get("answer", "")
+    draft = dataclasses.replace(draft, answer=answer, rank=rank, quotes=quotes, contexts=contexts)
+    if not answer:
+        return draft.reject("there is no answer")
+    if not all(quotes):
+        return draft.reject("a quote does not stand in its document")
+    if request.kind == DISTRACTING and not _mentions_other(draft.question, request, corpus):
+        return draft.reject("it names nothing of the other document")
+    return draft
+
+
+def _found(quote: str, text: str) -> str:
+    """The quote as it stands in a text, whatever white space is between its words; empty where it does not."""
+    words = [re.escape(word) for word in quote.split()]
+    match = re.search(r"\s+".join(words), text) if words else None
+    return match[0] if match else ""
+
+
+def _mentions_other(question: str, request: Request, corpus: Corpus) -> bool:
+    """Whether a longer word of the question stands in the other passage and not in the question's own document."""
+    words = tokenizer_named("words")
+    if request.other is None:
+        return False
+    others = set(words(request.other.text)) - set(words(corpus.documents[request.passage.document_id].text))
+    return any(len(word) >= _LONG and word in others for word in words(question))
+
+
+class Seen:
+    """The questions that stand already; of two that are the same, or nearly so, the first one stays.
+
+    The same: the same words, or the same answer from the same quote. Nearly: the same answer, numbers and names (words
+    with a capital behind the first one), and words that are alike whatever their order (rapidfuzz's token_sort_ratio of
+    at least 90).
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, ...], list[str]] = {}
+        self._stand: set[tuple[str, ...]] = set()
+
+    def new(self, draft: Draft) -> bool:
+        """Whether nothing like it stands yet; it stands from now on."""
+        question, answer = utils.default_process(draft.question), utils.default_process(draft.answer)
+        same = {(question,), *([(answer, *draft.quotes)] if draft.quotes else [])}
+        own = self._alike.setdefault((answer, *sorted(_TELLING.findall(draft.question, 1))), [])
+        near = process.extractOne(question, own, scorer=fuzz.token_sort_ratio, score_cutoff=_SAME)
+        if near is not None or same & self._stand:
+            return False
+        own.append(question)
+        self._stand |= same
+        return True
+
+
+def item_of(draft: Draft, name: str) -> Item:
+    """The question as an item of the set: the answer under test is the reference, and people say whether it holds."""
+    answerable = draft.request.kind != UNANSWERABLE
+    return Item(
+        item_id=name,
+        group=name,
+        question=draft.question,
+        answer=draft.answer,
+        reference_answers=(draft.answer,),
+        reference_documents=draft.request.documents if answerable else (),
+        contexts=draft.contexts,
+        tags=(draft.request.kind, *([f"bm25_rank_{draft.band.replace(' ', '_')}"] if answerable else [])),
+    )

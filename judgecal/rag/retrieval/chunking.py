@@ -1,0 +1,256 @@
+"""Documents cut into chunks: whole sentences, up to a size, and beyond it while the next sentence speaks of the same.
+
+A chunk takes sentences until it has `min` characters. From there on it takes the next one only while that shares enough
+of its words with the chunk, and never beyond `max`. All of this looks at one document alone, so the chunks of a
+document, and their ids, are the same whatever else is in the corpus.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from judgecal.errors import not_installed, refuse, unknown_name
+from judgecal.goldset.rows import Document
+from judgecal.rag.retrieval.bm25 import tokenizer_named
+
+Span = tuple[int, int]
+"""From a character to the one behind the last, in a text."""
+Splitter = Callable[[str], list[Span]]
+"""From a text to its sentences, in order, each with the white space behind it: together they are the text."""
+
+_CLOSING = "\"'\u201d\u2019\u00bb\u203a)\\]"
+_MARKS = ".!?\u2026"
+# Each run of marks is looked at once, from its start, and given up whole: a long row of dots costs no more than a text.
+_END = re.compile(
+    rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019]*+\s*+|\n\s*\n\s*"
+)
+_OPENING = "\"'\u201c\u2018\u201e\u00ab\u2039([\u00bf\u00a1"
+_LAST_WORD = re.compile(r"[\w.]+(?=\.\s*\Z)")
+# A full stop behind them ends no sentence; initials, and what holds a full stop itself (z.B.), need no list.
+_ABBREVIATIONS = re.compile(
+    "approx|art|bzw|ca|cf|cp|dr|eds?|eq|etc|ff|figs?|geb|hr|ing|jr|mr|mrs|ms|mt|nos?|nr|op|pp|prof|rev|sect?|sra?|st|str|"
+    r"tel|usw|vgl|vol|vs|[^\W\d_]|(\w\.)+\w",
+    re.IGNORECASE,
+)
+_SENTENCEX = "sentencex:"
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
+_SHORTEST_TERM = 4  # characters: shorter words are mostly grammar, in most languages written with spaces
+
+
+def splitter_named(name: str) -> Splitter:
+    """Find a splitter: `plain` (the rule of this module) or `sentencex:LANGUAGE` (Wikimedia's rules, such as en, de).
+
+    `plain` ends a sentence at `.`, `!`, `?` or an ellipsis before white space, unless the next character is a small
+    letter or the word before is an initial or a usual abbreviation; at CJK full stops; and at empty lines.
+
+    Raises:
+        InputError: there is none of that name, or the extra `sentences` is not installed.
+    """
+    if name == "plain":
+        return _plain
+    language = name.removeprefix(_SENTENCEX)
+    if not name.startswith(_SENTENCEX) or not re.fullmatch("[a-z]{2,3}", language):
+        raise unknown_name("sentence splitter", name, ["plain", f"{_SENTENCEX}en"])
+    try:
+        import sentencex
+    except ModuleNotFoundError as error:
+        raise not_installed(f"{name} needs", "sentencex", "sentences", instead="use plain") from error
+    # It panics behind a space of several bytes, as between an initial and a name; a plain one is a character as well.
+    return lambda text: [
+        (one["start_index"], one["end_index"])
+        for one in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
+    ]
+
+
+def _plain(text: str) -> list[Span]:
+    starts = [0, *(match.end() for match in _END.finditer(text) if _ends(text, match)), len(text)]
+    return [(start, end) for start, end in itertools.pairwise(starts) if start < end]
+
+
+def _ends(text: str, match: re.Match[str]) -> bool:
+    """Whether a sentence ends where a mark and white space stand."""
+    if match[0].count("\n") > 1 or match[0][0] not in _MARKS:
+        return True
+    following = text[match.end() : match.end() + 3].lstrip(_OPENING)[:1]
+    if following.islower():
+        return False
+    if not match[0].startswith(".") or match[0].startswith(".."):
+        return True
+    word = _LAST_WORD.search(text[max(0, match.start() - 20) : match.start() + 1])
+    return word is None or not _ABBREVIATIONS.fullmatch(word[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOptions:
+    """How documents are cut. Sizes are characters, without the white space at a chunk's ends.
+
+    `min`: a chunk takes sentences until it has as many. `max`: no chunk has more, but for its overlap; a longer
+    sentence is cut between words, and a longer word within. `similar`: beyond `min` the next sentence is taken where
+    at least this share of its terms (words of four characters and more) stands in the chunk already; above 1: never.
+    `overlap`: at most so many characters of the whole sentences before a chunk stand at its start too. `sentences`:
+    the splitter.
+    """
+
+    min: int = 800
+    max: int = 1200
+    similar: float = 0.25
+    overlap: int = 0
+    sentences: str = "plain"
+
+    def check(self) -> None:
+        """Refuse what makes no chunks.
+
+        Raises:
+            InputError: lists every wrong option.
+        """
+        wanted = (
+            (self.min >= 0, f"min must be at least 0 characters, found {self.min}"),
+            (self.max >= 1, f"max must be at least 1 character, found {self.max}"),
+            (self.min <= self.max, f"min must not be above max, found {self.min} and {self.max}"),
+            (self.similar >= 0, f"similar must be a share of terms, at least 0, found {self.similar}"),
+            (0 <= self.overlap <= self.max, f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}"),
+        )
+        refuse([f"chunk: {problem}" for holds, problem in wanted if not holds])
+        splitter_named(self.sentences)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a document.
+
+    Attributes:
+        chunk_id: `document_id#n`, n from 1 in the order of the document.
+        document_id, title: those of the document.
+        start, end: its own characters in the document's text; those of all chunks of a document follow on each other.
+        text: the document's text from there, with the overlap before it where that was asked for.
+    """
+
+    chunk_id: str
+    document_id: str
+    title: str | None
+    start: int
+    end: int
+    text: str
+
+
+def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None) -> list[Chunk]:
+    """Cut documents into chunks, in their order; a document of white space alone has none.
+
+    Every character of any other document stands in exactly one chunk, but for overlap.
+
+    Raises:
+        InputError: an option makes no chunks.
+    """
+    options = options or ChunkOptions()
+    options.check()
+    split = splitter_named(options.sentences)
+    return [chunk for document in documents if document.text.strip() for chunk in _cut(document, split, options)]
+
+
+def _cut(document: Document, split: Splitter, options: ChunkOptions) -> Iterator[Chunk]:
+    text = document.text
+    pieces = _joined(text, [piece for span in split(text) for piece in _no_longer(text, span, options.max)])
+    terms = _terms_of(text, pieces)
+    first = 0
+    for number, last in enumerate(_ends_of_chunks(text, pieces, terms, options), 1):
+        lead = first
+        while lead > 0 and pieces[first][0] - pieces[lead - 1][0] <= options.overlap:
+            lead -= 1
+        start, end = pieces[first][0], pieces[last][1]
+        name = f"{document.document_id}#{number}"
+        yield Chunk(name, document.document_id, document.title, start, end, text[pieces[lead][0] : end])
+        first = last + 1
+
+
+def _size(text: str, start: int, end: int) -> int:
+    return len(text[start:end].strip())
+
+
+def _no_longer(text: str, span: Span, most: int) -> Iterator[Span]:
+    """A sentence, cut between words, or within one that is longer itself, where it is longer than `most`."""
+    start, end = span
+    own = text[start:end]
+    begin, stop = end - len(own.lstrip()), start + len(own.rstrip())
+    while stop - begin > most:
+        cut = begin + most
+        if not text[cut].isspace():
+            cut = next((place for place in range(cut - 1, begin, -1) if text[place].isspace()), cut)
+        while text[cut].isspace():  # white space stays with what it stands behind
+            cut += 1
+        yield start, cut
+        start = begin = cut
+    yield start, end
+
+
+def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Sentences, with those of white space alone added to the one before them, or to the first."""
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and (not text[start:end].strip() or not text[slice(*joined[-1])].strip()):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _terms_of(text: str, spans: Sequence[Span]) -> list[frozenset[str]]:
+    words = tokenizer_named("words")
+    return [frozenset(word for word in words(text[slice(*span)]) if len(word) >= _SHORTEST_TERM) for span in spans]
+
+
+def _ends_of_chunks(
+    text: str, pieces: Sequence[Span], terms: Sequence[frozenset[str]], options: ChunkOptions
+) -> Iterator[int]:
+    """The number of the last sentence of each chunk."""
+    start, seen = pieces[0][0], set(terms[0])
+    for number in range(1, len(pieces)):
+        begin, end = pieces[number]
+        goes_on = _size(text, start, end) <= options.max and (
+            _size(text, start, begin) < options.min or _share(terms[number], seen) >= options.similar
+        )
+        if not goes_on:
+            yield number - 1
+            start, seen = begin, set()
+        seen |= terms[number]
+    yield len(pieces) - 1
+
+
+def _share(terms: frozenset[str], seen: set[str]) -> float:
+    """The share of a sentence's terms that stand in the chunk already; 0 where it has none."""
+    return len(terms & seen) / len(terms) if terms else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What is searched in place of a chunk: one of its sentences, or a summary. `parent` is the chunk's number."""
+
+    text: str
+    parent: int
+
+
+def sentences_of(chunks: Sequence[Chunk], sentences: str = "plain") -> list[Child]:
+    """The sentences of chunks, in their order, each without the white space around it.
+
+    Raises:
+        InputError: there is no such splitter.
+    """
+    split = splitter_named(sentences)
+    return [
+        Child(text, number)
+        for number, chunk in enumerate(chunks)
+        for span in split(chunk.text)
+        if (text := chunk.text[slice(*span)].strip())
+    ]
+
+
+def best_children(ranked: Iterable[int], children: Sequence[Child], k: int) -> list[int]:
+    """The best child of each of the first k different parents of ranked children, by number: each chunk stands where
+    its best child stands.
+    """
+    best: dict[int, int] = {}
+    for number in ranked:
+        best.setdefault(children[number].parent, number)
+    return list(best.values())[:k]

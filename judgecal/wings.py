@@ -1,0 +1,42 @@
+"""What the wings add to the core, in one table: the core imports none of them and asks here by name.
+
+A wing is `rag`, `exchange`, `bulk` or `desk`; it imports the core and no other wing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+GIVES = {
+    "answer": "rag.answering.command:answer",
+    "retrieval": "rag.retrieval.command:retrieval",
+    "evaluate": "rag.evaluation.command:evaluate",
+    "gold make": "rag.evaluation.make_command:make_command",
+    "gold fetch": "exchange.fetch_command:fetch_command",
+    "gold label": "desk.command:label_command",
+    "gold adjudicate": "desk.command:adjudicate_command",
+    "answered items": "rag.answering:answered_items",
+    "answer report": "rag.answering.document:answer_report",
+    "guess export": "exchange.exports:guess",
+    "import export": "exchange.export_import:import_export",
+    "export labels": "exchange.export_labels:LabelOptions",
+    "holds rules": "exchange.rules_import:holds_rules",
+    "import rules": "exchange.rules_import:import_rules",
+    "rule answers": "exchange.rag_ifeval:answered",
+    "mosaic rows": "exchange.mosaic_rows:MosaicReader",
+    "batches": "bulk.batch:run_batches",
+    "batches beside": "bulk.batch_log:batches_with",
+    "needs batches": "bulk.batch_log:require_batches",
+    "refuse waiting batches": "bulk.batch_log:refuse_waiting",
+    "partitions": "bulk.partitioned:PartitionedRun",
+    "ray": "bulk.ray_engine:ray_engine",
+    "needs ray": "bulk.ray_engine:require_ray",
+}
+"""Name -> `module:attribute` below `judgecal`."""
+
+
+def wing(name: str) -> Any:
+    """What a wing gives under a name of the table; its module is loaded now."""
+    module, _, attribute = GIVES[name].partition(":")
+    return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
